@@ -1,0 +1,65 @@
+# kueue-fleet. `make help` lists what there is; the first two are all a newcomer needs.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STACK ?= dws-multikueue
+READY := $(VENV)/.ready
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+.PHONY: rehearse
+rehearse: $(READY) ## bring the stack up on real control planes on this machine, run its jobs, take it down (STACK=name)
+	@$(BIN)/kueue-fleet rehearse --stack $(STACK)
+
+.PHONY: test
+test: $(READY) engines ## every test, those on real control planes included
+	@$(BIN)/pytest
+
+.PHONY: test-fast
+test-fast: $(READY) ## the tests that need no engine
+	@$(BIN)/pytest --ignore=tests/engines
+
+.PHONY: check
+check: $(READY) ## format, lint, types, layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: golden
+golden: $(READY) ## rewrite the golden files; read the diff before you commit it
+	@$(BIN)/pytest --ignore=tests/engines --snapshot-update -q
+	@git --no-pager diff --stat -- '*.ambr' '*.yaml'
+
+.PHONY: bench
+bench: $(READY) engines ## measure, and print figures beside a peer's from the same run
+	@$(BIN)/python -m tests.bench
+
+.PHONY: engines
+engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)
+	@$(BIN)/python -m kueue_fleet.rehearsal.engines
+
+.PHONY: lock
+lock: $(READY) ## pin every dependency anew
+	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \
+	    --no-header --no-emit-index-url --quiet --upgrade -o requirements.lock
+
+.PHONY: clean
+clean: ## remove the virtual environment and tool caches (not the engines)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# uv installs the same locked files in a tenth of pip's time; pip, which Python brings, installs uv.
+$(READY): requirements.lock requirements-uv.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kueue-fleet needs Python 3.11 or newer, this is %d.%d; set PYTHON=python3.x" % sys.version_info[:2])'
+	@echo "Setting up $(VENV) (once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
