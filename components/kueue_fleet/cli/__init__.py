@@ -1,0 +1,39 @@
+"""The `kueue-fleet` command: one module per group of subcommands, all printing through `console`.
+
+Exit codes: 0 done, 1 the fleet (or the run) has errors, 2 the command itself was mistyped, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from kueue_fleet.cli import console, rehearse, spec_commands
+
+app = typer.Typer(
+    name="kueue-fleet",
+    help="One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, and applied by Pulumi.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+spec_commands.register(app)
+rehearse.register(app)
+
+
+def main() -> None:
+    """Run the command line; every expected failure ends as one plain message on stderr and a non-zero exit."""
+    try:
+        app()
+    except console.Failure as failure:
+        console.error(str(failure))
+        sys.exit(failure.exit_code)
+    except KeyboardInterrupt:
+        console.error("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        # `kueue-fleet render f.yaml | head` is no failure; stdout is gone, so nothing may be flushed to it at exit.
+        sys.stderr.close()
+        sys.exit(141)

@@ -1,0 +1,131 @@
+"""`check`, `schema` and `render`: what needs neither a cluster nor Pulumi."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.fleet_files import load_fleet, read_fleet
+from kueue_fleet.spec import FleetSpec, Problem, json_schema, kueue_helm_values, render_fleet
+
+
+class Output(StrEnum):
+    """How a command prints its result."""
+
+    text = "text"
+    json = "json"
+
+
+FleetFile = Annotated[Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module to APP."""
+    app.command()(check)
+    app.command()(schema)
+    app.command()(render)
+
+
+def check(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Pulumi.<env>.yaml or bare fleet YAML files; `-` reads stdin.")
+    ],
+    output: Annotated[Output, typer.Option("--output", "-o", help="`json` prints one document for a CI to read.")] = Output.text,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+) -> None:
+    """Check fleet files against every rule that needs no cluster, and report every problem at once.
+
+    Exits 1 if a file has an error.
+
+    Examples:
+
+        kueue-fleet check stacks/Pulumi.*.yaml
+
+        kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
+    """
+    results = [(file, *read_fleet(file)) for file in files]
+    errors = sum(problem.severity == "error" for _, _, problems in results for problem in problems)
+    warnings = sum(len(problems) for _, _, problems in results) - errors
+    if output is Output.json:
+        typer.echo(json.dumps({"files": [_as_json(file, problems) for file, _, problems in results]}, indent=2))
+    else:
+        for file, fleet, problems in results:
+            _print_result(file, fleet, problems)
+    if errors or (strict and warnings):
+        raise typer.Exit(1)
+
+
+def _as_json(file: Path, problems: list[Problem]) -> dict[str, object]:
+    fields = [{"severity": p.severity, "path": p.path, "wrong": p.wrong, "fix": p.fix} for p in problems]
+    return {"file": str(file), "problems": fields}
+
+
+def _print_result(file: Path, fleet: FleetSpec | None, problems: list[Problem]) -> None:
+    for problem in problems:
+        (console.error if problem.severity == "error" else console.warning)(f"{file}: {problem}")
+    if fleet is not None:
+        manifests = render_fleet(fleet)
+        objects = sum(len(of_cluster) for of_cluster in manifests.values())
+        console.out.print(
+            f"{file}: fleet {fleet.name} is valid: {console.count(len(manifests), 'cluster')}, "
+            f"{console.count(len(fleet.cluster_queues), 'ClusterQueue')}, {console.count(objects, 'Kubernetes object')}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def schema() -> None:
+    """Print the JSON schema of a stack file, with which an editor completes and checks it.
+
+    A bare fleet YAML is its definition `FleetSpec`.
+
+    Examples:
+
+        kueue-fleet schema > .vscode/kueue-fleet.schema.json
+
+        # first line of stacks/Pulumi.dev.yaml:
+
+        # yaml-language-server: $schema=../.vscode/kueue-fleet.schema.json
+    """
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+def render(
+    file: FleetFile,
+    cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Only this cluster's objects.")] = None,
+) -> None:
+    """Print every Kubernetes object of a fleet as YAML, in apply order, without a cluster or Pulumi.
+
+    The Kueue release comes first, as a comment with its Helm values.
+
+    Examples:
+
+        kueue-fleet render stacks/Pulumi.prod.yaml --cluster worker-us-east4 | kubectl diff -f -
+
+        kueue-fleet render fleet.yaml > fleet.rendered.yaml
+    """
+    fleet = load_fleet(file)
+    manifests = render_fleet(fleet)
+    if cluster is not None and cluster not in manifests:
+        raise console.Failure(f"--cluster: the fleet has no cluster {cluster!r}; it has {', '.join(manifests)}", exit_code=2)
+    for name, objects in manifests.items():
+        if cluster not in (None, name):
+            continue
+        typer.echo(f"# Cluster {name}")
+        typer.echo(_helm_comment(fleet, name))
+        for manifest in objects:
+            typer.echo("---")
+            typer.echo(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _helm_comment(fleet: FleetSpec, cluster: str) -> str:
+    kueue = fleet.kueue
+    command = f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
+    values = yaml.safe_dump(kueue_helm_values(fleet, cluster), sort_keys=False)
+    return "\n".join(["# Kueue, before the objects below:", f"#   {command}", *(f"#     {line}" for line in values.splitlines())])

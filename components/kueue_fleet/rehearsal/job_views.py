@@ -1,0 +1,174 @@
+"""What became of each submitted job, read from Kueue's own objects.
+
+In: the Jobs and JobSets of the cluster that users submit to, its Workloads, and those of every worker. Out: one `JobView` a
+job. Pure: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue removed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+Manifest = Mapping[str, Any]
+
+# A Workload with one of these reasons waits until somebody changes a quota or the job; more time does not help it
+# (apis/kueue/v1beta2/workload_types.go).
+HOPELESS_REASONS = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured"})
+
+
+class JobState(StrEnum):
+    """Where a job stands, in Kueue's own words."""
+
+    PENDING = "Pending"
+    QUOTA_RESERVED = "QuotaReserved"
+    ADMITTED = "Admitted"
+    FINISHED = "Finished"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a worker admitted its copy of a Workload: the cluster, and the flavor of each resource."""
+
+    cluster: str
+    flavors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job as a user wants to see it.
+
+    `waited_seconds` runs from creation to admission, or until now while the job waits. `reasons` says, for a job that waits,
+    what each cluster answered: `cluster: Reason: message`.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    state: JobState
+    cluster: str
+    flavors: tuple[str, ...]
+    waited_seconds: float
+    reasons: tuple[str, ...] = ()
+    hopeless: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more will happen to the job by itself."""
+        return self.state in (JobState.FINISHED, JobState.FAILED) or self.hopeless
+
+
+def view_jobs(
+    jobs: Sequence[Manifest],
+    home: str,
+    workloads: Mapping[str, Sequence[Manifest]],
+    placements: Mapping[tuple[str, str], Placement],
+    now: datetime,
+) -> list[JobView]:
+    """A view of each of JOBS, in their order.
+
+    `home` is the cluster they were submitted to, `workloads` every cluster's Workloads now, and `placements` what
+    `admitted_placements` said so far, by the Workload's namespace and name.
+    """
+    by_owner = {owner["uid"]: w for w in workloads[home] for owner in w["metadata"].get("ownerReferences", ())}
+    views = []
+    for job in jobs:
+        workload = by_owner.get(job["metadata"]["uid"])
+        key = (workload["metadata"]["namespace"], workload["metadata"]["name"]) if workload else None
+        copies = {
+            cluster: copy
+            for cluster, of_cluster in workloads.items()
+            if cluster != home
+            for copy in of_cluster
+            if (copy["metadata"]["namespace"], copy["metadata"]["name"]) == key
+        }
+        views.append(_view(job, home, workload, copies, placements.get(key) if key else None, now))
+    return views
+
+
+def _view(
+    job: Manifest, home: str, workload: Manifest | None, copies: Mapping[str, Manifest], placement: Placement | None, now: datetime
+) -> JobView:
+    metadata = job["metadata"]
+    admitted = _condition(workload, "Admitted")
+    until = _time(admitted["lastTransitionTime"]) if admitted and admitted["status"] == "True" else now
+    finished = _condition(workload, "Finished")
+    if finished and admitted is None:
+        until = _time(finished["lastTransitionTime"])
+    state = _state(workload)
+    reasons: dict[str, tuple[str, str]] = {}
+    if state in (JobState.PENDING, JobState.QUOTA_RESERVED):
+        reasons = _waiting_reasons(home, workload, copies)
+    return JobView(
+        kind=str(job["kind"]),
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        state=state,
+        cluster=placement.cluster if placement else "",
+        flavors=placement.flavors if placement else (),
+        waited_seconds=max(0.0, (until - _time(metadata["creationTimestamp"])).total_seconds()),
+        reasons=tuple(f"{cluster}: {reason}: {message}" for cluster, (reason, message) in reasons.items()),
+        hopeless=bool(reasons) and all(reason in HOPELESS_REASONS for reason, _ in reasons.values()),
+    )
+
+
+def _state(workload: Manifest | None) -> JobState:
+    finished = _condition(workload, "Finished")
+    if finished and finished["status"] == "True":
+        return JobState.FAILED if finished.get("reason") == "Failed" else JobState.FINISHED
+    for condition, state in (("Admitted", JobState.ADMITTED), ("QuotaReserved", JobState.QUOTA_RESERVED)):
+        found = _condition(workload, condition)
+        if found and found["status"] == "True":
+            return state
+    return JobState.PENDING
+
+
+def _waiting_reasons(
+    home: str, workload: Manifest | None, copies: Mapping[str, Manifest]
+) -> dict[str, tuple[str, str]]:
+    if workload is None:
+        return {home: ("PendingEvaluation", "Kueue has not made its Workload yet")}
+    reserved = _condition(workload, "QuotaReserved")
+    if reserved is None or reserved["status"] != "True":
+        return {home: _reason(reserved)}
+    if copies:
+        return {cluster: _reason(_condition(copy, "QuotaReserved")) for cluster, copy in sorted(copies.items())}
+    checks = (workload.get("status") or {}).get("admissionChecks") or ()
+    waiting = [f"{check['name']} {check['state']}" for check in checks if check["state"] != "Ready"]
+    return {home: ("UnsatisfiedAdmissionChecks", ", ".join(waiting) or "admission checks")}
+
+
+def _reason(condition: Mapping[str, Any] | None) -> tuple[str, str]:
+    if condition is None:
+        return "PendingEvaluation", "Kueue has not looked at it yet"
+    return str(condition.get("reason", "")), str(condition.get("message", ""))
+
+
+def admitted_placements(workloads: Mapping[str, Iterable[Manifest]], home: str) -> dict[tuple[str, str], Placement]:
+    """Where each Workload is admitted now, by its namespace and name; a worker's word goes before the manager's."""
+    found: dict[tuple[str, str], Placement] = {}
+    for cluster in sorted(workloads, key=lambda name: name != home):
+        only = len(workloads) == 1
+        for workload in workloads[cluster]:
+            admitted = _condition(workload, "Admitted")
+            if admitted and admitted["status"] == "True" and (only or cluster != home):
+                metadata = workload["metadata"]
+                found[metadata["namespace"], metadata["name"]] = Placement(cluster, _flavors(workload))
+    return found
+
+
+def _flavors(workload: Manifest) -> tuple[str, ...]:
+    assignments = ((workload.get("status") or {}).get("admission") or {}).get("podSetAssignments") or ()
+    return tuple(dict.fromkeys(flavor for each in assignments for _, flavor in sorted((each.get("flavors") or {}).items())))
+
+
+def _condition(workload: Manifest | None, kind: str) -> Mapping[str, Any] | None:
+    conditions: Iterable[Mapping[str, Any]] = ((workload or {}).get("status") or {}).get("conditions") or ()
+    return next((condition for condition in conditions if condition["type"] == kind), None)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

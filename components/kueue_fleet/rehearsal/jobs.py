@@ -1,0 +1,112 @@
+"""Submitting a file of jobs to a rehearsal, and following them until nothing more will happen by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes import client, config
+from kubernetes.client.rest import ApiException
+
+from kueue_fleet.rehearsal.job_views import JobView, Placement, admitted_placements, view_jobs
+from kueue_fleet.rehearsal.paths import RehearsalError
+
+# Kind -> (group, version, plural) of what may be submitted.
+JOB_KINDS = {"Job": ("batch", "v1", "jobs"), "JobSet": ("jobset.x-k8s.io", "v1alpha2", "jobsets")}
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+_WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
+_POLL_SECONDS = 0.5
+
+
+def read_jobs(file: Path) -> list[dict[str, Any]]:
+    """The Jobs and JobSets in FILE, every problem of the file reported at once.
+
+    Raises:
+        RehearsalError: the file cannot be read, or holds something other than named, queued Jobs and JobSets.
+    """
+    try:
+        documents = [document for document in yaml.safe_load_all(file.read_text()) if document is not None]
+    except OSError as wrong:
+        raise RehearsalError(f"{file}: {wrong.strerror}; name a YAML file of Jobs and JobSets with --jobs") from None
+    except yaml.YAMLError as wrong:
+        raise RehearsalError(f"{file}: is not YAML: {wrong}; correct it") from None
+    problems = [problem for number, document in enumerate(documents) for problem in _job_problems(number, document)]
+    if problems:
+        raise RehearsalError("\n".join(f"{file}: {problem}" for problem in problems))
+    return documents
+
+
+def _job_problems(number: int, document: object) -> Iterator[str]:
+    if not isinstance(document, dict) or document.get("kind") not in JOB_KINDS:
+        kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
+        yield f"documents[{number}].kind: {kind!r} cannot be submitted; use {' or '.join(JOB_KINDS)}"
+        return
+    metadata = document.get("metadata") or {}
+    if not metadata.get("name"):
+        yield f"documents[{number}].metadata.name: missing; name the {document['kind']}"
+    if not (metadata.get("labels") or {}).get(QUEUE_LABEL):
+        yield f"documents[{number}].metadata.labels: no {QUEUE_LABEL}; name the LocalQueue it waits in"
+
+
+class ClusterClients:
+    """The API servers of a rehearsal's clusters, by name, through the contexts of its kubeconfig."""
+
+    def __init__(self, kubeconfig: Path, clusters: Sequence[str]) -> None:
+        self._apis = {
+            name: client.CustomObjectsApi(config.new_client_from_config(str(kubeconfig), context=name)) for name in clusters
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """The clusters, in the order given."""
+        return list(self._apis)
+
+    def create(self, cluster: str, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Create JOB in its namespace (default: `default`).
+
+        Raises:
+            RehearsalError: the API server or one of its webhooks refused it; its own words are in the text.
+        """
+        group, version, plural = JOB_KINDS[job["kind"]]
+        namespace = job["metadata"].get("namespace", "default")
+        try:
+            created: dict[str, Any] = self._apis[cluster].create_namespaced_custom_object(group, version, namespace, plural, job)
+        except ApiException as refused:
+            words = _api_message(refused)
+            raise RehearsalError(f"{job['kind']} {namespace}/{job['metadata']['name']}: {cluster} refused it: {words}") from None
+        return created
+
+    def list(self, cluster: str, group: str, version: str, plural: str) -> list[dict[str, Any]]:
+        """All objects of a kind in all namespaces of CLUSTER."""
+        items: list[dict[str, Any]] = self._apis[cluster].list_cluster_custom_object(group, version, plural)["items"]
+        return items
+
+
+def _api_message(refused: ApiException) -> str:
+    body = yaml.safe_load(refused.body or "") if refused.body else None
+    return str(body.get("message")) if isinstance(body, dict) else f"{refused.status} {refused.reason}"
+
+
+def submit_jobs(clients: ClusterClients, home: str, jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Create JOBS in the cluster `home`, in order; returns them as the API server keeps them."""
+    return [{**clients.create(home, job), "kind": job["kind"]} for job in jobs]
+
+
+def follow_jobs(
+    clients: ClusterClients, home: str, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float
+) -> Iterator[list[JobView]]:
+    """A view of every job, twice a second, until all are settled or `timeout_seconds` have passed."""
+    deadline = time.monotonic() + timeout_seconds
+    placements: dict[tuple[str, str], Placement] = {}
+    while True:
+        workloads = {name: clients.list(name, *_WORKLOADS) for name in clients.names}
+        placements |= admitted_placements(workloads, home)
+        views = view_jobs(jobs, home, workloads, placements, datetime.now(UTC))  # noqa: TID251 - the edge has the clock
+        yield views
+        if all(view.settled for view in views) or time.monotonic() > deadline:
+            return
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,100 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kueue_fleet.rehearsal.job_views import JobState, JobView, Placement, admitted_placements, view_jobs
+
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+JOB = {
+    "kind": "Job",
+    "metadata": {"uid": "u1", "namespace": "team-a", "name": "train", "creationTimestamp": "2026-11-21T12:00:00Z"},
+}
+
+
+def condition(kind: str, status: str, reason: str = "", message: str = "", after_seconds: int = 0) -> dict[str, str]:
+    time = (START + timedelta(seconds=after_seconds)).isoformat().replace("+00:00", "Z")
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}
+
+
+def workload(*conditions: dict[str, str], **status: object) -> dict[str, object]:
+    return {
+        "metadata": {"namespace": "team-a", "name": "job-train", "ownerReferences": [{"uid": "u1"}]},
+        "status": {"conditions": list(conditions), **status},
+    }
+
+
+def view(*manager: dict[str, object], copies: dict[str, dict[str, object]] | None = None, now: int = 9) -> JobView:
+    workloads = {"manager": list(manager), **{name: [copy] for name, copy in (copies or {}).items()}}
+    placements = admitted_placements(workloads, "manager")
+    [only] = view_jobs([JOB], "manager", workloads, placements, START + timedelta(seconds=now))
+    return only
+
+
+def test_a_job_without_workload_waits_for_kueue() -> None:
+    seen = view()
+    assert (seen.state, seen.waited_seconds) == (JobState.PENDING, 9)
+    assert seen.reasons == ("manager: PendingEvaluation: Kueue has not made its Workload yet",)
+    assert not seen.settled
+
+
+def test_a_job_without_quota_says_why_in_kueues_words() -> None:
+    seen = view(workload(condition("QuotaReserved", "False", "WaitingForQuota", "insufficient unused quota")))
+    assert seen.reasons == ("manager: WaitingForQuota: insufficient unused quota",)
+    assert not seen.settled
+
+
+def test_a_dispatched_job_that_fits_no_worker_is_hopeless_and_says_so_for_each_worker() -> None:
+    too_much = workload(condition("QuotaReserved", "False", "ExceedsMaxQuota", "needs 8, has 4"))
+    seen = view(workload(condition("QuotaReserved", "True")), copies={"worker-b": too_much, "worker-a": too_much})
+    assert seen.state is JobState.QUOTA_RESERVED
+    assert seen.reasons == (
+        "worker-a: ExceedsMaxQuota: needs 8, has 4",
+        "worker-b: ExceedsMaxQuota: needs 8, has 4",
+    )
+    assert seen.settled
+
+
+def test_a_job_that_one_worker_may_still_run_is_not_hopeless() -> None:
+    seen = view(
+        workload(condition("QuotaReserved", "True")),
+        copies={
+            "worker-a": workload(condition("QuotaReserved", "False", "ExceedsMaxQuota")),
+            "worker-b": workload(condition("QuotaReserved", "False", "WaitingForQuota")),
+        },
+    )
+    assert not seen.settled
+
+
+def test_before_dispatch_the_pending_admission_checks_are_named() -> None:
+    checks = [{"name": "multikueue", "state": "Pending"}, {"name": "window", "state": "Ready"}]
+    seen = view(workload(condition("QuotaReserved", "True"), admissionChecks=checks))
+    assert seen.reasons == ("manager: UnsatisfiedAdmissionChecks: multikueue Pending",)
+
+
+def test_an_admitted_job_shows_its_worker_its_flavors_and_how_long_it_waited() -> None:
+    assignment = {"podSetAssignments": [{"name": "main", "flavors": {"nvidia.com/gpu": "dws-t4", "cpu": "cpu-only"}}]}
+    seen = view(
+        workload(condition("QuotaReserved", "True"), condition("Admitted", "True", after_seconds=4)),
+        copies={"worker-a": workload(condition("Admitted", "True"), admission=assignment)},
+    )
+    assert (seen.state, seen.cluster, seen.waited_seconds) == (JobState.ADMITTED, "worker-a", 4)
+    assert seen.flavors == ("cpu-only", "dws-t4")
+    assert seen.reasons == ()
+
+
+@pytest.mark.parametrize(("reason", "state"), [("Succeeded", JobState.FINISHED), ("Failed", JobState.FAILED)])
+def test_a_finished_job_keeps_its_placement_after_the_workers_copy_is_gone(reason: str, state: JobState) -> None:
+    manager = workload(condition("Admitted", "True", after_seconds=4), condition("Finished", "True", reason, after_seconds=20))
+    placements = {("team-a", "job-train"): Placement("worker-a", ("dws-t4",))}
+    [seen] = view_jobs([JOB], "manager", {"manager": [manager], "worker-a": []}, placements, START + timedelta(seconds=60))
+    assert (seen.state, seen.cluster, seen.waited_seconds, seen.settled) == (state, "worker-a", 4, True)
+
+
+def test_without_workers_the_only_cluster_is_where_a_job_runs() -> None:
+    admitted = workload(condition("Admitted", "True"), admission={"podSetAssignments": []})
+    assert admitted_placements({"solo": [admitted]}, "solo") == {("team-a", "job-train"): Placement("solo", ())}
+
+
+def test_the_managers_own_admission_is_no_placement() -> None:
+    admitted = workload(condition("Admitted", "True"))
+    assert admitted_placements({"manager": [admitted], "worker-a": []}, "manager") == {}
