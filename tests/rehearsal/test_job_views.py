@@ -84,9 +84,13 @@ def test_an_admitted_job_shows_its_worker_its_flavors_and_how_long_it_waited() -
 
 @pytest.mark.parametrize(("reason", "state"), [("Succeeded", JobState.FINISHED), ("Failed", JobState.FAILED)])
 def test_a_finished_job_keeps_its_placement_after_the_workers_copy_is_gone(reason: str, state: JobState) -> None:
-    manager = workload(condition("Admitted", "True", after_seconds=4), condition("Finished", "True", reason, after_seconds=20))
+    manager = workload(
+        condition("Admitted", "True", after_seconds=4), condition("Finished", "True", reason, after_seconds=20)
+    )
     placements = {("team-a", "job-train"): Placement("worker-a", ("dws-t4",))}
-    [seen] = view_jobs([JOB], "manager", {"manager": [manager], "worker-a": []}, placements, START + timedelta(seconds=60))
+    [seen] = view_jobs(
+        [JOB], "manager", {"manager": [manager], "worker-a": []}, placements, START + timedelta(seconds=60)
+    )
     assert (seen.state, seen.cluster, seen.waited_seconds, seen.settled) == (state, "worker-a", 4, True)
 
 

@@ -13,7 +13,7 @@ from kueue_fleet.cli import console, rehearse, spec_commands
 
 app = typer.Typer(
     name="kueue-fleet",
-    help="One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, and applied by Pulumi.",
+    help="One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, applied.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -27,7 +27,7 @@ def main() -> None:
     """Run the command line; every expected failure ends as one plain message on stderr and a non-zero exit."""
     try:
         app()
-    except console.Failure as failure:
+    except console.CommandError as failure:
         console.error(str(failure))
         sys.exit(failure.exit_code)
     except KeyboardInterrupt:

@@ -8,7 +8,7 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
-class Failure(Exception):
+class CommandError(Exception):
     """An expected failure of a command: its text is printed on stderr, without a traceback, and the process exits."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kueue_fleet.cli.console import Failure
+from kueue_fleet.cli.console import CommandError
 from kueue_fleet.spec import FleetSpec, Problem, SpecError, check_fleet, parse_fleet_text
 
 
@@ -13,20 +13,20 @@ def read_text(file: Path) -> str:
     """The text of FILE, or of standard input for `-`.
 
     Raises:
-        Failure: there is no such file, it cannot be read, or it is not UTF-8 text.
+        CommandError: there is no such file, it cannot be read, or it is not UTF-8 text.
     """
     if str(file) == "-":
         return sys.stdin.read()
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise Failure(f"{file}: no such file; give a Pulumi.<env>.yaml or a fleet YAML") from None
+        raise CommandError(f"{file}: no such file; give a Pulumi.<env>.yaml or a fleet YAML") from None
     except IsADirectoryError:
-        raise Failure(f"{file}: is a directory; give a Pulumi.<env>.yaml or a fleet YAML in it") from None
+        raise CommandError(f"{file}: is a directory; give a Pulumi.<env>.yaml or a fleet YAML in it") from None
     except UnicodeDecodeError as wrong:
-        raise Failure(f"{file}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
+        raise CommandError(f"{file}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
     except OSError as wrong:
-        raise Failure(f"{file}: cannot be read: {wrong.strerror}; check its permissions") from None
+        raise CommandError(f"{file}: cannot be read: {wrong.strerror}; check its permissions") from None
 
 
 def read_fleet(file: Path) -> tuple[FleetSpec | None, list[Problem]]:
@@ -42,9 +42,9 @@ def load_fleet(file: Path) -> FleetSpec:
     """The fleet in FILE.
 
     Raises:
-        Failure: with every problem on a line of its own, where one of them is an error.
+        CommandError: with every problem on a line of its own, where one of them is an error.
     """
     fleet, problems = read_fleet(file)
     if fleet is None:
-        raise Failure("\n".join([f"{file} does not describe a fleet:", *(f"  {problem}" for problem in problems)]))
+        raise CommandError("\n".join([f"{file} does not describe a fleet:", *(f"  {problem}" for problem in problems)]))
     return fleet

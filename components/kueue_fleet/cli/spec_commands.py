@@ -22,7 +22,9 @@ class Output(StrEnum):
     json = "json"
 
 
-FleetFile = Annotated[Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")]
+FleetFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,9 +36,12 @@ def register(app: typer.Typer) -> None:
 
 def check(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Pulumi.<env>.yaml or bare fleet YAML files; `-` reads stdin.")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Pulumi.<env>.yaml or bare fleet YAML files; `-` reads stdin."),
     ],
-    output: Annotated[Output, typer.Option("--output", "-o", help="`json` prints one document for a CI to read.")] = Output.text,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="`json` prints one document for a CI to read.")
+    ] = Output.text,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
 ) -> None:
     """Check fleet files against every rule that needs no cluster, and report every problem at once.
@@ -74,7 +79,8 @@ def _print_result(file: Path, fleet: FleetSpec | None, problems: list[Problem]) 
         objects = sum(len(of_cluster) for of_cluster in manifests.values())
         console.out.print(
             f"{file}: fleet {fleet.name} is valid: {console.count(len(manifests), 'cluster')}, "
-            f"{console.count(len(fleet.cluster_queues), 'ClusterQueue')}, {console.count(objects, 'Kubernetes object')}",
+            f"{console.count(len(fleet.cluster_queues), 'ClusterQueue')}, "
+            f"{console.count(objects, 'Kubernetes object')}",
             markup=False,
             soft_wrap=True,
         )
@@ -113,7 +119,9 @@ def render(
     fleet = load_fleet(file)
     manifests = render_fleet(fleet)
     if cluster is not None and cluster not in manifests:
-        raise console.Failure(f"--cluster: the fleet has no cluster {cluster!r}; it has {', '.join(manifests)}", exit_code=2)
+        raise console.CommandError(
+            f"--cluster: the fleet has no cluster {cluster!r}; it has {', '.join(manifests)}", exit_code=2
+        )
     for name, objects in manifests.items():
         if cluster not in (None, name):
             continue
@@ -126,6 +134,10 @@ def render(
 
 def _helm_comment(fleet: FleetSpec, cluster: str) -> str:
     kueue = fleet.kueue
-    command = f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
+    command = (
+        f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
+    )
     values = yaml.safe_dump(kueue_helm_values(fleet, cluster), sort_keys=False)
-    return "\n".join(["# Kueue, before the objects below:", f"#   {command}", *(f"#     {line}" for line in values.splitlines())])
+    return "\n".join(
+        ["# Kueue, before the objects below:", f"#   {command}", *(f"#     {line}" for line in values.splitlines())]
+    )

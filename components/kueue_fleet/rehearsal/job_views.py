@@ -1,7 +1,8 @@
 """What became of each submitted job, read from Kueue's own objects.
 
-In: the Jobs and JobSets of the cluster that users submit to, its Workloads, and those of every worker. Out: one `JobView` a
-job. Pure: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue removed it.
+In: the Jobs and JobSets of the cluster that users submit to, its Workloads, and those of every worker. Out: one
+`JobView` a job. Pure: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue
+removed it.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Placement:
 class JobView:
     """One job as a user wants to see it.
 
-    `waited_seconds` runs from creation to admission, or until now while the job waits. `reasons` says, for a job that waits,
-    what each cluster answered: `cluster: Reason: message`.
+    `waited_seconds` runs from creation to admission, or until now while the job waits. `reasons` says, for a job that
+    waits, what each cluster answered: `cluster: Reason: message`.
     """
 
     kind: str
@@ -90,7 +91,12 @@ def view_jobs(
 
 
 def _view(
-    job: Manifest, home: str, workload: Manifest | None, copies: Mapping[str, Manifest], placement: Placement | None, now: datetime
+    job: Manifest,
+    home: str,
+    workload: Manifest | None,
+    copies: Mapping[str, Manifest],
+    placement: Placement | None,
+    now: datetime,
 ) -> JobView:
     metadata = job["metadata"]
     admitted = _condition(workload, "Admitted")
@@ -162,7 +168,9 @@ def admitted_placements(workloads: Mapping[str, Iterable[Manifest]], home: str) 
 
 def _flavors(workload: Manifest) -> tuple[str, ...]:
     assignments = ((workload.get("status") or {}).get("admission") or {}).get("podSetAssignments") or ()
-    return tuple(dict.fromkeys(flavor for each in assignments for _, flavor in sorted((each.get("flavors") or {}).items())))
+    return tuple(
+        dict.fromkeys(flavor for each in assignments for _, flavor in sorted((each.get("flavors") or {}).items()))
+    )
 
 
 def _condition(workload: Manifest | None, kind: str) -> Mapping[str, Any] | None:

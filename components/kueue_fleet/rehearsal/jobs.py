@@ -57,7 +57,8 @@ class ClusterClients:
 
     def __init__(self, kubeconfig: Path, clusters: Sequence[str]) -> None:
         self._apis = {
-            name: client.CustomObjectsApi(config.new_client_from_config(str(kubeconfig), context=name)) for name in clusters
+            name: client.CustomObjectsApi(config.new_client_from_config(str(kubeconfig), context=name))
+            for name in clusters
         }
 
     @property
@@ -74,10 +75,14 @@ class ClusterClients:
         group, version, plural = JOB_KINDS[job["kind"]]
         namespace = job["metadata"].get("namespace", "default")
         try:
-            created: dict[str, Any] = self._apis[cluster].create_namespaced_custom_object(group, version, namespace, plural, job)
+            created: dict[str, Any] = self._apis[cluster].create_namespaced_custom_object(
+                group, version, namespace, plural, job
+            )
         except ApiException as refused:
             words = _api_message(refused)
-            raise RehearsalError(f"{job['kind']} {namespace}/{job['metadata']['name']}: {cluster} refused it: {words}") from None
+            raise RehearsalError(
+                f"{job['kind']} {namespace}/{job['metadata']['name']}: {cluster} refused it: {words}"
+            ) from None
         return created
 
     def list(self, cluster: str, group: str, version: str, plural: str) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """The real `pulumi` command on a copy of the project, with its events as they happen.
 
-In: a stack of the user's project, and the environment that the rehearsal made for it. Out: `PulumiEvent`s while it runs,
-and a `PulumiError` with Pulumi's own diagnostics when it fails. The copy exists because Pulumi writes into a stack's
-config file (its encryption salt), and the user's files are not ours to change.
+In: a stack of the user's project, and the environment that the rehearsal made for it. Out: `PulumiEvent`s while it
+runs, and a `PulumiError` with Pulumi's own diagnostics when it fails. The copy exists because Pulumi writes into a
+stack's config file (its encryption salt), and the user's files are not ours to change.
 """
 
 from __future__ import annotations
@@ -77,13 +77,19 @@ class PulumiProject:
         """
         project_file = source / "Pulumi.yaml"
         if not project_file.is_file():
-            raise RehearsalError(f"{project_file}: no such file; run this in a Pulumi project, or name one with --project")
+            raise RehearsalError(
+                f"{project_file}: no such file; run this in a Pulumi project, or name one with --project"
+            )
         project = yaml.safe_load(project_file.read_text())
         config_dir = project.pop("stackConfigDir", None) or project.pop("config", None) or "."
         stack_file = source / config_dir / f"Pulumi.{self.stack}.yaml"
         if not stack_file.is_file():
-            known = sorted(path.name[len("Pulumi.") : -len(".yaml")] for path in stack_file.parent.glob("Pulumi.*.yaml"))
-            raise RehearsalError(f"--stack {self.stack}: there is no {stack_file}; the stacks are {', '.join(known) or 'none'}")
+            known = sorted(
+                path.name[len("Pulumi.") : -len(".yaml")] for path in stack_file.parent.glob("Pulumi.*.yaml")
+            )
+            raise RehearsalError(
+                f"--stack {self.stack}: there is no {stack_file}; the stacks are {', '.join(known) or 'none'}"
+            )
         project["main"] = str((source / project.get("main", ".")).resolve())
         settings = yaml.safe_load(stack_file.read_text()) or {}
         kept = self._kept_settings()
@@ -259,7 +265,7 @@ def pulumi_environment(
 ) -> dict[str, str]:
     """The environment of every pulumi process of a rehearsal.
 
-    It shares nothing with the user's Pulumi login, kubeconfig or cloud credentials, so no mistake can reach a real account.
+    It shares nothing with the user's Pulumi login, kubeconfig or cloud credentials, so none can be used by mistake.
     """
     hidden = ("PULUMI_", "KUBECONFIG", "GOOGLE_", "CLOUDSDK_", "GCLOUD_", "HELM_")
     environment = {key: value for key, value in base.items() if not key.startswith(hidden)}
