@@ -1,0 +1,264 @@
+"""The node agent of one cluster: registers the Node `system-0`, keeps it alive, and runs the pods bound to it.
+
+In: the API server, a way to spawn processes, and which image is which program. The real Deployment and ReplicaSet
+controllers and the real scheduler put pods here. Not modelled, and refused by `pods.unsupported` or not offered: exec
+and log streaming through the API server, exec and grpc probes, lifecycle hooks, sidecars, host paths and persistent
+volumes, cgroup limits, the Services' variables in the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiohttp
+
+from kueue_fleet.rehearsal.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.node_agent.addresses import claim_address
+from kueue_fleet.rehearsal.node_agent.certificates import is_usable, service_certificate
+from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, admission_objects, probe_pod
+from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program
+from kueue_fleet.rehearsal.node_agent.services import Backend, ServiceRoutes
+from kueue_fleet.rehearsal.node_agent.status import timestamp
+from kueue_fleet.rehearsal.node_agent.worker import PodWorker
+from kueue_fleet.rehearsal.processes import Spawn
+
+log = logging.getLogger(__name__)
+
+NODE_NAME = "system-0"
+# Room for Kueue, JobSet and a controller, each with a second replica while it is rolled out.
+ALLOCATABLE = {"cpu": "16", "memory": "32Gi", "ephemeral-storage": "50Gi", "pods": "50"}
+
+_LEASE_SECONDS = 40
+_LEASE_RENEW_SECONDS = 10.0
+_NODE_STATUS_SECONDS = 240.0
+_RETRY_SECONDS = 0.5
+_POLICY_POLL_SECONDS = 0.1
+
+_CONDITIONS = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID"),
+    ("Ready", "True", "KubeletReady"),
+)
+
+
+class NodeAgent:
+    """One node of one cluster. `run` until cancelled; `ready` is set once pods can be placed."""
+
+    def __init__(
+        self, *, api: KubeApi, folder: Path, spawn: Spawn, programs: Mapping[str, Program], node_name: str = NODE_NAME
+    ) -> None:
+        self.ready = asyncio.Event()
+        self._api = api
+        self._folder = folder
+        self._spawn = spawn
+        self._programs = programs
+        self._node_name = node_name
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._routes: ServiceRoutes | None = None
+        self._client: aiohttp.ClientSession | None = None
+        self._host_ip = ""
+
+    async def run(self) -> None:
+        """Runs the node until cancelled; then stops its processes and leaves the API objects as they are."""
+        address = claim_address(f"{self._folder}/{self._node_name}")
+        self._host_ip = address.ip
+        self._routes = ServiceRoutes(self._api, address.ip, self._backends)
+        pods = Watched(
+            self._api,
+            "/api/v1/pods",
+            params={"fieldSelector": f"spec.nodeName={self._node_name}"},
+            on_change=self._pod_changed,
+        )
+        connector = aiohttp.TCPConnector(force_close=True, limit=0)
+        try:
+            async with aiohttp.ClientSession(connector=connector, trust_env=False) as self._client:
+                try:
+                    await self._until_done(self._apply_policy)
+                    await self._until_done(self._register)
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(self._repeat(self._renew_lease, _LEASE_RENEW_SECONDS))
+                        group.create_task(self._repeat(self._report_node, _NODE_STATUS_SECONDS))
+                        group.create_task(self._routes.run())
+                        group.create_task(pods.run())
+                        group.create_task(self._announce())
+                finally:
+                    await self._stop_workers()
+        finally:
+            address.release()
+
+    def _backends(self) -> list[Backend]:
+        found = (worker.backend() for worker in self._workers.values())
+        return [backend for backend in found if backend is not None]
+
+    def _pod_changed(self, _: str, old: Json | None, new: Json | None) -> None:
+        old_uid = old["metadata"]["uid"] if old else None
+        new_uid = new["metadata"]["uid"] if new else None
+        if old_uid is not None and old_uid != new_uid and old_uid in self._workers:
+            self._workers[old_uid].removed()
+        if new is None or new_uid is None:
+            return
+        finished = new.get("status", {}).get("phase") in ("Succeeded", "Failed")
+        if new_uid in self._workers:
+            self._workers[new_uid].update(new)
+        elif not finished or "deletionTimestamp" in new["metadata"]:
+            self._start_worker(new)
+
+    def _start_worker(self, pod: Json) -> None:
+        assert self._client is not None
+        assert self._routes is not None
+        metadata = pod["metadata"]
+        worker = PodWorker(
+            api=self._api,
+            pod=pod,
+            folder=self._folder / "pods" / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid'][:8]}",
+            node_name=self._node_name,
+            host_ip=self._host_ip,
+            programs=self._programs,
+            spawn=self._spawn,
+            client=self._client,
+            ensure_certificate=self._ensure_certificate,
+            on_ready_change=self._routes.changed,
+        )
+        self._workers[worker.uid] = worker
+        task = asyncio.create_task(self._run_worker(worker), name=f"pod {metadata['namespace']}/{metadata['name']}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run_worker(self, worker: PodWorker) -> None:
+        try:
+            await worker.run()
+        finally:
+            self._workers.pop(worker.uid, None)
+
+    async def _stop_workers(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ensure_certificate(self, namespace: str, need: CertificateNeed) -> None:
+        assert self._routes is not None
+        path = f"/api/v1/namespaces/{namespace}/secrets/{need.secret}"
+        now = datetime.fromtimestamp(time.time(), UTC)
+        secret = await self._api.get(path)
+        data = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+        if not (
+            {"ca.crt", "tls.key"} <= set(data) and is_usable(data.get("tls.crt", b""), need.service, namespace, now)
+        ):
+            made = service_certificate(need.service, namespace, now)
+            data = {"ca.crt": made.ca, "tls.crt": made.certificate, "tls.key": made.key}
+            encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+            await self._api.patch(path, {"data": encoded})
+        self._routes.authorities[f"{namespace}/{need.service}"] = data["ca.crt"]
+        self._routes.changed()
+
+    async def _apply_policy(self) -> None:
+        for path, body in admission_objects(self._programs):
+            await self._api.apply(path, body)
+
+    async def _announce(self) -> None:
+        """Waits until the API server applies the policy to new pods, which takes it a moment, then sets `ready`."""
+        if self._programs:
+            pod = probe_pod(next(iter(self._programs)))
+            while True:
+                with contextlib.suppress(ApiError, aiohttp.ClientError, TimeoutError, OSError):
+                    answer = await self._api.create("/api/v1/namespaces/default/pods", pod, {"dryRun": "All"})
+                    if NODE_LABEL in (answer["spec"].get("nodeSelector") or {}):
+                        break
+                await asyncio.sleep(_POLICY_POLL_SECONDS)
+        self.ready.set()
+
+    async def _register(self) -> None:
+        labels = {
+            "kubernetes.io/hostname": self._node_name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            NODE_LABEL: "true",
+        }
+        node: Json = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self._node_name, "labels": labels},
+            "spec": {"taints": [{"key": NODE_LABEL, "value": "true", "effect": "NoSchedule"}]},
+        }
+        try:
+            await self._api.create("/api/v1/nodes", node)
+        except ApiError as error:
+            if not error.is_conflict:
+                raise
+        await self._report_node()
+        await self._renew_lease()
+
+    async def _report_node(self) -> None:
+        now = timestamp(time.time())
+        status: Json = {
+            "capacity": ALLOCATABLE,
+            "allocatable": ALLOCATABLE,
+            "addresses": [
+                {"type": "InternalIP", "address": self._host_ip},
+                {"type": "Hostname", "address": self._node_name},
+            ],
+            "conditions": [
+                {
+                    "type": kind,
+                    "status": word,
+                    "reason": reason,
+                    "message": "processes of this machine stand for the containers",
+                    "lastHeartbeatTime": now,
+                }
+                for kind, word, reason in _CONDITIONS
+            ],
+            "nodeInfo": {
+                "machineID": "",
+                "systemUUID": "",
+                "bootID": "",
+                "kernelVersion": "",
+                "osImage": "kueue-fleet rehearsal",
+                "containerRuntimeVersion": "process://1",
+                "kubeletVersion": "kueue-fleet",
+                "kubeProxyVersion": "",
+                "operatingSystem": "linux",
+                "architecture": "amd64",
+            },
+        }
+        await self._api.patch(f"/api/v1/nodes/{self._node_name}/status", {"status": status}, STRATEGIC_MERGE_PATCH)
+
+    async def _renew_lease(self) -> None:
+        collection = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec: Json = {
+            "holderIdentity": self._node_name,
+            "leaseDurationSeconds": _LEASE_SECONDS,
+            "renewTime": now,
+        }
+        try:
+            await self._api.patch(f"{collection}/{self._node_name}", {"spec": spec})
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+            lease: Json = {"metadata": {"name": self._node_name}, "spec": spec}
+            await self._api.create(collection, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease})
+
+    async def _until_done(self, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await step()
+            except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+                log.info("%s: %s: %s; trying again", self._node_name, step.__name__, error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    async def _repeat(self, step: Callable[[], Awaitable[None]], seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await self._until_done(step)

@@ -1,0 +1,199 @@
+"""Which program of this machine runs in place of which container image, and what its configuration must say here.
+
+In: the images of a Pod and the text of the configuration files that it mounts. Out: the program, and the same
+configuration with its addresses moved to the pod's own loopback address and its paths moved to the pod's folder. All
+else stays as declared, so that what the components wrote is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kueue_fleet.rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
+
+Json = dict[str, Any]
+
+DEFAULT_CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 (a path within the pod's own folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs instead of an image."""
+
+    command: tuple[str, ...]
+    """Replaces the image's entrypoint and the container's `command`; the container's `args` follow."""
+    configuration_group: str | None = None
+    """The API group of the configuration file that must be among the container's arguments, because only there can the
+    program be told its address; None for a program that takes its address from its environment or arguments."""
+    kubeconfig_argument: bool = False
+    """Whether the program must be given `--kubeconfig` too: Kueue's visibility server does not look at KUBECONFIG."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    visibility_directory: bool = True
+    """Kueue only: whether the program keeps the certificate of its visibility server in `visibility` below its current
+    folder (linked with -X sigs.k8s.io/kueue/pkg/visibility.certDir=visibility) instead of in /visibility."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateNeed:
+    """A serving certificate that the program expects in a Secret, and does not make itself here."""
+
+    service: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlace:
+    """Where a container runs: what a configuration has to be told."""
+
+    pod_ip: str
+    namespace: str
+    paths: Mapping[str, str]
+    """Container path → path on this machine."""
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """A configuration file fit for this machine."""
+
+    content: bytes
+    group: str
+    notes: tuple[str, ...] = ()
+    certificate: CertificateNeed | None = None
+
+
+def default_programs(*, kueue: Path, jobset: Path, kueue_visibility_directory: bool = True) -> dict[str, Program]:
+    """The images of Kueue and JobSet, under whatever registry: the keys are the last two parts of a repository."""
+    return {
+        "kueue/kueue": Program(
+            (str(kueue),),
+            "config.kueue.x-k8s.io",
+            kubeconfig_argument=True,
+            visibility_directory=kueue_visibility_directory,
+        ),
+        "jobset/jobset": Program((str(jobset),), "config.jobset.x-k8s.io"),
+    }
+
+
+def find_program(programs: Mapping[str, Program], image: str) -> Program:
+    """The program for an image. Raises PodError with reason ErrImagePull when there is none."""
+    repository = image_repository(image)
+    for name, program in programs.items():
+        if repository == name or repository.endswith(f"/{name}"):
+            return program
+    raise PodError(
+        f"no program on this machine stands for image {image}; a rehearsal runs only {', '.join(sorted(programs))}, "
+        "and simulates the pods of jobs",
+        "ErrImagePull",
+    )
+
+
+def adapt_configuration(content: bytes, place: HostPlace) -> Adaptation | None:
+    """The configuration for this machine, or None when the file is no configuration we know.
+
+    Raises PodError when a known configuration cannot be moved to the pod's address.
+    """
+    if b"x-k8s.io" not in content:
+        return None
+    try:
+        document = yaml.safe_load(content)
+    except yaml.YAMLError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    group = str(document.get("apiVersion", "")).partition("/")[0]
+    adapter = _ADAPTERS.get(group)
+    if adapter is None or document.get("kind") != "Configuration":
+        return None
+    notes, certificate = adapter(document, place)
+    return Adaptation(yaml.safe_dump(document, sort_keys=False).encode(), group, tuple(notes), certificate)
+
+
+def adapt_arguments(arguments: list[str], place: HostPlace) -> list[str]:
+    """The arguments with their paths moved, and gates that cannot work here turned off."""
+    adapted = [rewrite_paths(argument, place.paths) for argument in arguments]
+    if not place.program.visibility_directory:
+        adapted = [
+            f"{argument},{_VISIBILITY_GATE}=false" if argument.startswith("--feature-gates=") else argument
+            for argument in adapted
+        ]
+    return adapted
+
+
+_VISIBILITY_GATE = "VisibilityOnDemand"
+
+
+def _section(document: Json, name: str) -> Json:
+    section = document.get(name)
+    if not isinstance(section, dict):
+        section = document[name] = {}
+    return section
+
+
+def _move_address(section: Json, key: str, default: str, pod_ip: str) -> None:
+    """Puts the pod's address before the port. `0` turns the listener off, and stays."""
+    address = section.get(key) or default
+    if address == "0":
+        return
+    host, colon, port = str(address).rpartition(":")
+    if not colon or not port.isdigit():
+        raise PodError(f"configuration: {key}: {address!r} has no port; write [HOST]:PORT")
+    if host in ("", "0.0.0.0", "[::]", "::", "localhost", "127.0.0.1"):  # noqa: S104
+        section[key] = f"{pod_ip}:{port}"
+        return
+    raise PodError(f"configuration: {key}: {address!r} is not an address of this pod; write :{port}")
+
+
+def _move_manager(document: Json, place: HostPlace) -> None:
+    """What Kueue's and JobSet's configuration have in common: both are controller-runtime managers."""
+    _move_address(_section(document, "health"), "healthProbeBindAddress", ":8081", place.pod_ip)
+    _move_address(_section(document, "metrics"), "bindAddress", ":8443", place.pod_ip)
+    if document.get("pprofBindAddress"):
+        _move_address(document, "pprofBindAddress", "0", place.pod_ip)
+    webhook = _section(document, "webhook")
+    webhook["host"] = place.pod_ip
+    webhook["certDir"] = rewrite_paths(webhook.get("certDir") or DEFAULT_CERT_DIR, place.paths)
+    # In a container both read these from the service account's folder, which is elsewhere here.
+    _section(document, "leaderElection").setdefault("resourceNamespace", place.namespace)
+
+
+def _adapt_kueue(document: Json, place: HostPlace) -> tuple[list[str], None]:
+    _move_manager(document, place)
+    document.setdefault("namespace", place.namespace)
+    if place.program.visibility_directory:
+        _section(document, "visibilityServer")["bindAddress"] = place.pod_ip
+        return [], None
+    if not any(key == _VISIBILITY_GATE for key in _section(document, "featureGates")):
+        document["featureGates"][_VISIBILITY_GATE] = False
+    return [
+        f"feature gate {_VISIBILITY_GATE} is off: this build of Kueue keeps its certificate in /visibility, "
+        "outside of the rehearsal's folders"
+    ], None
+
+
+def _adapt_jobset(document: Json, place: HostPlace) -> tuple[list[str], CertificateNeed | None]:
+    _move_manager(document, place)
+    management = _section(document, "internalCertManagement")
+    if management.get("enable") is False:
+        return [], None
+    need = CertificateNeed(
+        service=management.get("webhookServiceName") or "jobset-webhook-service",
+        secret=management.get("webhookSecretName") or "jobset-webhook-server-cert",
+    )
+    document["internalCertManagement"] = {"enable": False}
+    document["metrics"]["certDir"] = document["webhook"]["certDir"]
+    return [
+        f"internalCertManagement is off: JobSet looks for its certificate in {DEFAULT_CERT_DIR} of this machine, "
+        "outside of the rehearsal's folders; the node agent issues the certificate instead"
+    ], need
+
+
+_ADAPTERS: dict[str, Callable[[Json, HostPlace], tuple[list[str], CertificateNeed | None]]] = {
+    "config.kueue.x-k8s.io": _adapt_kueue,
+    "config.jobset.x-k8s.io": _adapt_jobset,
+}

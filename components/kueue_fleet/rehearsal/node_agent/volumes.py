@@ -1,0 +1,169 @@
+"""The files of a pod's volumes, and how they reach the pod's folder.
+
+`volume_files` is pure: it says which files a volume has, from its sources. `write_volume` makes a folder hold exactly
+these, each replaced in one step, so that a program that reads while an update runs sees the old or the new file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from kueue_fleet.rehearsal.node_agent.pods import HostFacts, Json, PodError, Source, field_value, resource_value
+
+_PUBLIC_MODE = 0o644
+_SECRET_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeFile:
+    """One file. Modes of the Pod are not kept: a secret is 0600, all else 0644 below a folder with 0700."""
+
+    content: bytes
+    mode: int = _PUBLIC_MODE
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProjection:
+    """A service account token that a projected volume asks for."""
+
+    path: str
+    audience: str | None
+    expiration_seconds: int
+
+
+def volume_sources(volume: Json) -> dict[Source, bool]:
+    """The ConfigMaps and Secrets that the volume needs; the value says whether it may be missing."""
+    if "configMap" in volume:
+        return {Source("configmaps", volume["configMap"]["name"]): bool(volume["configMap"].get("optional"))}
+    if "secret" in volume:
+        return {Source("secrets", volume["secret"]["secretName"]): bool(volume["secret"].get("optional"))}
+    needed: dict[Source, bool] = {}
+    for part in (volume.get("projected") or {}).get("sources", ()):
+        for key, kind in (("configMap", "configmaps"), ("secret", "secrets")):
+            if key in part:
+                needed[Source(kind, part[key]["name"])] = bool(part[key].get("optional"))
+    return needed
+
+
+def token_projections(volume: Json) -> list[TokenProjection]:
+    """The tokens that the volume asks for; one hour where it does not say how long (TokenRequest's default)."""
+    return [
+        TokenProjection(
+            part["serviceAccountToken"]["path"],
+            part["serviceAccountToken"].get("audience"),
+            part["serviceAccountToken"].get("expirationSeconds", 3600),
+        )
+        for part in (volume.get("projected") or {}).get("sources", ())
+        if "serviceAccountToken" in part
+    ]
+
+
+def volume_files(
+    pod: Json,
+    volume: Json,
+    facts: HostFacts,
+    sources: Mapping[Source, Mapping[str, bytes] | None],
+    tokens: Mapping[TokenProjection, str],
+) -> dict[str, VolumeFile]:
+    """Path within the volume → file. Raises PodError when a source or a key that must exist does not."""
+    if "configMap" in volume:
+        return _from_source("configmaps", volume["configMap"]["name"], volume["configMap"], sources)
+    if "secret" in volume:
+        return _from_source("secrets", volume["secret"]["secretName"], volume["secret"], sources)
+    if "downwardAPI" in volume:
+        return _from_downward(pod, volume["downwardAPI"], facts)
+    files: dict[str, VolumeFile] = {}
+    for part in (volume.get("projected") or {}).get("sources", ()):
+        if "configMap" in part:
+            files |= _from_source("configmaps", part["configMap"]["name"], part["configMap"], sources)
+        elif "secret" in part:
+            files |= _from_source("secrets", part["secret"]["name"], part["secret"], sources)
+        elif "downwardAPI" in part:
+            files |= _from_downward(pod, part["downwardAPI"], facts)
+        elif "serviceAccountToken" not in part:
+            raise PodError(f"volume {volume['name']}: projected {next(iter(part), 'source')} is not known on this node")
+    for projection in token_projections(volume):
+        files[_safe(projection.path)] = VolumeFile(tokens[projection].encode(), _SECRET_MODE)
+    return files
+
+
+def _from_source(
+    kind: str, name: str, reference: Json, sources: Mapping[Source, Mapping[str, bytes] | None]
+) -> dict[str, VolumeFile]:
+    data = sources.get(Source(kind, name))
+    optional = bool(reference.get("optional"))
+    if data is None:
+        if optional:
+            return {}
+        raise PodError(f'{kind[:-1]} "{name}" not found', "ContainerCreating")
+    mode = _SECRET_MODE if kind == "secrets" else _PUBLIC_MODE
+    items = reference.get("items")
+    if not items:
+        return {_safe(key): VolumeFile(content, mode) for key, content in data.items()}
+    files = {}
+    for item in items:
+        if item["key"] in data:
+            files[_safe(item["path"])] = VolumeFile(data[item["key"]], mode)
+        elif not optional:
+            raise PodError(f"{kind[:-1]} {name} has no key {item['key']}", "ContainerCreating")
+    return files
+
+
+def _from_downward(pod: Json, reference: Json, facts: HostFacts) -> dict[str, VolumeFile]:
+    files = {}
+    for item in reference.get("items", ()):
+        if "fieldRef" in item:
+            text = field_value(pod, item["fieldRef"]["fieldPath"], facts)
+        else:
+            text = resource_value(pod, pod["spec"]["containers"][0], item["resourceFieldRef"])
+        files[_safe(item["path"])] = VolumeFile(text.encode())
+    return files
+
+
+def _safe(path: str) -> str:
+    """The path if it stays within the volume (the API server checks items, and so do we)."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+        raise PodError(f"volume path {path!r} leaves the volume")
+    return str(pure)
+
+
+def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> bool:
+    """Makes `folder` (0700) hold exactly `files`; True when anything changed."""
+    make_private(folder)
+    changed = False
+    wanted = {folder / path for path in files}
+    for present in sorted(folder.rglob("*"), reverse=True):
+        if present.is_dir() and not present.is_symlink():
+            if not any(path.is_relative_to(present) for path in wanted):
+                present.rmdir()
+        elif present not in wanted:
+            present.unlink()
+            changed = True
+    for name, file in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.is_file() and path.read_bytes() == file.content:
+            continue
+        replace_file(path, file.content, file.mode)
+        changed = True
+    return changed
+
+
+def replace_file(path: Path, content: bytes, mode: int) -> None:
+    """Writes `path` in one step; nobody ever sees half of it, or a wider mode."""
+    temporary = path.with_name(f".{path.name}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(content)
+    temporary.replace(path)
+
+
+def make_private(folder: Path) -> None:
+    """Makes `folder` and its missing parents, readable by their owner only."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
