@@ -1,0 +1,92 @@
+"""The ground under every model of the spec.
+
+In: nothing. Out: `SpecModel` (frozen, camelCase outside, snake_case inside, unknown fields refused), `RuledModel` (the
+same, with rules that need more than one field), and the scalar types that accept only what they say: no text for a
+number, no number for text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationInfo, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from kueue_fleet.spec import syntax
+from kueue_fleet.spec.problem import Problem, errors_of
+
+DEFER_RULES = "defer_rules"
+"""Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
+
+
+class SpecModel(BaseModel):
+    """A frozen model whose fields are written in camelCase in files and in snake_case in Python."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        allow_inf_nan=False,
+        defer_build=True,
+    )
+
+    def wire(self) -> dict[str, Any]:
+        """The model as plain data in Kubernetes' spelling; fields that were left out stay out."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class RuledModel(SpecModel):
+    """A model with rules across its fields. Building one that breaks a rule raises pydantic's ValidationError."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Every broken rule of this object alone, warnings too; paths are relative to the object."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _raise_own_problems(self, info: ValidationInfo) -> Self:
+        if isinstance(info.context, dict) and info.context.get(DEFER_RULES):
+            return self
+        problems = errors_of(self.own_problems())
+        if problems:
+            raise PydanticCustomError(
+                "rules", "{text}", {"text": "\n".join(str(problem) for problem in problems), "problems": problems}
+            )
+        return self
+
+
+def syntax_of(check: syntax.Check) -> AfterValidator:
+    """A validator that refuses text for the reason `check` gives."""
+
+    def validate(value: str) -> str:
+        reason = check(value)
+        if reason:
+            raise PydanticCustomError("syntax", "{reason}", {"reason": reason})
+        return value
+
+    return AfterValidator(validate)
+
+
+Text = Annotated[str, Strict()]
+"""Text; a bare number or a bare true/false is refused, since YAML would change its spelling."""
+Whole = Annotated[int, Strict()]
+"""A whole number; text and true/false are refused."""
+Int32 = Annotated[int, Strict(), Field(ge=-(2**31), le=2**31 - 1)]
+"""A whole number of 32 bits, as Kubernetes has it."""
+Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
+"""A whole number of 32 bits that is not negative."""
+Flag = Annotated[bool, Strict()]
+"""true or false; `yes`, `on`, 1 and "true" are refused."""
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+DnsLabel = Annotated[str, Strict(), syntax_of(syntax.dns_label)]
+"""A DNS label of RFC 1123: lower-case letters, digits and hyphens, at most 63."""
+DnsSubdomain = Annotated[str, Strict(), syntax_of(syntax.dns_subdomain)]
+"""A DNS subdomain of RFC 1123: DNS labels joined by dots, at most 253 characters; Kubernetes' usual object name."""
+LabelKey = Annotated[str, Strict(), syntax_of(syntax.label_key)]
+"""A label key: an optional DNS subdomain and a slash, then a name of at most 63 characters."""
+LabelValue = Annotated[str, Strict(), syntax_of(syntax.label_value)]
+"""A label value: at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends; or empty."""

@@ -1,0 +1,112 @@
+"""Durations, as Go writes them.
+
+In: text such as `90s`, `30m`, `1h30m`. Out: `Duration`, compared by length, whose text is what was written.
+
+Source: Go's time.ParseDuration; Kueue's configuration uses it through metav1.Duration.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import total_ordering
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+_UNIT: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_PART: Final = re.compile(r"([0-9]+)(?:\.([0-9]*))?(ns|us|µs|ms|s|m|h)")
+_WHOLE: Final = re.compile(r"([+-]?)((?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+)")
+JSON_PATTERN: Final = r"^[+-]?(0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$"
+
+
+@total_ordering
+class Duration:
+    """A length of time, in nanoseconds. Raises ValueError for text that is no duration of Go."""
+
+    __slots__ = ("_text", "nanoseconds")
+
+    _text: str
+    nanoseconds: int
+    """The length; negative durations can be written, and are refused where they make no sense."""
+
+    def __init__(self, text: str) -> None:
+        object.__setattr__(self, "nanoseconds", _parse(text))
+        object.__setattr__(self, "_text", text)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Duration is immutable: {name}")
+
+    def __reduce__(self) -> tuple[type[Duration], tuple[str]]:
+        return (Duration, (self._text,))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Duration:
+        return self
+
+    @property
+    def seconds(self) -> float:
+        """The length in seconds."""
+        return self.nanoseconds / 10**9
+
+    def __eq__(self, other: object) -> bool:
+        return self.nanoseconds == other.nanoseconds if isinstance(other, Duration) else NotImplemented
+
+    def __lt__(self, other: Duration) -> bool:
+        return self.nanoseconds < other.nanoseconds if isinstance(other, Duration) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.nanoseconds)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Duration({self._text!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            _validate, serialization=core_schema.plain_serializer_function_ser_schema(str)
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "pattern": JSON_PATTERN}
+
+
+def _parse(text: str) -> int:
+    if text.lstrip("+-") == "0":
+        return 0
+    match = _WHOLE.fullmatch(text)
+    if match is None:
+        raise ValueError("is no duration; write numbers with units, such as 90s, 30m or 1h30m")
+    total = 0
+    for whole, fraction, unit in _PART.findall(match.group(2)):
+        total += int(whole) * _UNIT[unit]
+        if fraction:
+            total += int(fraction) * _UNIT[unit] // 10 ** len(fraction)
+    if total >= 2**63:
+        raise ValueError("is longer than Go can hold; write less than 2562047h")
+    return -total if match.group(1) == "-" else total
+
+
+def _validate(value: object) -> Duration:
+    if isinstance(value, Duration):
+        return value
+    if isinstance(value, bool) or not isinstance(value, str):
+        reason = "is no duration; write numbers with units, such as 90s, 30m or 1h30m"
+        if isinstance(value, int) and not isinstance(value, bool):
+            reason = f"has no unit; write {value}s for seconds or {value}m for minutes"
+        raise PydanticCustomError("duration", "{reason}", {"reason": reason})
+    try:
+        return Duration(value)
+    except ValueError as error:
+        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None

@@ -1,0 +1,181 @@
+"""The fleet: everything of a fleet file in one frozen value.
+
+In: validated entries. Out: `FleetSpec`, with the lookups that checks, renderers and components share: which cluster is
+the manager, which clusters run jobs, what exists where. Building one checks each entry; the rules between entries are
+checked by `check.check_fleet`, which the parser calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Protocol
+
+from pydantic import Field
+
+from kueue_fleet.spec.base import DnsLabel, Flag, SpecModel
+from kueue_fleet.spec.clusters import (
+    ClusterEntry,
+    GcpLabelKey,
+    GcpLabelValue,
+    JobSetInstallation,
+    KueueInstallation,
+    MultiKueue,
+    Network,
+    ProjectId,
+)
+from kueue_fleet.spec.entries import (
+    AdmissionCheckEntry,
+    ClusterQueueEntry,
+    CohortEntry,
+    FlavorEntry,
+    LocalQueueEntry,
+    PriorityClassEntry,
+    TeamEntry,
+    TopologyEntry,
+    WorkloadPriorityClassEntry,
+)
+
+
+class Placed(Protocol):
+    """An entry that says on which clusters it exists."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def clusters(self) -> tuple[str, ...] | None: ...
+
+
+class FleetSpec(SpecModel):
+    """A GPU batch fleet: a manager cluster, its workers, and the Kueue objects that share them out."""
+
+    name: DnsLabel
+    """Name of the fleet; part of the names of what is made in Google Cloud."""
+    project: ProjectId
+    """Google Cloud project id."""
+    deletion_protection: Flag = True
+    """Whether clusters and the Kueue installation, with all queues, are protected from deletion; default true."""
+    labels: Annotated[Mapping[GcpLabelKey, GcpLabelValue], Field(max_length=64)] = Field(default_factory=dict)
+    """Labels on everything in Google Cloud."""
+    network: Network = Network()
+    kueue: KueueInstallation = KueueInstallation()
+    job_set: JobSetInstallation = JobSetInstallation()
+    clusters: tuple[ClusterEntry, ...]
+    """One manager with up to 20 workers, or one standalone cluster."""
+    flavors: tuple[FlavorEntry, ...] = ()
+    """Kinds of node."""
+    topologies: tuple[TopologyEntry, ...] = ()
+    """Levels of the data centre, for topology-aware scheduling."""
+    cohorts: tuple[CohortEntry, ...] = ()
+    """The tree in which queues borrow from each other."""
+    cluster_queues: tuple[ClusterQueueEntry, ...] = ()
+    """Quotas and how jobs wait for them."""
+    admission_checks: tuple[AdmissionCheckEntry, ...] = ()
+    """What else has to be true before a job starts."""
+    priority_classes: tuple[PriorityClassEntry, ...] = ()
+    """Priorities of pods, on every cluster."""
+    workload_priority_classes: tuple[WorkloadPriorityClassEntry, ...] = ()
+    """Priorities of jobs in their queue, on every cluster."""
+    teams: tuple[TeamEntry, ...] = ()
+    """Teams, with namespaces and LocalQueues."""
+    local_queues: tuple[LocalQueueEntry, ...] = ()
+    """LocalQueues outside of teams."""
+    multi_kueue: MultiKueue | None = None
+    """Dispatch from the manager to the workers; needed with workers."""
+
+    @property
+    def network_name(self) -> str:
+        """Name of the VPC network."""
+        return self.network.name or self.name
+
+    @property
+    def manager(self) -> ClusterEntry | None:
+        """The manager cluster, if there is one."""
+        return next((cluster for cluster in self.clusters if cluster.role == "manager"), None)
+
+    @cached_property
+    def cluster_names(self) -> tuple[str, ...]:
+        """Every cluster, in the order of the file."""
+        return tuple(cluster.name for cluster in self.clusters)
+
+    @cached_property
+    def job_clusters(self) -> tuple[str, ...]:
+        """The clusters that run jobs: the workers, or the standalone cluster."""
+        return tuple(cluster.name for cluster in self.clusters if cluster.runs_jobs)
+
+    @cached_property
+    def worker_names(self) -> tuple[str, ...]:
+        """The workers, in the order in which the dispatcher prefers them."""
+        declared = tuple(cluster.name for cluster in self.clusters if cluster.role == "worker")
+        if self.multi_kueue is None or self.multi_kueue.workers is None:
+            return declared
+        return tuple(name for name in self.multi_kueue.workers if name in declared)
+
+    @cached_property
+    def _clusters(self) -> Mapping[str, ClusterEntry]:
+        return {cluster.name: cluster for cluster in self.clusters}
+
+    @cached_property
+    def _flavors(self) -> Mapping[str, FlavorEntry]:
+        return {flavor.name: flavor for flavor in self.flavors}
+
+    @cached_property
+    def _queues(self) -> Mapping[str, ClusterQueueEntry]:
+        return {queue.name: queue for queue in self.cluster_queues}
+
+    @cached_property
+    def _checks(self) -> Mapping[str, AdmissionCheckEntry]:
+        return {check.name: check for check in self.admission_checks}
+
+    @cached_property
+    def _cohorts(self) -> Mapping[str, CohortEntry]:
+        return {cohort.name: cohort for cohort in self.cohorts}
+
+    def cluster(self, name: str) -> ClusterEntry:
+        """The cluster of that name. Raises KeyError."""
+        return self._clusters[name]
+
+    def flavor(self, name: str) -> FlavorEntry | None:
+        """The flavor of that name, if there is one."""
+        return self._flavors.get(name)
+
+    def queue(self, name: str) -> ClusterQueueEntry | None:
+        """The queue of that name, if there is one."""
+        return self._queues.get(name)
+
+    def check(self, name: str) -> AdmissionCheckEntry | None:
+        """The admission check of that name, if there is one."""
+        return self._checks.get(name)
+
+    def cohort(self, name: str) -> CohortEntry | None:
+        """The cohort of that name, if there is one."""
+        return self._cohorts.get(name)
+
+    def clusters_of(self, entry: Placed) -> tuple[str, ...]:
+        """Where `entry` exists: where it says, else on every cluster that runs jobs."""
+        return self.job_clusters if entry.clusters is None else entry.clusters
+
+    @cached_property
+    def dispatched(self) -> tuple[str, ...]:
+        """Names of the queues that the manager dispatches to workers, in the order of the file."""
+        if self.multi_kueue is None or self.manager is None:
+            return ()
+        wanted = self.multi_kueue.queues
+        workers = set(self.worker_names)
+        return tuple(
+            queue.name
+            for queue in self.cluster_queues
+            if (wanted is None or queue.name in wanted) and workers.intersection(self.clusters_of(queue))
+        )
+
+    def queue_clusters(self, queue: ClusterQueueEntry) -> tuple[str, ...]:
+        """Where `queue` exists: its clusters, and the manager if it is dispatched; in the order of the file."""
+        where = set(self.clusters_of(queue))
+        if self.manager is not None and queue.name in self.dispatched:
+            where.add(self.manager.name)
+        return tuple(name for name in self.cluster_names if name in where)
+
+    def queues_on(self, cluster: str) -> Sequence[ClusterQueueEntry]:
+        """The queues that exist on `cluster`."""
+        return [queue for queue in self.cluster_queues if cluster in self.queue_clusters(queue)]

@@ -1,0 +1,83 @@
+"""Kueue's Configuration and Helm values for each cluster.
+
+In: a fleet and the name of a cluster. Out: the merged Configuration as plain data, and the values of the Kueue chart.
+Installing is the job of the components.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+from kueue_fleet.spec.configuration import overlay
+from kueue_fleet.spec.fleet import FleetSpec
+
+CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
+
+
+def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
+    """Kueue's Configuration on `cluster`: the fleet's, overlaid with the cluster's, and on the manager with MultiKueue's.
+
+    What neither says is as in Kueue's own chart, but the frameworks: batch/job, and JobSet where the fleet installs it.
+    Source of the defaults: kueue@v0.19.2 charts/kueue/values.yaml. Raises KeyError for an unknown cluster.
+    """
+    entry = fleet.cluster(cluster)
+    base: dict[str, Any] = {
+        "apiVersion": CONFIGURATION_API,
+        "kind": "Configuration",
+        "namespace": fleet.kueue.namespace,
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443"},
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "controller": {
+            "groupKindConcurrency": {
+                "Job.batch": 5,
+                "Pod": 5,
+                "Workload.kueue.x-k8s.io": 10,
+                "LocalQueue.kueue.x-k8s.io": 5,
+                "ClusterQueue.kueue.x-k8s.io": 5,
+                "ResourceFlavor.kueue.x-k8s.io": 1,
+            }
+        },
+        "clientConnection": {"qps": 300, "burst": 500},
+        "integrations": {"frameworks": ["batch/job", *(["jobset.x-k8s.io/jobset"] if fleet.job_set.enabled else [])]},
+    }
+    merged = overlay(base, overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire()))
+    if entry.role == "manager" and fleet.multi_kueue is not None:
+        merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
+    plain: dict[str, Any] = _whole_numbers(merged)
+    return plain
+
+
+def kueue_helm_values(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
+    """Values of the Kueue chart on `cluster`: the Configuration, as the text that the chart wants it in."""
+    text = yaml.safe_dump(kueue_configuration(fleet, cluster), sort_keys=False, default_flow_style=False, width=1000)
+    return {"managerConfig": {"controllerManagerConfigYaml": text}}
+
+
+def _multi_kueue(fleet: FleetSpec) -> dict[str, Any]:
+    settings = fleet.multi_kueue
+    if settings is None:
+        return {}
+    made: dict[str, Any] = {"dispatcherName": settings.dispatcher_name}
+    if settings.gc_interval is not None:
+        made["gcInterval"] = str(settings.gc_interval)
+    if settings.origin is not None:
+        made["origin"] = settings.origin
+    if settings.worker_lost_timeout is not None:
+        made["workerLostTimeout"] = str(settings.worker_lost_timeout)
+    if settings.dispatcher == "Incremental":
+        step = settings.incremental.step_size if settings.incremental else 3
+        made["incrementalDispatcherConfig"] = {"stepSize": step}
+    return made
+
+
+def _whole_numbers(value: Any) -> Any:
+    """The same data with 300.0 as 300, as people write it."""
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,1 @@
+"""Raw Kubernetes objects against the wire models."""

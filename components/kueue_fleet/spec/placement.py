@@ -1,0 +1,242 @@
+"""What of an entry holds on which cluster.
+
+In: a fleet, an entry, the name of a cluster. Out: the wire model of the object there. A queue keeps the flavors that its
+cluster has, with the amounts for that cluster; the manager's copy of a dispatched queue has one flavor with the sum of
+the workers' quotas, unless they are written by hand, and the MultiKueue check. Turning models into objects is the job
+of `manifests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FleetResourceGroup
+from kueue_fleet.spec.fleet import FleetSpec
+from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.spec.wire import (
+    AdmissionChecksStrategy,
+    AdmissionCheckStrategyRule,
+    ClusterQueueSpec,
+    CohortSpec,
+    FlavorQuotas,
+    ResourceGroup,
+    ResourceQuota,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchGroup:
+    """Queues that are dispatched to the same workers, with the AdmissionCheck and MultiKueueConfig they share."""
+
+    check_name: str
+    config_name: str
+    workers: tuple[str, ...]
+    """Most preferred first."""
+    queues: tuple[str, ...]
+
+
+def dispatch_groups(fleet: FleetSpec) -> tuple[DispatchGroup, ...]:
+    """How queues are dispatched: one group for the queues on every worker, one for each smaller set of workers.
+
+    Kueue offers a job to every cluster of its queue's MultiKueueConfig, so a queue that only some workers have needs a
+    config of its own. The first group carries the names of the multiKueue section and is always there; a further one
+    adds the name of its first queue.
+    """
+    if fleet.multi_kueue is None or fleet.manager is None or not fleet.worker_names:
+        return ()
+    by_workers: dict[tuple[str, ...], list[str]] = {fleet.worker_names: []}
+    for name in fleet.dispatched:
+        by_workers.setdefault(dispatch_workers(fleet, name), []).append(name)
+    return tuple(
+        DispatchGroup(
+            check_name=_suffixed(fleet.multi_kueue.admission_check_name, queues if index else ()),
+            config_name=_suffixed(fleet.multi_kueue.config_name, queues if index else ()),
+            workers=workers,
+            queues=tuple(queues),
+        )
+        for index, (workers, queues) in enumerate(by_workers.items())
+    )
+
+
+def dispatch_workers(fleet: FleetSpec, queue_name: str) -> tuple[str, ...]:
+    """The workers that have the queue, most preferred first."""
+    queue = fleet.queue(queue_name)
+    where = set(fleet.clusters_of(queue)) if queue is not None else set()
+    return tuple(worker for worker in fleet.worker_names if worker in where)
+
+
+def _suffixed(name: str, queues: Sequence[str]) -> str:
+    return f"{name}-{queues[0]}" if queues else name
+
+
+def flavors_on(fleet: FleetSpec, cluster: str) -> frozenset[str]:
+    """Names of the flavors that exist on `cluster`, the manager's own among them."""
+    names = {flavor.name for flavor in fleet.flavors if cluster in fleet.clusters_of(flavor)}
+    if fleet.multi_kueue is not None and fleet.manager is not None and fleet.manager.name == cluster:
+        names.add(fleet.multi_kueue.manager_flavor_name)
+    return frozenset(names)
+
+
+def checks_on(fleet: FleetSpec, cluster: str) -> frozenset[str]:
+    """Names of the file's admission checks that exist on `cluster`."""
+    return frozenset(check.name for check in fleet.admission_checks if cluster in fleet.clusters_of(check))
+
+
+def groups_on(groups: Iterable[FleetResourceGroup], cluster: str, flavors: frozenset[str]) -> tuple[ResourceGroup, ...]:
+    """The resource groups with the flavors and amounts of `cluster`; a group that loses all flavors is left out."""
+    placed = []
+    for group in groups:
+        kept = tuple(
+            FlavorQuotas.model_construct(
+                name=flavor.name, resources=tuple(quota.on(cluster) for quota in flavor.resources)
+            )
+            for flavor in group.flavors
+            if flavor.name in flavors
+        )
+        if kept:
+            placed.append(ResourceGroup.model_construct(covered_resources=group.covered_resources, flavors=kept))
+    return tuple(placed)
+
+
+def summed_groups(
+    fleet: FleetSpec, groups: Sequence[FleetResourceGroup], clusters: Sequence[str], headroom_percent: int
+) -> tuple[ResourceGroup, ...]:
+    """One group with one flavor: for each resource the sum over `clusters` and flavors.
+
+    The nominal quota gets the headroom, rounded up. Limits are summed too; a limit that is missing anywhere is missing
+    in the sum.
+    """
+    covered = tuple(dict.fromkeys(name for group in groups for name in group.covered_resources))
+    nominal: dict[str, Quantity] = {}
+    borrowing: dict[str, Quantity | None] = {}
+    lending: dict[str, Quantity | None] = {}
+    for cluster in clusters:
+        for group in groups_on(groups, cluster, flavors_on(fleet, cluster)):
+            for quota in (quota for flavor in group.flavors for quota in flavor.resources):
+                name = quota.name
+                nominal[name] = nominal[name] + quota.nominal_quota if name in nominal else quota.nominal_quota
+                borrowing[name] = _sum_limits(borrowing, name, quota.borrowing_limit)
+                lending[name] = _sum_limits(lending, name, quota.lending_limit)
+    names = tuple(name for name in covered if name in nominal)
+    if not names or fleet.multi_kueue is None:
+        return ()
+    flavor = FlavorQuotas.model_construct(
+        name=fleet.multi_kueue.manager_flavor_name,
+        resources=tuple(
+            ResourceQuota.model_construct(
+                name=name,
+                nominal_quota=nominal[name].with_headroom(headroom_percent),
+                borrowing_limit=borrowing[name],
+                lending_limit=lending[name],
+            )
+            for name in names
+        ),
+    )
+    return (ResourceGroup.model_construct(covered_resources=names, flavors=(flavor,)),)
+
+
+def _sum_limits(sums: dict[str, Quantity | None], name: str, limit: Quantity | None) -> Quantity | None:
+    if name not in sums:
+        return limit
+    before = sums[name]
+    return None if before is None or limit is None else before + limit
+
+
+def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> ClusterQueueSpec:
+    """The ClusterQueue as it is on `cluster`: a worker's or standalone cluster's own, or the manager's copy."""
+    dispatching = fleet.manager is not None and fleet.manager.name == cluster and queue.name in fleet.dispatched
+    groups = (
+        manager_groups(fleet, queue)
+        if dispatching
+        else groups_on(queue.resource_groups, cluster, flavors_on(fleet, cluster))
+    )
+    rules = _rules_on(fleet, queue, cluster, groups)
+    if dispatching:
+        group = next(group for group in dispatch_groups(fleet) if queue.name in group.queues)
+        rules.append(AdmissionCheckStrategyRule.model_construct(name=group.check_name, on_flavors=()))
+    return ClusterQueueSpec.model_construct(
+        resource_groups=groups,
+        cohort_name=queue.cohort_name,
+        queueing_strategy=queue.queueing_strategy,
+        namespace_selector=queue.namespace_selector,
+        flavor_fungibility=queue.flavor_fungibility,
+        preemption=queue.preemption,
+        admission_checks_strategy=AdmissionChecksStrategy.model_construct(admission_checks=tuple(rules))
+        if rules
+        else None,
+        stop_policy=queue.stop_policy,
+        fair_sharing=queue.fair_sharing,
+        admission_scope=queue.admission_scope,
+        concurrent_admission_policy=None if dispatching else queue.concurrent_admission_policy,
+    )
+
+
+def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[ResourceGroup, ...]:
+    """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'."""
+    if queue.manager is not None:
+        return queue.manager.resource_groups
+    headroom = fleet.multi_kueue.headroom_percent if fleet.multi_kueue else 0
+    return summed_groups(fleet, queue.resource_groups, dispatch_workers(fleet, queue.name), headroom)
+
+
+def _rules_on(
+    fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str, groups: Sequence[ResourceGroup]
+) -> list[AdmissionCheckStrategyRule]:
+    """The queue's own checks on `cluster`: those that exist there, for the flavors that are there.
+
+    A check for flavors none of which the cluster has is left out, since an empty list would mean every flavor. Where
+    the manager's quotas are derived its one flavor stands for all, so a check there is for every job.
+    """
+    manager = fleet.manager is not None and fleet.manager.name == cluster
+    derived = manager and queue.manager is None and queue.name in fleet.dispatched
+    here = checks_on(fleet, cluster)
+    flavors = {flavor.name for group in groups for flavor in group.flavors}
+    strategy = queue.admission_checks_strategy
+    rules = []
+    for rule in strategy.admission_checks if strategy is not None else ():
+        if rule.name not in here:
+            continue
+        kept = () if derived else tuple(name for name in rule.on_flavors if name in flavors)
+        if derived or kept or not rule.on_flavors:
+            rules.append(AdmissionCheckStrategyRule.model_construct(name=rule.name, on_flavors=kept))
+    return rules
+
+
+def cohorts_on(fleet: FleetSpec, cluster: str) -> tuple[CohortEntry, ...]:
+    """The cohorts that `cluster` needs: those of its queues and all above them; parents first, else in file order."""
+    needed: set[str] = set()
+    for queue in fleet.queues_on(cluster):
+        name = queue.cohort_name
+        while name is not None and name not in needed:
+            needed.add(name)
+            cohort = fleet.cohort(name)
+            name = cohort.parent_name if cohort is not None else None
+    return tuple(sorted((cohort for cohort in fleet.cohorts if cohort.name in needed), key=lambda c: _depth(fleet, c)))
+
+
+def _depth(fleet: FleetSpec, cohort: CohortEntry) -> int:
+    depth, seen = 0, {cohort.name}
+    parent = cohort.parent_name
+    while parent is not None and parent not in seen:
+        depth += 1
+        seen.add(parent)
+        above = fleet.cohort(parent)
+        parent = above.parent_name if above is not None else None
+    return depth
+
+
+def cohort_on(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> CohortSpec:
+    """The Cohort as it is on `cluster`; the manager's has the sum of the workers' quotas."""
+    if fleet.manager is not None and fleet.manager.name == cluster and fleet.multi_kueue is not None:
+        groups = summed_groups(
+            fleet,
+            cohort.resource_groups,
+            [worker for worker in fleet.worker_names if cohort in cohorts_on(fleet, worker)],
+            fleet.multi_kueue.headroom_percent,
+        )
+    else:
+        groups = groups_on(cohort.resource_groups, cluster, flavors_on(fleet, cluster))
+    return CohortSpec.model_construct(
+        parent_name=cohort.parent_name, resource_groups=groups, fair_sharing=cohort.fair_sharing
+    )

@@ -1,0 +1,211 @@
+"""Kubernetes quantities, exactly.
+
+In: text or numbers as they stand in YAML (`4`, `"500m"`, `"1.5Gi"`, `"12e6"`). Out: `Quantity`, a value with exact
+arithmetic whose text is the one the API server would print.
+
+Source: k8s.io/apimachinery pkg/api/resource/{quantity,suffix,amount}.go. Two deliberate differences: what Kubernetes
+silently rounds (finer than 1n) or caps (beyond 2^63-1), this refuses, because a quota that is not what was typed is a
+mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import total_ordering
+from typing import Any, Final, Literal
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+
+_NANO: Final = 10**9
+_MAX: Final = (2**63 - 1) * _NANO
+_PATTERN: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?")
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_BINARY_SUFFIX: Final = ["", *_BINARY]
+_MISSPELT: Final = {
+    "K": "k or Ki",
+    "ki": "Ki",
+    "mi": "Mi",
+    "gi": "Gi",
+    "ti": "Ti",
+    "g": "G or Gi",
+    "t": "T or Ti",
+}
+JSON_PATTERN: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+
+
+@total_ordering
+class Quantity:
+    """An amount of a resource: CPUs, bytes, GPUs. Compared and hashed by value: `Quantity("1") == Quantity("1000m")`.
+
+    Raises ValueError for text that is no quantity, is finer than 1n, or is beyond 2^63-1.
+    """
+
+    __slots__ = ("_format", "_nano")
+
+    _nano: int
+    _format: Format
+
+    def __init__(self, value: str | int | Decimal) -> None:
+        nano, form = _parse(format(value, "f") if isinstance(value, Decimal) else str(value))
+        object.__setattr__(self, "_nano", nano)
+        object.__setattr__(self, "_format", form)
+
+    @classmethod
+    def _of(cls, nano: int, form: Format) -> Quantity:
+        if abs(nano) > _MAX:
+            raise ValueError("is beyond the largest quantity, 2^63-1")
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_nano", nano)
+        object.__setattr__(made, "_format", form)
+        return made
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Quantity is immutable: {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Quantity is immutable: {name}")
+
+    def __reduce__(self) -> tuple[type[Quantity], tuple[str]]:
+        return (Quantity, (str(self),))
+
+    def __copy__(self) -> Quantity:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Quantity:
+        return self
+
+    @property
+    def decimal(self) -> Decimal:
+        """The amount as an exact decimal number of the resource's own unit (CPUs, bytes, pieces)."""
+        return Decimal(self._nano).scaleb(-9)
+
+    @property
+    def milli(self) -> int:
+        """The amount in thousandths, rounded up, as Kueue counts CPU."""
+        return -(-self._nano // 10**6)
+
+    @property
+    def value(self) -> int:
+        """The amount in whole units, rounded up, as Kueue counts everything but CPU."""
+        return -(-self._nano // _NANO)
+
+    def __add__(self, other: Quantity) -> Quantity:
+        """The exact sum. The text keeps the left side's notation unless that is zero (quantity.go, Add)."""
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return Quantity._of(self._nano + other._nano, self._format if self._nano else other._format)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return Quantity._of(self._nano - other._nano, self._format if self._nano else other._format)
+
+    def with_headroom(self, percent: int) -> Quantity:
+        """This amount times (100 + `percent`) / 100, rounded up to a whole unit; unchanged when `percent` is 0."""
+        if percent == 0:
+            return self
+        whole = -(-self._nano * (100 + percent) // (100 * _NANO))
+        return Quantity._of(whole * _NANO, self._format)
+
+    def __eq__(self, other: object) -> bool:
+        return self._nano == other._nano if isinstance(other, Quantity) else NotImplemented
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self._nano < other._nano if isinstance(other, Quantity) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._nano)
+
+    def __bool__(self) -> bool:
+        return self._nano != 0
+
+    def __repr__(self) -> str:
+        return f"Quantity({str(self)!r})"
+
+    def __str__(self) -> str:
+        """The canonical text: no fraction, the largest suffix that keeps it exact (quantity.go, CanonicalizeBytes)."""
+        nano = self._nano
+        if self._format == "BinarySI" and abs(nano) >= 1024 * _NANO and nano % _NANO == 0:
+            mantissa, power = nano // _NANO, 0
+            while mantissa % 1024 == 0 and power < 6:
+                mantissa, power = mantissa // 1024, power + 1
+            return f"{mantissa}{_BINARY_SUFFIX[power]}"
+        if nano == 0:
+            return "0"
+        mantissa, exponent = nano, -9
+        while mantissa % 1000 == 0 and exponent < 18:
+            mantissa, exponent = mantissa // 1000, exponent + 3
+        if self._format == "DecimalExponent":
+            return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+        return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            _validate, serialization=core_schema.plain_serializer_function_ser_schema(str)
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": JSON_PATTERN}]}
+
+
+def _parse(text: str) -> tuple[int, Format]:
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        raise ValueError(_explain(text))
+    sign, digits, suffix = match.group(1), match.group(2), match.group(3) or ""
+    form: Format = "DecimalSI"
+    times, power = 1, 9
+    if suffix in _BINARY:
+        form, times = "BinarySI", 1024 ** _BINARY[suffix]
+    elif suffix[:1] in ("e", "E") and len(suffix) > 1:
+        form, power = "DecimalExponent", 9 + int(suffix[1:])
+    else:
+        power = 9 + _DECIMAL[suffix]
+    whole, _, fraction = digits.partition(".")
+    power -= len(fraction)
+    numerator = int(whole + fraction) * times
+    nano, rest = (numerator * 10**power, 0) if power >= 0 else divmod(numerator, 10**-power)
+    if rest:
+        raise ValueError("is finer than 1n, the smallest quantity")
+    if nano > _MAX:
+        raise ValueError("is beyond the largest quantity, 2^63-1")
+    return (-nano if sign == "-" else nano), form
+
+
+def _explain(text: str) -> str:
+    """Why `text` is no quantity, for the mistakes people make."""
+    squeezed = text.replace(" ", "")
+    if squeezed != text and _PATTERN.fullmatch(squeezed):
+        return f"has a space in it; write {squeezed}"
+    if text[-1:] in ("B", "b") and _PATTERN.fullmatch(text[:-1]):
+        return f"ends in {text[-1]!r}, which is no suffix of a quantity; write {text[:-1]}"
+    for wrong, right in _MISSPELT.items():
+        if text.endswith(wrong) and _PATTERN.fullmatch(text[: -len(wrong)]):
+            return f"ends in {wrong!r}, which is no suffix of a quantity; write {right}"
+    if "," in text and _PATTERN.fullmatch(text.replace(",", "")):
+        return "has a comma in it; write the number without"
+    return 'is no quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
+
+
+def _validate(value: object) -> Quantity:
+    if isinstance(value, Quantity):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise PydanticCustomError(
+            "quantity", 'is no quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
+        )
+    try:
+        return Quantity(repr(value) if isinstance(value, float) else value)
+    except ValueError as error:
+        raise PydanticCustomError("quantity", "{reason}", {"reason": str(error)}) from None
+
+
+ZERO: Final = Quantity(0)

@@ -1,0 +1,142 @@
+"""The syntax of names: Kubernetes' and Google Cloud's.
+
+In: text. Out: None where the text is good, else the reason as a clause that follows the value ("is longer than 63
+characters"). Which name has to follow which syntax is said by the fields' types in `base` and `wire`.
+
+Source: k8s.io/apimachinery pkg/api/validate/content and pkg/util/validation; Google Cloud's as named on each function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+Check = Callable[[str], "str | None"]
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?")
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?")
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
+_ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
+_CLUSTER = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]")
+_GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
+_GCP_LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
+
+
+def dns_label(text: str) -> str | None:
+    """RFC 1123 label: names of namespaces, and of what becomes part of a host name."""
+    return _name(text, _LABEL, 63, "use lower-case letters, digits and hyphens, with a letter or digit at both ends")
+
+
+def dns_label_1035(text: str) -> str | None:
+    """RFC 1035 label: names of Services."""
+    return _name(text, _LABEL_1035, 63, "use lower-case letters, digits and hyphens, with a letter at the start")
+
+
+def dns_subdomain(text: str) -> str | None:
+    """RFC 1123 subdomain: names of most objects."""
+    return _name(
+        text, _SUBDOMAIN, 253, "use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends"
+    )
+
+
+def label_key(text: str) -> str | None:
+    """Label key, resource name: `[prefix/]name` (content.IsLabelKey)."""
+    prefix, slash, name = text.rpartition("/")
+    if slash:
+        reason = "has nothing before the slash" if not prefix else dns_subdomain(prefix)
+        if reason:
+            return f"has a prefix that {reason}" if prefix else f"{reason}; remove the slash or put a domain before it"
+    if not name:
+        return "is empty; write a name" if not text else "has nothing after the slash; write a name there"
+    return _name(name, _NAME_PART, 63, "use letters, digits, '-', '_' and '.', with a letter or digit at both ends")
+
+
+def label_value(text: str) -> str | None:
+    """Label value (content.IsLabelValue)."""
+    if not text:
+        return None
+    return _name(text, _NAME_PART, 63, "use letters, digits, '-', '_' and '.', with a letter or digit at both ends")
+
+
+def admission_check_name(text: str) -> str | None:
+    """Name by which a queue refers to an AdmissionCheck: 1 to 316 characters (AdmissionCheckReference)."""
+    if not text:
+        return "is empty; write a name"
+    return None if len(text) <= 316 else f"is {len(text)} characters long; use at most 316"
+
+
+def kind(text: str) -> str | None:
+    """Kind of an object (admissioncheck_types.go, AdmissionCheckParametersReference)."""
+    return _name(text, _KIND, 63, "use letters, digits and hyphens, with a letter at the start")
+
+
+def version(text: str) -> str | None:
+    """Version of a chart: three numbers, without a leading v, with an optional pre-release."""
+    if _VERSION.fullmatch(text):
+        return None
+    if _VERSION.fullmatch(text.removeprefix("v")):
+        return f"begins with a v; write {text.removeprefix('v')}"
+    return "is no version; write three numbers, such as 0.19.2"
+
+
+def region(text: str) -> str | None:
+    """A region of Google Cloud, such as europe-west4."""
+    if _REGION.fullmatch(text):
+        return None
+    if _ZONE.fullmatch(text):
+        return f"is a zone, not a region; write {text.rpartition('-')[0]}"
+    return "is no region of Google Cloud; write one such as europe-west4"
+
+
+def zone(text: str) -> str | None:
+    """A zone of Google Cloud, such as europe-west4-a or us-central1-ai1a."""
+    return None if _ZONE.fullmatch(text) else "is no zone of Google Cloud; write one such as europe-west4-a"
+
+
+def gke_cluster_name(text: str) -> str | None:
+    """Name of a GKE cluster: at most 40 characters, a letter first.
+
+    Source: container.googleapis.com v1 Cluster.name.
+    """
+    return _name(
+        text,
+        _CLUSTER,
+        40,
+        "use lower-case letters, digits and hyphens, with a letter at the start and no hyphen at the end",
+    )
+
+
+def project_id(text: str) -> str | None:
+    """Id of a project: 6 to 30 lower-case letters, digits and hyphens (Resource Manager, Creating projects)."""
+    if _PROJECT.fullmatch(text):
+        return None
+    if text.isdigit():
+        return "is a project number; write the project id"
+    return "is no project id; write 6 to 30 lower-case letters, digits and hyphens, with a letter at the start"
+
+
+def gcp_label_key(text: str) -> str | None:
+    """Key of a label on a Google Cloud resource (Resource Manager, Requirements for labels)."""
+    if _GCP_LABEL_KEY.fullmatch(text):
+        return None
+    return "is no label key of Google Cloud; use at most 63 lower-case letters, digits, '-' and '_', a letter first"
+
+
+def gcp_label_value(text: str) -> str | None:
+    """Value of a label on a Google Cloud resource."""
+    if _GCP_LABEL_VALUE.fullmatch(text):
+        return None
+    return "is no label value of Google Cloud; use at most 63 lower-case letters, digits, '-' and '_'"
+
+
+def _name(text: str, pattern: re.Pattern[str], longest: int, rule: str) -> str | None:
+    if not text:
+        return "is empty; write a name"
+    if len(text) > longest:
+        return f"is {len(text)} characters long; use at most {longest}"
+    return None if pattern.fullmatch(text) else f"has characters or a form that are not allowed; {rule}"

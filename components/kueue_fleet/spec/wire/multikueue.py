@@ -1,0 +1,76 @@
+"""MultiKueueConfig and MultiKueueCluster.
+
+Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go (schema, CEL); no webhooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from kueue_fleet.spec.base import RuledModel, SpecModel, Text
+from kueue_fleet.spec.problem import Problem
+
+ClusterName = Annotated[Text, Field(min_length=1, max_length=256)]
+
+
+class KubeConfig(SpecModel):
+    """Where the kubeconfig of a worker is."""
+
+    location: ClusterName
+    """Name of a Secret in Kueue's namespace with the key `kubeconfig`, or a path below /etc/multikueue/kubeconfigs."""
+    location_type: Literal["Secret", "Path"] = "Secret"
+    """What `location` is; default Secret."""
+
+
+class ClusterProfileReference(SpecModel):
+    """A ClusterProfile in Kueue's namespace."""
+
+    name: ClusterName
+
+
+class ClusterSource(RuledModel):
+    """How the manager reaches a worker: exactly one of the two."""
+
+    kube_config: KubeConfig | None = None
+    cluster_profile_ref: ClusterProfileReference | None = None
+
+    def own_problems(self) -> Iterator[Problem]:
+        """CEL: exactly one of kubeConfig and clusterProfileRef."""
+        if (self.kube_config is None) == (self.cluster_profile_ref is None):
+            both = self.kube_config is not None
+            yield Problem(
+                "",
+                "both kubeConfig and clusterProfileRef are set"
+                if both
+                else "neither kubeConfig nor clusterProfileRef is set",
+                "set exactly one of the two",
+            )
+
+
+class MultiKueueClusterSpec(RuledModel):
+    """`spec` of a MultiKueueCluster."""
+
+    cluster_source: ClusterSource
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The source's problems."""
+        for problem in self.cluster_source.own_problems():
+            yield problem.at("clusterSource")
+
+
+class MultiKueueConfigSpec(RuledModel):
+    """`spec` of a MultiKueueConfig."""
+
+    clusters: Annotated[tuple[ClusterName, ...], Field(min_length=1, max_length=20)]
+    """MultiKueueClusters, most preferred first: the Incremental dispatcher goes through them in this order."""
+    quota_management: Literal["Manual", "Automated"] | None = None
+    """Automated rewrites the manager's quotas (alpha); absent counts as Manual."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """CEL: clusters unique."""
+        for index, name in enumerate(self.clusters):
+            if name in self.clusters[:index]:
+                yield Problem(f"clusters[{index}]", f"{name} is listed twice", "list each cluster once")
