@@ -60,6 +60,7 @@ def admission_objects(images: Iterable[str]) -> list[tuple[str, Json]]:
                 {
                     "patchType": "JSONPatch",
                     "jsonPatch": {"expression": _MUTATION},
+                }
             ],
         },
     }
