@@ -34,22 +34,29 @@ def read_jobs(file: Path) -> list[dict[str, Any]]:
         raise RehearsalError(f"{file}: {wrong.strerror}; name a YAML file of Jobs and JobSets with --jobs") from None
     except yaml.YAMLError as wrong:
         raise RehearsalError(f"{file}: is not YAML: {wrong}; correct it") from None
+    documents = [item for document in documents for item in _items(document)]
     problems = [problem for number, document in enumerate(documents) for problem in _job_problems(number, document)]
     if problems:
         raise RehearsalError("\n".join(f"{file}: {problem}" for problem in problems))
     return documents
 
 
+def _items(document: Any) -> list[Any]:
+    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
+        return list(document["items"])
+    return [document]
+
+
 def _job_problems(number: int, document: object) -> Iterator[str]:
     if not isinstance(document, dict) or document.get("kind") not in JOB_KINDS:
         kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
-        yield f"documents[{number}].kind: {kind!r} cannot be submitted; use {' or '.join(JOB_KINDS)}"
+        yield f"jobs[{number}].kind: {kind!r} cannot be submitted; use {' or '.join(JOB_KINDS)}"
         return
     metadata = document.get("metadata") or {}
-    if not metadata.get("name"):
-        yield f"documents[{number}].metadata.name: missing; name the {document['kind']}"
+    if not (metadata.get("name") or metadata.get("generateName")):
+        yield f"jobs[{number}].metadata.name: missing; give the {document['kind']} a name or a generateName"
     if not (metadata.get("labels") or {}).get(QUEUE_LABEL):
-        yield f"documents[{number}].metadata.labels: no {QUEUE_LABEL}; name the LocalQueue it waits in"
+        yield f"jobs[{number}].metadata.labels: no {QUEUE_LABEL}; name the LocalQueue it waits in"
 
 
 class ClusterClients:
@@ -81,7 +88,7 @@ class ClusterClients:
         except ApiException as refused:
             words = _api_message(refused)
             raise RehearsalError(
-                f"{job['kind']} {namespace}/{job['metadata']['name']}: {cluster} refused it: {words}"
+                f"{job['kind']} {namespace}/{_name(job)}: {cluster} refused it: {words}"
             ) from None
         return created
 
@@ -89,6 +96,10 @@ class ClusterClients:
         """All objects of a kind in all namespaces of CLUSTER."""
         items: list[dict[str, Any]] = self._apis[cluster].list_cluster_custom_object(group, version, plural)["items"]
         return items
+
+
+def _name(job: Mapping[str, Any]) -> str:
+    return str(job["metadata"].get("name") or job["metadata"]["generateName"])
 
 
 def _api_message(refused: ApiException) -> str:
