@@ -41,10 +41,12 @@ class Placed(Protocol):
     """An entry that says on which clusters it exists."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name."""
 
     @property
-    def clusters(self) -> tuple[str, ...] | None: ...
+    def clusters(self) -> tuple[str, ...] | None:
+        """Names of its clusters; None: every cluster that runs jobs."""
 
 
 class FleetSpec(SpecModel):

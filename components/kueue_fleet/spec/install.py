@@ -17,7 +17,7 @@ CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
 
 
 def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
-    """Kueue's Configuration on `cluster`: the fleet's, overlaid with the cluster's, and on the manager with MultiKueue's.
+    """Kueue's Configuration on `cluster`: the fleet's, overlaid with the cluster's and, on the manager, MultiKueue's.
 
     What neither says is as in Kueue's own chart, but the frameworks: batch/job, and JobSet where the fleet installs it.
     Source of the defaults: kueue@v0.19.2 charts/kueue/values.yaml. Raises KeyError for an unknown cluster.

@@ -1,13 +1,13 @@
 """Pydantic's findings in plain words.
 
-In: one error of pydantic and the data it is about. Out: the `Problem`. Unknown fields name the nearest known one; fields
-that Kueue's v1beta1 had name what replaced them.
+In: one error of pydantic and the data it is about. Out: the `Problem`. Unknown fields name the nearest known one;
+fields that Kueue's v1beta1 had name what replaced them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -102,7 +102,7 @@ def _shown(value: Any) -> str:
 
 def _wording(kind: str, value: Any, context: Mapping[str, Any], message: str) -> tuple[str, str]:
     if kind in ("syntax", "quantity", "duration"):
-        return cast("tuple[str, str]", _split(str(context.get("reason", message))))
+        return _split(str(context.get("reason", message)))
     if kind == "literal_error":
         return _not_one_of(value, str(context["expected"]))
     if kind in _TYPES:

@@ -41,10 +41,8 @@ def readable(model: type[BaseModel], location: Location, data: Any) -> str:
 
 def model_at(model: type[BaseModel], location: Location, data: Any) -> Any:
     """The type at `location`: a model class where it is one."""
-    tp: Any = model
-    for _, tp, _ in _walk(model, location, data):
-        pass
-    return plain_type(tp)
+    steps = _walk(model, location, data)
+    return steps[-1][1] if steps else model
 
 
 def _walk(model: type[BaseModel], location: Location, data: Any) -> list[tuple[str, Any, Any]]:

@@ -7,7 +7,7 @@ Pulumi's own reader; so a file means the same to the checker and to `pulumi up`.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
@@ -19,7 +19,7 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class _Loader(_Base):  # type: ignore[misc]
     """libyaml's loader where PyYAML has it, which is ten times faster."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         self._refuse_duplicates(node)
@@ -33,11 +33,11 @@ class _Loader(_Base):  # type: ignore[misc]
                 continue
             line = key.start_mark.line + 1
             if key.value in first:
-                raise _DuplicateKey(key.value, first[key.value], line)
+                raise _DuplicateKeyError(key.value, first[key.value], line)
             first[key.value] = line
 
 
-class _DuplicateKey(Exception):
+class _DuplicateKeyError(Exception):
     def __init__(self, key: str, first: int, again: int) -> None:
         super().__init__(key)
         self.key, self.first, self.again = key, first, again
@@ -73,7 +73,7 @@ def load_yaml(text: str, source: str) -> Any:
     """The one document in `text`. Raises SpecError, with `source` and the line, for text that is no good YAML."""
     try:
         documents = list(yaml.load_all(text, Loader=_Loader))
-    except _DuplicateKey as error:
+    except _DuplicateKeyError as error:
         raise SpecError(
             [
                 Problem(

@@ -1,6 +1,7 @@
 """Both kinds of priority class; their fields stand at the top of the object, not under `spec`.
 
-Source: kueue@v0.19.2 apis/kueue/v1beta2/workloadpriorityclass_types.go; kubernetes@v1.36 pkg/apis/scheduling/validation.
+Source: kueue@v0.19.2 apis/kueue/v1beta2/workloadpriorityclass_types.go; kubernetes@v1.36
+pkg/apis/scheduling/validation.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class LabelSelectorRequirement(RuledModel):
 
 
 class LabelSelector(RuledModel):
-    """A query over labels: all of `matchLabels` and all of `matchExpressions`. The empty selector matches everything."""
+    """A query over labels: all of `matchLabels` and all of `matchExpressions`. The empty one matches everything."""
 
     match_labels: Mapping[LabelKey, LabelValue] | None = None
     """Labels that must all be there with just these values."""
