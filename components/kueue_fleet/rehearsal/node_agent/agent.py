@@ -166,12 +166,15 @@ class NodeAgent:
             await self._api.apply(path, body)
 
     async def _announce(self) -> None:
-        """Waits until the API server applies the policy to new pods, which takes it a moment, then sets `ready`."""
+        """Waits until the API server applies the policy to new pods, which takes it a moment, then sets `ready`.
+
+        Asks in kube-system, which the webhooks of Kueue leave alone: they may be down now.
+        """
         if self._programs:
             pod = probe_pod(next(iter(self._programs)))
             while True:
                 with contextlib.suppress(ApiError, aiohttp.ClientError, TimeoutError, OSError):
-                    answer = await self._api.create("/api/v1/namespaces/default/pods", pod, {"dryRun": "All"})
+                    answer = await self._api.create("/api/v1/namespaces/kube-system/pods", pod, {"dryRun": "All"})
                     if NODE_LABEL in (answer["spec"].get("nodeSelector") or {}):
                         break
                 await asyncio.sleep(_POLICY_POLL_SECONDS)
