@@ -1,0 +1,65 @@
+"""GPU batch fleets on GKE with Kueue: one typed description, and Pulumi components for all of it or any part.
+
+Names are loaded when they are first used: `import kueue_fleet` alone imports no Pulumi, so the spec can be used without.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kueue_fleet.fleet import Fleet
+    from kueue_fleet.gcp import ManagerCluster, Network, NodeIdentity, StandaloneCluster, WorkerCluster
+    from kueue_fleet.kueue import (
+        AdmissionCheck,
+        ClusterQueue,
+        Cohort,
+        JobSetInstall,
+        KueueInstall,
+        LocalQueue,
+        MultiKueue,
+        Namespaces,
+        PriorityClass,
+        ProvisioningRequestCheck,
+        ResourceFlavor,
+        Team,
+        Topology,
+        WorkerAccess,
+        WorkloadPriorityClass,
+    )
+
+__all__ = [
+    "AdmissionCheck",
+    "ClusterQueue",
+    "Cohort",
+    "Fleet",
+    "JobSetInstall",
+    "KueueInstall",
+    "LocalQueue",
+    "ManagerCluster",
+    "MultiKueue",
+    "Namespaces",
+    "Network",
+    "NodeIdentity",
+    "PriorityClass",
+    "ProvisioningRequestCheck",
+    "ResourceFlavor",
+    "StandaloneCluster",
+    "Team",
+    "Topology",
+    "WorkerAccess",
+    "WorkerCluster",
+    "WorkloadPriorityClass",
+]
+
+_GCP = frozenset({"ManagerCluster", "Network", "NodeIdentity", "StandaloneCluster", "WorkerCluster"})
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "fleet" if name == "Fleet" else "gcp" if name in _GCP else "kueue"
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,53 @@
+"""The kubeconfig of a GKE cluster, as plain data.
+
+In: a cluster's endpoint and CA. Out: a kubeconfig that gets its credential from `gke-gcloud-auth-plugin`, so it holds
+no secret and outlives every token. The kubeconfig that a MultiKueue manager uses, which does hold a token, is built in
+`kueue_fleet.kueue.credentials`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def cluster_kubeconfig(name: str, endpoint: str, ca_certificate: str) -> dict[str, Any]:
+    """A kubeconfig with one context, `name`, which is also current.
+
+    `endpoint` is what GKE reports: a host, or host:port, without a scheme; `ca_certificate` is base64 PEM, also as GKE
+    reports it. Source: https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": name, "cluster": {"server": f"https://{endpoint}", "certificate-authority-data": ca_certificate}}
+        ],
+        "users": [{"name": name, "user": {"exec": _exec_credential()}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+        "preferences": {},
+    }
+
+
+def merge_kubeconfigs(kubeconfigs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One kubeconfig with every context of `kubeconfigs`; the first one's context is current.
+
+    Names are kept, so they must be unique, as cluster names of a fleet are.
+    """
+    merged: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
+    for kubeconfig in kubeconfigs:
+        for section in ("clusters", "users", "contexts"):
+            merged[section].extend(kubeconfig[section])
+    merged["current-context"] = kubeconfigs[0]["current-context"] if kubeconfigs else ""
+    merged["preferences"] = {}
+    return merged
+
+
+def _exec_credential() -> dict[str, Any]:
+    return {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "gke-gcloud-auth-plugin",
+        "installHint": "Install gke-gcloud-auth-plugin: https://cloud.google.com/kubernetes-engine/docs/how-to/"
+        "cluster-access-for-kubectl#install_plugin",
+        "provideClusterInfo": True,
+        "interactiveMode": "IfAvailable",
+    }

@@ -1,0 +1,146 @@
+"""The VPC of a fleet.
+
+In: the network's name and the regions of its clusters. Out: one custom-mode network, and in each region a subnet with
+Private Google Access and Cloud NAT, because nodes have no public address and pull Kueue from registry.k8s.io. Pod and
+Service ranges are left to GKE. Not here: Shared VPC, peering, VPN; give clusters the ids of such a network instead.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from kueue_fleet.gcp.resources import ComputeNetwork, ComputeRouter, ComputeRouterNat, ComputeSubnetwork
+
+REGION_RANGES: Mapping[str, str] = {
+    "africa-south1": "10.218.0.0/20",
+    "asia-east1": "10.140.0.0/20",
+    "asia-east2": "10.170.0.0/20",
+    "asia-northeast1": "10.146.0.0/20",
+    "asia-northeast2": "10.174.0.0/20",
+    "asia-northeast3": "10.178.0.0/20",
+    "asia-south1": "10.160.0.0/20",
+    "asia-south2": "10.190.0.0/20",
+    "asia-southeast1": "10.148.0.0/20",
+    "asia-southeast2": "10.184.0.0/20",
+    "australia-southeast1": "10.152.0.0/20",
+    "australia-southeast2": "10.192.0.0/20",
+    "europe-central2": "10.186.0.0/20",
+    "europe-north1": "10.166.0.0/20",
+    "europe-north2": "10.226.0.0/20",
+    "europe-southwest1": "10.204.0.0/20",
+    "europe-west1": "10.132.0.0/20",
+    "europe-west2": "10.154.0.0/20",
+    "europe-west3": "10.156.0.0/20",
+    "europe-west4": "10.164.0.0/20",
+    "europe-west6": "10.172.0.0/20",
+    "europe-west8": "10.198.0.0/20",
+    "europe-west9": "10.200.0.0/20",
+    "europe-west10": "10.214.0.0/20",
+    "europe-west12": "10.210.0.0/20",
+    "me-central1": "10.212.0.0/20",
+    "me-west1": "10.208.0.0/20",
+    "northamerica-northeast1": "10.162.0.0/20",
+    "northamerica-northeast2": "10.188.0.0/20",
+    "northamerica-south1": "10.224.0.0/20",
+    "southamerica-east1": "10.158.0.0/20",
+    "southamerica-west1": "10.194.0.0/20",
+    "us-central1": "10.128.0.0/20",
+    "us-east1": "10.142.0.0/20",
+    "us-east4": "10.150.0.0/20",
+    "us-east5": "10.202.0.0/20",
+    "us-south1": "10.206.0.0/20",
+    "us-west1": "10.138.0.0/20",
+    "us-west2": "10.168.0.0/20",
+    "us-west3": "10.180.0.0/20",
+    "us-west4": "10.182.0.0/20",
+}
+"""Node range by region: those of Google's auto-mode networks, which never overlap. A region's range depends on nothing
+but its name, so that adding a region moves no other. Source: https://cloud.google.com/vpc/docs/subnets#ip-ranges."""
+
+
+class Network(pulumi.ComponentResource):
+    """A VPC network with a private subnet and Cloud NAT in each region."""
+
+    network: ComputeNetwork
+    """The VPC."""
+    self_link: pulumi.Output[str]
+    """What a cluster takes as `network`."""
+    subnetworks: dict[str, pulumi.Output[str]]
+    """What a cluster takes as `subnetwork`, by region."""
+    egress: dict[str, ComputeRouterNat]
+    """Cloud NAT by region; nodes reach image registries only once it is there."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        project: str,
+        regions: Sequence[str],
+        network_name: str | None = None,
+        ranges: Mapping[str, str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the network.
+
+        `network_name` is the VPC's name in Google Cloud, by default `name`; `ranges` gives node ranges by region, by
+        default those of `REGION_RANGES`.
+
+        Raises:
+            ValueError: a region has no known range and `ranges` does not give one.
+        """
+        super().__init__("kueue-fleet:index:Network", name, None, opts)
+        vpc_name = network_name or name
+        node_ranges = {**REGION_RANGES, **(ranges or {})}
+        self.network = ComputeNetwork(
+            name,
+            {
+                "name": vpc_name,
+                "project": project,
+                "autoCreateSubnetworks": False,
+                "routingMode": "GLOBAL",
+                "description": "GPU batch fleet, managed by kueue-fleet",
+            },
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.self_link = self.network.output("selfLink")
+        self.subnetworks = {}
+        self.egress = {}
+        for region in dict.fromkeys(regions):
+            if region not in node_ranges:
+                raise ValueError(
+                    f"network {vpc_name}: no node range is known for region {region}; "
+                    f"give one in ranges, such as {{{region!r}: '10.228.0.0/20'}}"
+                )
+            self._add_region(name, vpc_name, project, region, node_ranges[region])
+        self.register_outputs({"selfLink": self.self_link})
+
+    def _add_region(self, name: str, vpc_name: str, project: str, region: str, node_range: str) -> None:
+        place = {"project": project, "region": region}
+        subnetwork = ComputeSubnetwork(
+            f"{name}/{region}",
+            {
+                **place,
+                "name": f"{vpc_name}-{region}",
+                "network": self.self_link,
+                "ipCidrRange": node_range,
+                "privateIpGoogleAccess": True,
+            },
+            pulumi.ResourceOptions(parent=self),
+        )
+        router = ComputeRouter(
+            f"{name}/{region}",
+            {**place, "name": f"{vpc_name}-{region}", "network": self.self_link},
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.egress[region] = ComputeRouterNat(
+            f"{name}/{region}",
+            {
+                **place,
+                "name": f"{vpc_name}-{region}",
+                "router": router.output("name"),
+                "natIpAllocateOption": "AUTO_ONLY",
+                "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+            },
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.subnetworks[region] = subnetwork.output("selfLink")

@@ -1,0 +1,93 @@
+"""Google Cloud resources by type token, with the outputs the components read.
+
+In: camelCase properties as the provider takes them. Out: `pulumi.CustomResource`s of the same types and URNs that the
+pulumi-gcp classes make. Those classes are not used because importing `pulumi_gcp.compute` alone runs 190,000 lines and
+takes longer than building the graph of twenty clusters; tests/gcp/test_property_names.py holds every property passed
+here against pulumi-gcp's own argument types instead.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from typing import Any, ClassVar, cast
+
+import pulumi
+
+
+class GcpResource(pulumi.CustomResource):
+    """A resource of the `gcp` provider; subclasses name the type and the outputs that are read."""
+
+    pulumi_type: ClassVar[str]
+    """Pulumi type token, for example `gcp:compute/network:Network`."""
+    outputs: ClassVar[tuple[str, ...]] = ()
+    """Outputs, camelCase, that `output` can return beside the inputs."""
+
+    def __init__(self, name: str, properties: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
+        """Declare the resource.
+
+        `opts` is made for this resource alone: the provider's version is written into it.
+        """
+        opts.version = opts.version or _provider_version()
+        super().__init__(self.pulumi_type, name, {**dict.fromkeys(self.outputs), **properties}, opts)
+
+    def output(self, key: str) -> pulumi.Output[Any]:
+        """The output `key` (camelCase); it must be an input given or be listed in `outputs`."""
+        return cast("pulumi.Output[Any]", self.__dict__[key])
+
+
+class ComputeNetwork(GcpResource):
+    """A VPC network."""
+
+    pulumi_type = "gcp:compute/network:Network"
+    outputs = ("selfLink",)
+
+
+class ComputeSubnetwork(GcpResource):
+    """A subnet of one region."""
+
+    pulumi_type = "gcp:compute/subnetwork:Subnetwork"
+    outputs = ("selfLink",)
+
+
+class ComputeRouter(GcpResource):
+    """A Cloud Router, which Cloud NAT needs."""
+
+    pulumi_type = "gcp:compute/router:Router"
+
+
+class ComputeRouterNat(GcpResource):
+    """Cloud NAT of one region."""
+
+    pulumi_type = "gcp:compute/routerNat:RouterNat"
+
+
+class ServiceAccount(GcpResource):
+    """A Google service account."""
+
+    pulumi_type = "gcp:serviceaccount/account:Account"
+    outputs = ("email", "member")
+
+
+class ProjectIamMember(GcpResource):
+    """One role for one member in a project; leaves the role's other members alone."""
+
+    pulumi_type = "gcp:projects/iAMMember:IAMMember"
+
+
+class ContainerCluster(GcpResource):
+    """A GKE cluster."""
+
+    pulumi_type = "gcp:container/cluster:Cluster"
+    outputs = ("endpoint", "masterAuth", "selfLink", "masterVersion")
+
+
+class ContainerNodePool(GcpResource):
+    """A node pool of a Standard cluster."""
+
+    pulumi_type = "gcp:container/nodePool:NodePool"
+
+
+@cache
+def _provider_version() -> str:
+    """Version of the provider plugin: that of the installed pulumi-gcp, which the lock file pins."""
+    return version("pulumi-gcp")

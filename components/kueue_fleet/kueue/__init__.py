@@ -1,0 +1,32 @@
+"""Pulumi components for what is inside a cluster: Kueue, JobSet, and Kueue's objects.
+
+In: models and manifests of the spec; the provider of a cluster comes by `opts`. Out: components that can be used alone
+on any Kubernetes cluster, or together by `kueue_fleet.fleet`. Nothing here knows Google Cloud.
+"""
+
+from kueue_fleet.kueue.checks import AdmissionCheck, ProvisioningRequestCheck
+from kueue_fleet.kueue.credentials import WorkerAccess
+from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
+from kueue_fleet.kueue.install import JobSetInstall, KueueInstall
+from kueue_fleet.kueue.multikueue import MultiKueue
+from kueue_fleet.kueue.priorities import PriorityClass, WorkloadPriorityClass
+from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
+from kueue_fleet.kueue.team import Namespaces, Team
+
+__all__ = [
+    "AdmissionCheck",
+    "ClusterQueue",
+    "Cohort",
+    "JobSetInstall",
+    "KueueInstall",
+    "LocalQueue",
+    "MultiKueue",
+    "Namespaces",
+    "PriorityClass",
+    "ProvisioningRequestCheck",
+    "ResourceFlavor",
+    "Team",
+    "Topology",
+    "WorkerAccess",
+    "WorkloadPriorityClass",
+]

@@ -1,0 +1,118 @@
+"""What the components for single Kubernetes objects have in common.
+
+In: a manifest and the component's options. Out: the component with its one object, which waits until it is Active where
+that can be waited for, retries while Kueue's webhooks are not reachable, and is not deleted by itself when its whole
+cluster goes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import pulumi
+
+from kueue_fleet.kueue.objects import KubernetesObject, is_kueue_object
+from kueue_fleet.kueue.webhook_retry import webhook_retry
+from kueue_fleet.spec import Manifest
+from kueue_fleet.spec.base import SpecModel
+
+WAIT_FOR_ANNOTATION = "pulumi.com/waitFor"
+"""Read by the Kubernetes provider. Source: https://www.pulumi.com/registry/packages/kubernetes/ (await logic)."""
+ACTIVE_CONDITION = "condition=Active"
+_TIMEOUT = "10m"
+
+_Spec = TypeVar("_Spec", bound=SpecModel)
+
+
+class ObjectComponent(pulumi.ComponentResource):
+    """A component that is one Kubernetes object; subclasses say which."""
+
+    pulumi_type: ClassVar[str]
+    kind: ClassVar[str]
+
+    object: KubernetesObject
+    """The object."""
+    object_name: str
+    """Name of the object in the cluster."""
+
+    def _declare(
+        self,
+        name: str,
+        manifest: Mapping[str, Any],
+        opts: pulumi.ResourceOptions | None,
+        *,
+        depends_on: Sequence[pulumi.Resource] = (),
+        expect_active: bool = False,
+        replace_on_changes: Sequence[str] = (),
+    ) -> None:
+        """Register the component and its object.
+
+        Args:
+            name: Pulumi name of both.
+            manifest: the object.
+            depends_on: what the object needs beside what the component's options say.
+            opts: the component's options; only `deleted_with` is handed on, the provider and `protect` are inherited.
+            expect_active: whether creating and changing the object ends only when its condition Active is True.
+            replace_on_changes: paths that Kubernetes does not let change; the object is deleted and made again.
+        """
+        super().__init__(self.pulumi_type, name, None, opts)
+        self.object = declare_object(
+            self,
+            name,
+            manifest,
+            deleted_with=opts.deleted_with if opts else None,
+            depends_on=depends_on,
+            expect_active=expect_active,
+            replace_on_changes=replace_on_changes,
+        )
+        self.object_name = self.object.object_name
+        self.register_outputs({"name": self.object_name})
+
+
+def manifest_of(kind: str, spec: _Spec | Manifest, name: str, render: Callable[[str, _Spec], Manifest]) -> Manifest:
+    """`spec` itself if it is a manifest of `kind`, else what `render` makes of `name` and the model.
+
+    Raises:
+        ValueError: a manifest of another kind.
+    """
+    if not isinstance(spec, dict):
+        return render(name, spec)
+    if spec.get("kind") != kind:
+        raise ValueError(f"{name}: a manifest of kind {spec.get('kind')!r} was given; {kind} is needed")
+    return spec
+
+
+def declare_object(
+    parent: pulumi.ComponentResource,
+    name: str,
+    manifest: Mapping[str, Any],
+    *,
+    deleted_with: pulumi.Resource | None,
+    depends_on: Sequence[pulumi.Resource] = (),
+    expect_active: bool = False,
+    wait_for: str | None = None,
+    replace_on_changes: Sequence[str] = (),
+) -> KubernetesObject:
+    """A Kubernetes object below `parent`.
+
+    `expect_active` waits for the condition Active; `wait_for` for anything else that the provider's annotation can say.
+    With `replace_on_changes` the old object is deleted first, since the new one has the same name.
+    """
+    condition = ACTIVE_CONDITION if expect_active else wait_for
+    return KubernetesObject(
+        name,
+        _annotated(manifest, {WAIT_FOR_ANNOTATION: condition}) if condition else manifest,
+        pulumi.ResourceOptions(
+            parent=parent,
+            depends_on=list(depends_on),
+            deleted_with=deleted_with,
+            replace_on_changes=list(replace_on_changes) or None,
+            delete_before_replace=True if replace_on_changes else None,
+            custom_timeouts=pulumi.CustomTimeouts(create=_TIMEOUT, update=_TIMEOUT, delete=_TIMEOUT),
+            hooks=webhook_retry(type(parent).__name__, name) if is_kueue_object(manifest) else None,
+        ),
+    )
+
+
+def _annotated(manifest: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, Any]:
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}}

@@ -1,0 +1,111 @@
+"""How the manager's Kueue reaches a worker: an account there, and a kubeconfig with its token.
+
+In: the objects of the spec's `render_worker_access`, and the worker's address. Out: a kubeconfig as a secret output.
+The token never leaves secret outputs: not in names, not in errors, not in what is printed.
+"""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.objects import KubernetesObject
+from kueue_fleet.spec import Manifest
+
+TOKEN_SECRET_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a token
+"""Kubernetes fills a Secret of this type with a token of the account it names."""
+_TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
+
+
+def token_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str, token: str) -> dict[str, Any]:
+    """A kubeconfig with `token` that verifies the server against `ca_certificate` (base64 PEM).
+
+    Kueue refuses kubeconfigs that skip verification, name files or run commands. Source: kueue@v0.19.2
+    pkg/controller/admissionchecks/multikueue/multikueuecluster.go (validateKubeconfig).
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": cluster_name,
+                "cluster": {"server": f"https://{endpoint}", "certificate-authority-data": ca_certificate},
+            }
+        ],
+        "users": [{"name": "multikueue-manager", "user": {"token": token}}],
+        "contexts": [{"name": cluster_name, "context": {"cluster": cluster_name, "user": "multikueue-manager"}}],
+        "current-context": cluster_name,
+    }
+
+
+class WorkerAccess(pulumi.ComponentResource):
+    """What a worker grants to the manager: ServiceAccount, ClusterRole, binding, and a token of the account."""
+
+    kubeconfig: pulumi.Output[str]
+    """Kubeconfig of the account, JSON, secret."""
+
+    def __init__(
+        self,
+        name: str,
+        objects: Sequence[Manifest],
+        *,
+        cluster_name: str,
+        endpoint: pulumi.Input[str],
+        ca_certificate: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the grant.
+
+        `objects` are what `spec.render_worker_access` returns for the worker; `endpoint` is the address of the worker's
+        API server without a scheme, as the manager reaches it; `ca_certificate` is base64 PEM. A new rotation serial
+        renames the token Secret: the new token is there, and with the manager, before the old one goes.
+
+        Raises:
+            ValueError: `objects` has no Secret for a service account's token.
+        """
+        super().__init__("kueue-fleet:index:WorkerAccess", name, None, opts)
+        deleted_with = opts.deleted_with if opts else None
+        grants = [manifest for manifest in objects if manifest["kind"] != "Secret"]
+        secrets = [manifest for manifest in objects if manifest.get("type") == TOKEN_SECRET_TYPE]
+        if len(secrets) != 1:
+            raise ValueError(f"worker {cluster_name}: {len(secrets)} token Secrets were given; exactly one is needed")
+        declared: list[KubernetesObject] = []
+        for manifest in grants:
+            declared.append(
+                declare_object(
+                    self,
+                    f"{name}/{manifest['kind']}",
+                    manifest,
+                    deleted_with=deleted_with,
+                    depends_on=declared,
+                    replace_on_changes=["roleRef"] if "roleRef" in manifest else [],
+                )
+            )
+        secret = declare_object(
+            self,
+            f"{name}/token",
+            secrets[0],
+            deleted_with=deleted_with,
+            depends_on=declared,
+            wait_for=_TOKEN_IS_THERE,
+        )
+        token = secret.output("data").apply(lambda data: _token(cluster_name, data))
+        self.kubeconfig = pulumi.Output.secret(
+            pulumi.Output.all(endpoint, ca_certificate, token).apply(
+                lambda parts: json.dumps(token_kubeconfig(cluster_name, *parts), sort_keys=True)
+            )
+        )
+        self.register_outputs({})
+
+
+def _token(cluster_name: str, data: Mapping[str, str] | None) -> str:
+    encoded = (data or {}).get("token")
+    if not encoded:
+        raise RuntimeError(
+            f"worker {cluster_name}: Kubernetes has put no token into the account's Secret; look at the ServiceAccount "
+            "with kubectl describe, then run pulumi up again"
+        )
+    return base64.b64decode(encoded).decode()

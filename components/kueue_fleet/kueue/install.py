@@ -1,0 +1,135 @@
+"""Kueue and JobSet on one cluster, by their official Helm charts.
+
+In: chart reference, version and values from the spec. Out: releases that are ready when they are done, because Helm
+waits for the Deployments and Kueue is Ready only with its webhooks serving. `helm.v3.Release` and no other way: Helm
+orders the objects and waits, and the whole chart is one thing to protect. Uninstalling Kueue deletes its CRDs and with
+them every queue and every Workload, therefore the protection.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.objects import HelmRelease, KubernetesObject
+from kueue_fleet.spec import JobSetInstallation, KueueInstallation
+
+RELEASE_TIMEOUT_SECONDS = 900
+"""For one Helm operation: on an empty Autopilot cluster the first node takes minutes to come."""
+MAX_HISTORY = 5
+"""Revisions that Helm keeps; each is a Secret in the cluster."""
+_RESOURCE_TIMEOUTS = pulumi.CustomTimeouts(create="20m", update="20m", delete="20m")
+
+
+class _Installation(pulumi.ComponentResource):
+    """A namespace and a Helm release in it."""
+
+    namespace: str
+    """Where the release is."""
+    namespace_object: KubernetesObject
+    """The namespace."""
+    release: HelmRelease
+    """The release; whatever uses its CRDs depends on it."""
+
+    def _install(
+        self,
+        name: str,
+        *,
+        release_name: str,
+        chart: str,
+        version: str,
+        namespace: str,
+        values: Mapping[str, Any],
+        protect: bool,
+        opts: pulumi.ResourceOptions | None,
+    ) -> None:
+        deleted_with = opts.deleted_with if opts else None
+        self.namespace = namespace
+        self.namespace_object = declare_object(
+            self,
+            f"{name}-namespace",
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+            deleted_with=deleted_with,
+        )
+        self.release = HelmRelease(
+            name,
+            {
+                "name": release_name,
+                "namespace": namespace,
+                "chart": chart,
+                "version": version,
+                "values": values,
+                "timeout": RELEASE_TIMEOUT_SECONDS,
+                "maxHistory": MAX_HISTORY,
+                "skipAwait": False,
+            },
+            pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[self.namespace_object],
+                protect=protect,
+                retain_on_delete=protect,
+                deleted_with=deleted_with,
+                custom_timeouts=_RESOURCE_TIMEOUTS,
+            ),
+        )
+        self.register_outputs({"namespace": namespace})
+
+
+class KueueInstall(_Installation):
+    """Kueue on one cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: KueueInstallation,
+        *,
+        values: Mapping[str, Any],
+        chart: str | None = None,
+        deletion_protection: bool = True,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the installation.
+
+        `values` are the chart's values, as `spec.kueue_helm_values` renders them; `chart` replaces the spec's chart
+        reference, for a mirror or a path; with `deletion_protection` Pulumi refuses to delete the release, and leaves
+        it in the cluster should the refusal be lifted by hand.
+        """
+        super().__init__("kueue-fleet:index:KueueInstall", name, None, opts)
+        self._install(
+            name,
+            release_name="kueue",
+            chart=chart or spec.chart,
+            version=spec.version,
+            namespace=spec.namespace,
+            values=values,
+            protect=deletion_protection,
+            opts=opts,
+        )
+
+
+class JobSetInstall(_Installation):
+    """JobSet on one cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: JobSetInstallation,
+        *,
+        chart: str | None = None,
+        deletion_protection: bool = True,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the installation; arguments as for `KueueInstall`."""
+        super().__init__("kueue-fleet:index:JobSetInstall", name, None, opts)
+        self._install(
+            name,
+            release_name="jobset",
+            chart=chart or spec.chart,
+            version=spec.version,
+            namespace=spec.namespace,
+            # The chart as it lies in JobSet's module asks for a moving tag.
+            values={"image": {"repository": "registry.k8s.io/jobset/jobset", "tag": f"v{spec.version}"}},
+            protect=deletion_protection,
+            opts=opts,
+        )

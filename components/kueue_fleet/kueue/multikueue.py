@@ -1,0 +1,113 @@
+"""The manager's side of MultiKueue: for each worker a kubeconfig Secret and a MultiKueueCluster, then the configs and
+the admission checks that queues refer to.
+
+In: the fleet, and a kubeconfig for each worker. Out: checks that are Active, which proves that every worker answers.
+Objects of one worker depend on that worker alone, so that adding a worker changes only what lists the workers.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from kueue_fleet.kueue.checks import AdmissionCheck
+from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.objects import KubernetesObject
+from kueue_fleet.spec import FleetSpec
+from kueue_fleet.spec.manifests import manifest
+from kueue_fleet.spec.placement import dispatch_groups
+from kueue_fleet.spec.render import render_multikueue_check, render_multikueue_cluster, render_multikueue_config
+
+KUBECONFIG_KEY = "kubeconfig"
+"""Key of the Secret that Kueue reads. Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go."""
+
+
+class MultiKueue(pulumi.ComponentResource):
+    """Everything on the manager that dispatches its jobs to the workers."""
+
+    clusters: dict[str, KubernetesObject]
+    """MultiKueueClusters by worker."""
+    configs: dict[str, KubernetesObject]
+    """MultiKueueConfigs by name."""
+    checks: dict[str, AdmissionCheck]
+    """AdmissionChecks by name."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: FleetSpec,
+        *,
+        kubeconfigs: Mapping[str, pulumi.Input[str]],
+        workers_ready: Mapping[str, Sequence[pulumi.Resource]] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the manager's side.
+
+        `kubeconfigs` gives each worker's kubeconfig, as `WorkerAccess.kubeconfig` has it; it stays empty where the
+        fleet uses ClusterProfiles. `workers_ready` names what must stand on a worker before the manager connects to it,
+        its queues above all. The provider in `opts` is the manager's.
+
+        Raises:
+            ValueError: a worker of the fleet has no kubeconfig.
+        """
+        super().__init__("kueue-fleet:index:MultiKueue", name, None, opts)
+        self._deleted_with = opts.deleted_with if opts else None
+        self.clusters = {}
+        for worker in spec.worker_names:
+            ready = list((workers_ready or {}).get(worker, ()))
+            self.clusters[worker] = self._cluster(name, spec, worker, kubeconfigs.get(worker), ready)
+        self.configs = {}
+        self.checks = {}
+        for group in dispatch_groups(spec):
+            config = declare_object(
+                self,
+                f"{name}/{group.config_name}",
+                render_multikueue_config(group),
+                deleted_with=self._deleted_with,
+                depends_on=[self.clusters[worker] for worker in group.workers],
+            )
+            self.configs[group.config_name] = config
+            self.checks[group.check_name] = AdmissionCheck(
+                f"{name}/{group.check_name}",
+                render_multikueue_check(group),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[config], deleted_with=self._deleted_with),
+            )
+        self.register_outputs({"workers": list(self.clusters), "admissionChecks": list(self.checks)})
+
+    def _cluster(
+        self,
+        name: str,
+        spec: FleetSpec,
+        worker: str,
+        kubeconfig: pulumi.Input[str] | None,
+        ready: list[pulumi.Resource],
+    ) -> KubernetesObject:
+        cluster = render_multikueue_cluster(spec, worker)
+        secrets: list[pulumi.Resource] = []
+        if "kubeConfig" in cluster["spec"]["clusterSource"]:
+            if kubeconfig is None:
+                raise ValueError(f"MultiKueue {name}: worker {worker} has no kubeconfig; add it to kubeconfigs")
+            encoded = pulumi.Output.secret(kubeconfig).apply(lambda text: base64.b64encode(text.encode()).decode())
+            secrets.append(
+                declare_object(
+                    self,
+                    f"{name}/{worker}",
+                    manifest(
+                        "v1",
+                        "Secret",
+                        cluster["spec"]["clusterSource"]["kubeConfig"]["location"],
+                        spec.kueue.namespace,
+                        type="Opaque",
+                        data={KUBECONFIG_KEY: encoded},
+                    ),
+                    deleted_with=self._deleted_with,
+                )
+            )
+        return declare_object(
+            self,
+            f"{name}/{worker}",
+            cluster,
+            deleted_with=self._deleted_with,
+            depends_on=[*secrets, *ready],
+            expect_active=True,
+        )

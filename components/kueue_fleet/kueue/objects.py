@@ -1,0 +1,89 @@
+"""Kubernetes objects and Helm releases as Pulumi resources, from what the spec renders.
+
+In: a manifest, plain data in Kubernetes' spelling. Out: a resource of the type and URN that pulumi-kubernetes' own
+classes would make for it. Its `CustomResource` class is not used since it takes `metadata` and `spec` alone, and a
+WorkloadPriorityClass has its fields at the top; its typed classes are not used since they would render the manifest a
+second time, in a second spelling, and are slow to import.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version as installed_version
+from typing import Any, cast
+
+import pulumi
+
+KUEUE_GROUP = "kueue.x-k8s.io"
+KUEUE_VERSION = "v1beta2"
+"""The API version that is written: served, stored and the hub since Kueue 0.16."""
+FORMER_KUEUE_VERSIONS = ("v1beta1",)
+"""Served versions that an object may stand under in a state. The version is part of a resource's type, so without an
+alias an upgrade would delete the object and create it again."""
+
+_SECRET_OUTPUTS = ["data", "stringData"]
+
+
+class KubernetesObject(pulumi.CustomResource):
+    """One Kubernetes object."""
+
+    manifest: Mapping[str, Any]
+    """What was declared; values may be outputs."""
+
+    def __init__(self, name: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
+        """Declare the object.
+
+        `opts` is made for this resource alone: the provider's version, aliases for former API versions and, for a
+        Secret, its secret outputs are written into it.
+        """
+        opts.version = opts.version or _provider_version()
+        kind, api_version = manifest["kind"], manifest["apiVersion"]
+        group, _, version = api_version.rpartition("/")
+        if group == KUEUE_GROUP:
+            former = [v for v in FORMER_KUEUE_VERSIONS if v != version]
+            opts.aliases = [
+                *(opts.aliases or []),
+                *(pulumi.Alias(type_=resource_type(f"{group}/{v}", kind)) for v in former),
+            ]
+        properties = dict(manifest)
+        if kind == "Secret":
+            opts.additional_secret_outputs = [*(opts.additional_secret_outputs or []), *_SECRET_OUTPUTS]
+            properties = {**dict.fromkeys(_SECRET_OUTPUTS), **properties}
+        self.manifest = manifest
+        super().__init__(resource_type(api_version, kind), name, properties, opts)
+
+    @property
+    def object_name(self) -> str:
+        """`metadata.name`."""
+        return str(self.manifest["metadata"]["name"])
+
+    def output(self, key: str) -> pulumi.Output[Any]:
+        """The top-level property `key` of the object as the API server has it."""
+        return cast("pulumi.Output[Any]", self.__dict__[key])
+
+
+class HelmRelease(pulumi.CustomResource):
+    """A Helm release: pulumi-kubernetes' `helm.v3.Release`."""
+
+    status: pulumi.Output[Any]
+    """What Helm says of the release."""
+
+    def __init__(self, name: str, properties: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
+        """Declare the release; `properties` are those of `helm.v3.ReleaseArgs`, camelCase."""
+        opts.version = opts.version or _provider_version()
+        super().__init__("kubernetes:helm.sh/v3:Release", name, {"compat": "true", "status": None, **properties}, opts)
+
+
+def resource_type(api_version: str, kind: str) -> str:
+    """Pulumi's type token of a Kubernetes kind: the core group, which has no name, is spelled `core`."""
+    return f"kubernetes:{api_version if '/' in api_version else f'core/{api_version}'}:{kind}"
+
+
+def is_kueue_object(manifest: Mapping[str, Any]) -> bool:
+    """Whether one of Kueue's own webhooks or CRDs answers for the object."""
+    return str(manifest["apiVersion"]).startswith(f"{KUEUE_GROUP}/")
+
+
+@cache
+def _provider_version() -> str:
+    """Version of the provider plugin: that of the installed pulumi-kubernetes, which the lock file pins."""
+    return installed_version("pulumi-kubernetes")

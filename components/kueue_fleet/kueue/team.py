@@ -1,0 +1,80 @@
+"""Namespaces, and what a team has in its own.
+
+In: a team's entry, and the ClusterQueues of the cluster. Out: namespaces with LocalQueues in them. Identities and RBAC
+of the team are not here.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.objects import KubernetesObject
+from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
+from kueue_fleet.spec import Manifest, TeamEntry
+from kueue_fleet.spec.manifests import namespace_manifest
+
+
+class Namespaces(pulumi.ComponentResource):
+    """Namespaces that belong to no team."""
+
+    objects: dict[str, KubernetesObject]
+    """The namespaces by name."""
+
+    def __init__(
+        self, name: str, spec: Sequence[str | Manifest], *, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """Declare one Namespace for each name, or manifest, in `spec`."""
+        super().__init__("kueue-fleet:index:Namespaces", name, None, opts)
+        self.objects = {}
+        for item in spec:
+            manifest = namespace_manifest(item) if isinstance(item, str) else item
+            namespace = manifest["metadata"]["name"]
+            self.objects[namespace] = declare_object(
+                self, f"{name}/{namespace}", manifest, deleted_with=opts.deleted_with if opts else None
+            )
+        self.register_outputs({"names": list(self.objects)})
+
+
+class Team(pulumi.ComponentResource):
+    """A team on one cluster: its namespaces, and its LocalQueues in each of them."""
+
+    namespaces: dict[str, KubernetesObject]
+    """The team's namespaces by name."""
+    local_queues: dict[tuple[str, str], LocalQueue]
+    """The team's LocalQueues by namespace and name."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: TeamEntry,
+        *,
+        cluster_queues: Mapping[str, ClusterQueue] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the team.
+
+        With `cluster_queues`, the cluster's queues by name, only LocalQueues of those are made, after the queue they
+        lead to; without, all of them are.
+        """
+        super().__init__("kueue-fleet:index:Team", name, None, opts)
+        deleted_with = opts.deleted_with if opts else None
+        self.namespaces = {}
+        self.local_queues = {}
+        for namespace in spec.namespace_names:
+            place = declare_object(
+                self, f"{name}/{namespace}", namespace_manifest(namespace, spec.name), deleted_with=deleted_with
+            )
+            self.namespaces[namespace] = place
+            for queue in spec.local_queues:
+                if cluster_queues is not None and queue.cluster_queue not in cluster_queues:
+                    continue
+                self.local_queues[namespace, queue.name] = LocalQueue(
+                    f"{name}/{namespace}/{queue.name}",
+                    queue,
+                    namespace=namespace,
+                    object_name=queue.name,
+                    cluster_queue=(cluster_queues or {}).get(queue.cluster_queue),
+                    opts=pulumi.ResourceOptions(parent=self, depends_on=[place], deleted_with=deleted_with),
+                )
+        self.register_outputs({"namespaces": list(self.namespaces)})

@@ -1,0 +1,42 @@
+"""The Pulumi program: the fleet that the stack's config describes.
+
+In: config `kueue-fleet:fleet`, and optionally `kueue-fleet:charts` with other chart references. Out: the fleet, and
+what one needs to go on with it. A fleet that breaks a rule ends the program with the list of its problems.
+"""
+
+import pulumi
+
+from kueue_fleet import Fleet
+from kueue_fleet.spec import FleetSpec, SpecError, check_fleet, parse_fleet
+
+
+def read_fleet(config: pulumi.Config) -> FleetSpec:
+    """The checked fleet of the stack's config; warnings are logged. Raises pulumi.RunError with every problem."""
+    try:
+        fleet = parse_fleet(config.require_object("fleet"))
+    except SpecError as error:
+        problems = "\n".join(f"  {problem}" for problem in error.problems)
+        raise pulumi.RunError(f"the fleet in {config.full_key('fleet')} cannot be used:\n{problems}") from None
+    for problem in check_fleet(fleet):
+        pulumi.log.warn(str(problem))
+    return fleet
+
+
+def main() -> None:
+    """Declare the fleet and export its outputs."""
+    config = pulumi.Config("kueue-fleet")
+    spec = read_fleet(config)
+    fleet = Fleet(spec.name, spec, charts=config.get_object("charts"))
+    pulumi.export("fleet", spec.name)
+    pulumi.export("manager", spec.manager.name if spec.manager else None)
+    pulumi.export(
+        "clusters",
+        {
+            name: {"identifier": cluster.identifier, "role": cluster.role, "endpoint": cluster.endpoint}
+            for name, cluster in fleet.clusters.items()
+        },
+    )
+    pulumi.export("kubeconfig", fleet.kubeconfig)
+
+
+main()

@@ -1,0 +1,281 @@
+"""A Pulumi engine in memory that records everything a program registers.
+
+`run(program)` builds the graph; the `Recording` it returns knows each resource's inputs, which of them are secret,
+parent, dependencies, provider, protection, aliases, timeouts and hooks. No process, no file, no network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+from pulumi.runtime import mocks, rpc
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.settings import SETTINGS, reset_options
+from pulumi.runtime.stack import run_pulumi_func
+from pulumi.runtime.sync_await import _sync_await
+
+SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"
+CA_CERTIFICATE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nlab\n-----END CERTIFICATE-----\n").decode()
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One registered resource."""
+
+    urn: str
+    type: str
+    name: str
+    custom: bool
+    parent: str
+    inputs: dict[str, Any]
+    """As the provider would see them, secrets opened."""
+    secrets: frozenset[str]
+    """Dotted paths of the inputs that were sent as secrets."""
+    dependencies: tuple[str, ...]
+    property_dependencies: dict[str, tuple[str, ...]]
+    provider: str
+    """URN of the provider, without its id; empty: the default provider."""
+    aliases: tuple[str, ...]
+    protect: bool
+    retain_on_delete: bool
+    delete_before_replace: bool
+    deleted_with: str
+    ignore_changes: tuple[str, ...]
+    replace_on_changes: tuple[str, ...]
+    secret_outputs: tuple[str, ...]
+    timeouts: dict[str, str]
+    hooks: tuple[str, ...]
+    version: str
+    outputs: dict[str, Any] = field(default_factory=dict)
+    """Outputs of a component, after `register_outputs`."""
+
+    @property
+    def short(self) -> str:
+        """`Type name`, for messages and goldens."""
+        return f"{self.type.rsplit(':', 1)[-1]} {self.name}"
+
+
+class Recording:
+    """Every resource of a run, by URN."""
+
+    def __init__(self, resources: Mapping[str, Recorded], hooks: tuple[str, ...]) -> None:
+        self.resources = dict(sorted(resources.items()))
+        self.hooks = hooks
+
+    def __iter__(self) -> Iterator[Recorded]:
+        return iter(self.resources.values())
+
+    def __len__(self) -> int:
+        return len(self.resources)
+
+    def of_type(self, suffix: str) -> list[Recorded]:
+        """Resources whose type ends with `suffix`: `ClusterQueue`, or a whole token."""
+        return [r for r in self if r.type == suffix or r.type.rsplit(":", 1)[-1] == suffix]
+
+    def one(self, type_suffix: str, name: str | None = None, *, custom: bool | None = None) -> Recorded:
+        """The only resource of that type, name and nature; fails with what there is."""
+        found = [
+            r
+            for r in self.of_type(type_suffix)
+            if (name is None or r.name == name) and (custom is None or r.custom == custom)
+        ]
+        assert len(found) == 1, f"{type_suffix} {name}: found {[r.short for r in found or self]}"
+        return found[0]
+
+    def children(self, parent: Recorded) -> list[Recorded]:
+        """Direct children."""
+        return [r for r in self if r.parent == parent.urn]
+
+    def waits_for(self, resource: Recorded) -> set[str]:
+        """URNs of everything that must exist before `resource` and outlive it: transitively, with parents."""
+        seen: set[str] = set()
+        queue = [resource.urn]
+        while queue:
+            current = self.resources.get(queue.pop())
+            if current is None:
+                continue
+            for urn in (*current.dependencies, current.parent, current.provider):
+                if urn and urn not in seen:
+                    seen.add(urn)
+                    queue.append(urn)
+        return seen
+
+    def is_before(self, first: Recorded, second: Recorded) -> bool:
+        """Whether `first` is made before `second`, and destroyed after it."""
+        return first.urn in self.waits_for(second)
+
+    def graph(self) -> list[dict[str, Any]]:
+        """Types, names, parents and dependencies, for a golden file."""
+        return [
+            {
+                key: value
+                for key, value in {
+                    "resource": r.short,
+                    "parent": self._short(r.parent),
+                    "depends on": sorted(self._short(urn) for urn in r.dependencies),
+                    "provider": self._short(r.provider),
+                    "deleted with": self._short(r.deleted_with),
+                    "protect": r.protect,
+                }.items()
+                if value
+            }
+            for r in self
+        ]
+
+    def _short(self, urn: str) -> str:
+        return self.resources[urn].short if urn in self.resources else urn.rsplit("::", 1)[-1]
+
+
+class RecordingMonitor(mocks.MockMonitor):
+    """pulumi's mock monitor, with real URNs and a memory."""
+
+    def __init__(self, outputs: mocks.Mocks) -> None:
+        super().__init__(outputs)
+        self.recorded: dict[str, Recorded] = {}
+        self.hooks: list[str] = []
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """The URN as the engine makes it: the types of all ancestors, not only of the parent."""
+        chain = parent.split("::")[2] if parent else ""
+        if chain and chain != "pulumi:pulumi:Stack":
+            type_ = f"{chain}${type_}"
+        return f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::{type_}::{name}"
+
+    def RegisterResource(self, request: Any) -> Any:
+        urn = self.make_urn(request.parent, request.type, request.name)
+        if request.type == "pulumi:pulumi:Stack":
+            return resource_pb2.RegisterResourceResponse(urn=urn)
+        assert urn not in self.recorded, f"registered twice: {urn}"
+        inputs, secrets = _open_secrets(rpc.deserialize_properties(request.object, keep_unknowns=True))
+        self.recorded[urn] = _recorded(request, urn, inputs, frozenset(secrets))
+        args = mocks.MockResourceArgs(request.type, request.name, inputs, request.provider, custom=request.custom)
+        id_, state = self.mocks.new_resource(args)
+        self.resources[urn] = mocks.MockMonitor.ResourceRegistration(urn, id_, state)
+        return resource_pb2.RegisterResourceResponse(
+            urn=urn, id=id_, object=_sync_await(rpc.serialize_properties(state, {}))
+        )
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:
+        if request.urn in self.recorded:
+            outputs, _ = _open_secrets(rpc.deserialize_properties(request.outputs, keep_unknowns=True))
+            self.recorded[request.urn].outputs.update(outputs)
+        return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]
+
+    def RegisterErrorHook(self, request: Any) -> Any:
+        assert request.name not in self.hooks, f"hook registered twice: {request.name}"
+        self.hooks.append(request.name)
+        return super().RegisterErrorHook(request)  # type: ignore[no-untyped-call]
+
+
+class CloudMocks(mocks.Mocks):
+    """Plausible outputs of the two providers, so that outputs flow and dependencies are recorded."""
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        state = dict(args.inputs)
+        name = state.get("name", args.name)
+        match args.typ:
+            case "gcp:compute/network:Network" | "gcp:compute/subnetwork:Subnetwork":
+                state["selfLink"] = f"https://compute.test/{args.typ.rsplit(':', 1)[-1].lower()}s/{name}"
+            case "gcp:serviceaccount/account:Account":
+                state["email"] = f"{state['accountId']}@{state['project']}.iam.gserviceaccount.com"
+                state["member"] = f"serviceAccount:{state['email']}"
+            case "gcp:container/cluster:Cluster":
+                state["endpoint"] = f"{name}.gke.test"
+                state["masterAuth"] = {"clusterCaCertificate": CA_CERTIFICATE}
+                state["masterVersion"] = "1.36.3-gke.1"
+                state["selfLink"] = f"https://container.test/{name}"
+            case "kubernetes:core/v1:Secret" if state.get("type") == "kubernetes.io/service-account-token":
+                token = base64.b64encode(f"token-of-{args.name}".encode()).decode()
+                state["data"] = {"token": token, "ca.crt": CA_CERTIFICATE}
+            case _:
+                pass
+        return f"{args.name}-id", state
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
+        raise AssertionError(f"unexpected call of {args.token}")
+
+
+def run(
+    program: Callable[[], Any],
+    *,
+    config: Mapping[str, Any] | None = None,
+    preview: bool = False,
+    project: str = "kueue-fleet",
+    stack: str = "test",
+) -> Recording:
+    """Run `program` as Pulumi would and return what it registered; an Output that it returns is awaited.
+
+    Raises whatever the program raises, also from inside an `apply`.
+    """
+    monitor = RecordingMonitor(CloudMocks())
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        reset_options()
+        pulumi.runtime.set_mocks(CloudMocks(), project=project, stack=stack, preview=preview, monitor=monitor)
+        pulumi.runtime.set_all_config(
+            {key: value if isinstance(value, str) else json.dumps(value) for key, value in (config or {}).items()}
+        )
+
+        async def main() -> None:
+            SETTINGS.rpc_manager.clear()
+            SETTINGS.outputs.clear()
+
+            async def body() -> None:
+                await pulumi.Output.from_input(program()).future()
+
+            await run_pulumi_func(body)
+
+        loop.run_until_complete(main())
+    finally:
+        loop.close()
+        asyncio.set_event_loop(None)
+    return Recording(monitor.recorded, tuple(monitor.hooks))
+
+
+def _recorded(request: Any, urn: str, inputs: dict[str, Any], secrets: frozenset[str]) -> Recorded:
+    timeouts = request.customTimeouts
+    return Recorded(
+        urn=urn,
+        type=request.type,
+        name=request.name,
+        custom=request.custom,
+        parent="" if "::pulumi:pulumi:Stack::" in request.parent else request.parent,
+        inputs=inputs,
+        secrets=secrets,
+        dependencies=tuple(request.dependencies),
+        property_dependencies={key: tuple(value.urns) for key, value in request.propertyDependencies.items()},
+        provider=request.provider.rpartition("::")[0],
+        aliases=tuple(alias.spec.type or alias.urn for alias in request.aliases),
+        protect=request.protect,
+        retain_on_delete=request.retainOnDelete,
+        delete_before_replace=request.deleteBeforeReplace,
+        deleted_with=request.deletedWith,
+        ignore_changes=tuple(request.ignoreChanges),
+        replace_on_changes=tuple(request.replaceOnChanges),
+        secret_outputs=tuple(request.additionalSecretOutputs),
+        timeouts={key: getattr(timeouts, key) for key in ("create", "update", "delete") if getattr(timeouts, key)},
+        hooks=tuple(request.hooks.on_error),
+        version=request.version,
+    )
+
+
+def _open_secrets(value: Any, path: str = "") -> tuple[Any, set[str]]:
+    """`value` with secrets replaced by what they hold, and the dotted paths where they were."""
+    if isinstance(value, Mapping):
+        if value.get(SECRET_SIGNATURE) == SECRET:
+            opened, inner = _open_secrets(value["value"], path)
+            return opened, {path, *inner}
+        parts = {key: _open_secrets(part, f"{path}.{key}" if path else key) for key, part in value.items()}
+        return {key: part for key, (part, _) in parts.items()}, {s for _, found in parts.values() for s in found}
+    if isinstance(value, list):
+        items = [_open_secrets(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        return [item for item, _ in items], {s for _, found in items for s in found}
+    return value, set()
