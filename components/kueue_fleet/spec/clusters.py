@@ -40,14 +40,14 @@ class KueueInstallation(SpecModel):
     """Reference of the Helm chart; a mirror or a path works too."""
     namespace: DnsLabel = "kueue-system"
     """Where Kueue runs, and where the manager keeps its workers' credentials."""
-    configuration: KueueConfiguration = KueueConfiguration()
+    configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
     """Kueue's own Configuration, for all clusters."""
 
 
 class ClusterKueue(SpecModel):
     """What of Kueue is different on one cluster."""
 
-    configuration: KueueConfiguration = KueueConfiguration()
+    configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
     """Merged over the fleet's: maps are merged, lists and scalars replaced."""
 
 
@@ -84,7 +84,7 @@ class ClusterEntry(RuledModel):
     """Who manages the nodes: GKE, or the pools of this file."""
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
     """GKE's release channel; default REGULAR."""
-    kueue: ClusterKueue = ClusterKueue()
+    kueue: ClusterKueue = Field(default_factory=ClusterKueue)
     """What of Kueue is different on this cluster."""
 
     @property

@@ -187,7 +187,7 @@ class ClusterProfileProvider(SpecModel):
     """A provider of access by ClusterProfile."""
 
     name: Text = ""
-    exec_config: ExecConfig = ExecConfig()
+    exec_config: ExecConfig = Field(default_factory=ExecConfig)
 
 
 class ClusterProfileConfiguration(SpecModel):
@@ -265,7 +265,7 @@ class DeviceSource(SpecModel):
 
     name: Text = ""
     driver: Text = ""
-    device_selector: DeviceSelector = DeviceSelector()
+    device_selector: DeviceSelector = Field(default_factory=DeviceSelector)
 
 
 class DeviceClassSource(SpecModel):

@@ -35,7 +35,6 @@ class Duration:
     __slots__ = ("_text", "nanoseconds")
 
     _text: str
-    _text: str
     nanoseconds: int
     """The length; negative durations can be written, and are refused where they make no sense."""
 

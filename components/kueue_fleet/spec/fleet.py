@@ -60,9 +60,9 @@ class FleetSpec(SpecModel):
     """Whether clusters and the Kueue installation, with all queues, are protected from deletion; default true."""
     labels: Annotated[Mapping[GcpLabelKey, GcpLabelValue], Field(max_length=64)] = Field(default_factory=dict)
     """Labels on everything in Google Cloud."""
-    network: Network = Network()
-    kueue: KueueInstallation = KueueInstallation()
-    job_set: JobSetInstallation = JobSetInstallation()
+    network: Network = Field(default_factory=Network)
+    kueue: KueueInstallation = Field(default_factory=KueueInstallation)
+    job_set: JobSetInstallation = Field(default_factory=JobSetInstallation)
     clusters: tuple[ClusterEntry, ...]
     """One manager with up to 20 workers, or one standalone cluster."""
     flavors: tuple[FlavorEntry, ...] = ()
@@ -91,7 +91,7 @@ class FleetSpec(SpecModel):
         """Name of the VPC network."""
         return self.network.name or self.name
 
-    @property
+    @cached_property
     def manager(self) -> ClusterEntry | None:
         """The manager cluster, if there is one."""
         return next((cluster for cluster in self.clusters if cluster.role == "manager"), None)
@@ -116,23 +116,23 @@ class FleetSpec(SpecModel):
 
     @cached_property
     def _clusters(self) -> Mapping[str, ClusterEntry]:
-        return {cluster.name: cluster for cluster in self.clusters}
+        return {cluster.name: cluster for cluster in reversed(self.clusters)}
 
     @cached_property
     def _flavors(self) -> Mapping[str, FlavorEntry]:
-        return {flavor.name: flavor for flavor in self.flavors}
+        return {flavor.name: flavor for flavor in reversed(self.flavors)}
 
     @cached_property
     def _queues(self) -> Mapping[str, ClusterQueueEntry]:
-        return {queue.name: queue for queue in self.cluster_queues}
+        return {queue.name: queue for queue in reversed(self.cluster_queues)}
 
     @cached_property
     def _checks(self) -> Mapping[str, AdmissionCheckEntry]:
-        return {check.name: check for check in self.admission_checks}
+        return {check.name: check for check in reversed(self.admission_checks)}
 
     @cached_property
     def _cohorts(self) -> Mapping[str, CohortEntry]:
-        return {cohort.name: cohort for cohort in self.cohorts}
+        return {cohort.name: cohort for cohort in reversed(self.cohorts)}
 
     def cluster(self, name: str) -> ClusterEntry:
         """The cluster of that name. Raises KeyError."""
@@ -159,25 +159,71 @@ class FleetSpec(SpecModel):
         return self.job_clusters if entry.clusters is None else entry.clusters
 
     @cached_property
+    def _flavors_by_cluster(self) -> Mapping[str, frozenset[str]]:
+        names = {
+            cluster: {item.name for item in self.flavors if cluster in self.clusters_of(item)}
+            for cluster in self.cluster_names
+        }
+        if self.manager is not None and self.multi_kueue is not None:
+            names[self.manager.name].add(self.multi_kueue.manager_flavor_name)
+        return {cluster: frozenset(found) for cluster, found in names.items()}
+
+    @cached_property
+    def _checks_by_cluster(self) -> Mapping[str, frozenset[str]]:
+        return {
+            cluster: frozenset(item.name for item in self.admission_checks if cluster in self.clusters_of(item))
+            for cluster in self.cluster_names
+        }
+
+    def flavors_on(self, cluster: str) -> frozenset[str]:
+        """Names of the flavors that exist on `cluster`, the manager's own among them."""
+        return self._flavors_by_cluster.get(cluster, frozenset())
+
+    def checks_on(self, cluster: str) -> frozenset[str]:
+        """Names of the file's admission checks that exist on `cluster`; the MultiKueue checks are not among them."""
+        return self._checks_by_cluster.get(cluster, frozenset())
+
+    @cached_property
+    def _dispatch(self) -> Mapping[str, tuple[str, ...]]:
+        """For each dispatched queue, in the order of the file, the workers that have it, most preferred first."""
+        if self.multi_kueue is None or self.manager is None:
+            return {}
+        wanted = self.multi_kueue.queues
+        found = {}
+        for queue in self.cluster_queues:
+            where = self.clusters_of(queue)
+            workers = tuple(worker for worker in self.worker_names if worker in where)
+            if workers and (wanted is None or queue.name in wanted):
+                found[queue.name] = workers
+        return found
+
+    @property
     def dispatched(self) -> tuple[str, ...]:
         """Names of the queues that the manager dispatches to workers, in the order of the file."""
-        if self.multi_kueue is None or self.manager is None:
-            return ()
-        wanted = self.multi_kueue.queues
-        workers = set(self.worker_names)
-        return tuple(
-            queue.name
-            for queue in self.cluster_queues
-            if (wanted is None or queue.name in wanted) and workers.intersection(self.clusters_of(queue))
-        )
+        return tuple(self._dispatch)
+
+    def is_dispatched(self, queue: str) -> bool:
+        """Whether the manager dispatches the queue."""
+        return queue in self._dispatch
+
+    def dispatch_workers(self, queue: str) -> tuple[str, ...]:
+        """The workers that a dispatched queue's jobs are offered to, most preferred first; else none."""
+        return self._dispatch.get(queue, ())
+
+    @cached_property
+    def _queue_clusters(self) -> Mapping[str, tuple[str, ...]]:
+        found = {}
+        for queue in self.cluster_queues:
+            where = set(self.clusters_of(queue))
+            if self.manager is not None and queue.name in self._dispatch:
+                where.add(self.manager.name)
+            found[queue.name] = tuple(name for name in self.cluster_names if name in where)
+        return found
 
     def queue_clusters(self, queue: ClusterQueueEntry) -> tuple[str, ...]:
         """Where `queue` exists: its clusters, and the manager if it is dispatched; in the order of the file."""
-        where = set(self.clusters_of(queue))
-        if self.manager is not None and queue.name in self.dispatched:
-            where.add(self.manager.name)
-        return tuple(name for name in self.cluster_names if name in where)
+        return self._queue_clusters.get(queue.name, ())
 
     def queues_on(self, cluster: str) -> Sequence[ClusterQueueEntry]:
-        """The queues that exist on `cluster`."""
+        """The queues that exist on `cluster`, in the order of the file."""
         return [queue for queue in self.cluster_queues if cluster in self.queue_clusters(queue)]

@@ -1,7 +1,7 @@
 """From text or plain data to a checked fleet.
 
 In: the text of a bare fleet file or of a Pulumi.<env>.yaml, or the data in it. Out: `FleetSpec`, or SpecError with
-every problem there is. A field that cannot be read hides no problem elsewhere: it is replaced by a stand-in, and the rules go
+every problem there is. A field that cannot be read hides no problem elsewhere: `standins` replaces it, and the rules go
 on, with what they would say about the stand-in left out.
 """
 

@@ -1,9 +1,9 @@
 """What of an entry holds on which cluster.
 
 In: a fleet, an entry, the name of a cluster. Out: the wire model of the object there. A queue keeps the flavors that
-its cluster has, with the amounts for that cluster; the manager's copy of a dispatched queue has one flavor with the sum of
-the workers' quotas, unless they are written by hand, and the MultiKueue check. Turning models into objects is the job
-of `manifests`.
+its cluster has, with the amounts for that cluster; the manager's copy of a dispatched queue has one flavor with the sum
+of the workers' quotas, unless they are written by hand, and the MultiKueue check. Turning models into objects is the
+job of `manifests`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def dispatch_groups(fleet: FleetSpec) -> tuple[DispatchGroup, ...]:
         return ()
     by_workers: dict[tuple[str, ...], list[str]] = {fleet.worker_names: []}
     for name in fleet.dispatched:
-        by_workers.setdefault(dispatch_workers(fleet, name), []).append(name)
+        by_workers.setdefault(fleet.dispatch_workers(name), []).append(name)
     return tuple(
         DispatchGroup(
             check_name=_suffixed(fleet.multi_kueue.admission_check_name, queues if index else ()),
@@ -59,28 +59,8 @@ def dispatch_groups(fleet: FleetSpec) -> tuple[DispatchGroup, ...]:
     )
 
 
-def dispatch_workers(fleet: FleetSpec, queue_name: str) -> tuple[str, ...]:
-    """The workers that have the queue, most preferred first."""
-    queue = fleet.queue(queue_name)
-    where = set(fleet.clusters_of(queue)) if queue is not None else set()
-    return tuple(worker for worker in fleet.worker_names if worker in where)
-
-
 def _suffixed(name: str, queues: Sequence[str]) -> str:
     return f"{name}-{queues[0]}" if queues else name
-
-
-def flavors_on(fleet: FleetSpec, cluster: str) -> frozenset[str]:
-    """Names of the flavors that exist on `cluster`, the manager's own among them."""
-    names = {flavor.name for flavor in fleet.flavors if cluster in fleet.clusters_of(flavor)}
-    if fleet.multi_kueue is not None and fleet.manager is not None and fleet.manager.name == cluster:
-        names.add(fleet.multi_kueue.manager_flavor_name)
-    return frozenset(names)
-
-
-def checks_on(fleet: FleetSpec, cluster: str) -> frozenset[str]:
-    """Names of the file's admission checks that exist on `cluster`."""
-    return frozenset(check.name for check in fleet.admission_checks if cluster in fleet.clusters_of(check))
 
 
 def groups_on(groups: Iterable[FleetResourceGroup], cluster: str, flavors: frozenset[str]) -> tuple[ResourceGroup, ...]:
@@ -112,7 +92,7 @@ def summed_groups(
     borrowing: dict[str, Quantity | None] = {}
     lending: dict[str, Quantity | None] = {}
     for cluster in clusters:
-        for group in groups_on(groups, cluster, flavors_on(fleet, cluster)):
+        for group in groups_on(groups, cluster, fleet.flavors_on(cluster)):
             for quota in (quota for flavor in group.flavors for quota in flavor.resources):
                 name = quota.name
                 nominal[name] = nominal[name] + quota.nominal_quota if name in nominal else quota.nominal_quota
@@ -145,11 +125,11 @@ def _sum_limits(sums: dict[str, Quantity | None], name: str, limit: Quantity | N
 
 def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> ClusterQueueSpec:
     """The ClusterQueue as it is on `cluster`: a worker's or standalone cluster's own, or the manager's copy."""
-    dispatching = fleet.manager is not None and fleet.manager.name == cluster and queue.name in fleet.dispatched
+    dispatching = fleet.manager is not None and fleet.manager.name == cluster and fleet.is_dispatched(queue.name)
     groups = (
         manager_groups(fleet, queue)
         if dispatching
-        else groups_on(queue.resource_groups, cluster, flavors_on(fleet, cluster))
+        else groups_on(queue.resource_groups, cluster, fleet.flavors_on(cluster))
     )
     rules = _rules_on(fleet, queue, cluster, groups)
     if dispatching:
@@ -177,7 +157,7 @@ def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[Resource
     if queue.manager is not None:
         return queue.manager.resource_groups
     headroom = fleet.multi_kueue.headroom_percent if fleet.multi_kueue else 0
-    return summed_groups(fleet, queue.resource_groups, dispatch_workers(fleet, queue.name), headroom)
+    return summed_groups(fleet, queue.resource_groups, fleet.dispatch_workers(queue.name), headroom)
 
 
 def _rules_on(
@@ -189,8 +169,8 @@ def _rules_on(
     the manager's quotas are derived its one flavor stands for all, so a check there is for every job.
     """
     manager = fleet.manager is not None and fleet.manager.name == cluster
-    derived = manager and queue.manager is None and queue.name in fleet.dispatched
-    here = checks_on(fleet, cluster)
+    derived = manager and queue.manager is None and fleet.is_dispatched(queue.name)
+    here = fleet.checks_on(cluster)
     flavors = {flavor.name for group in groups for flavor in group.flavors}
     strategy = queue.admission_checks_strategy
     rules = []
@@ -205,6 +185,11 @@ def _rules_on(
 
 def cohorts_on(fleet: FleetSpec, cluster: str) -> tuple[CohortEntry, ...]:
     """The cohorts that `cluster` needs: those of its queues and all above them; parents first, else in file order."""
+    needed = _cohort_names(fleet, cluster)
+    return tuple(sorted((cohort for cohort in fleet.cohorts if cohort.name in needed), key=lambda c: _depth(fleet, c)))
+
+
+def _cohort_names(fleet: FleetSpec, cluster: str) -> set[str]:
     needed: set[str] = set()
     for queue in fleet.queues_on(cluster):
         name = queue.cohort_name
@@ -212,7 +197,7 @@ def cohorts_on(fleet: FleetSpec, cluster: str) -> tuple[CohortEntry, ...]:
             needed.add(name)
             cohort = fleet.cohort(name)
             name = cohort.parent_name if cohort is not None else None
-    return tuple(sorted((cohort for cohort in fleet.cohorts if cohort.name in needed), key=lambda c: _depth(fleet, c)))
+    return needed
 
 
 def _depth(fleet: FleetSpec, cohort: CohortEntry) -> int:
@@ -232,11 +217,11 @@ def cohort_on(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> CohortSpec
         groups = summed_groups(
             fleet,
             cohort.resource_groups,
-            [worker for worker in fleet.worker_names if cohort in cohorts_on(fleet, worker)],
+            [worker for worker in fleet.worker_names if cohort.name in _cohort_names(fleet, worker)],
             fleet.multi_kueue.headroom_percent,
         )
     else:
-        groups = groups_on(cohort.resource_groups, cluster, flavors_on(fleet, cluster))
+        groups = groups_on(cohort.resource_groups, cluster, fleet.flavors_on(cluster))
     return CohortSpec.model_construct(
         parent_name=cohort.parent_name, resource_groups=groups, fair_sharing=cohort.fair_sharing
     )

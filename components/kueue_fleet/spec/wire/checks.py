@@ -70,7 +70,7 @@ class ProvisioningRequestConfigSpec(RuledModel):
     """Parameters of the class, such as maxRunDurationSeconds."""
     managed_resources: Annotated[tuple[LabelKey, ...], Field(max_length=100)] = ()
     """Only pods that request one of these are asked for; empty: all pods."""
-    retry_strategy: RetryStrategy = RetryStrategy()
+    retry_strategy: RetryStrategy = Field(default_factory=RetryStrategy)
     """When a failed request is tried again."""
     pod_set_updates: PodSetUpdates | None = None
     """What is added to the pods once they are provisioned for."""

@@ -59,7 +59,7 @@ class ClusterQueuePreemption(RuledModel):
 
     reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
     """Jobs of other queues that use more than their nominal quota: Never (default), of lower priority, or any."""
-    borrow_within_cohort: BorrowWithinCohort = BorrowWithinCohort()
+    borrow_within_cohort: BorrowWithinCohort = Field(default_factory=BorrowWithinCohort)
     """The same for a job that would itself be borrowing."""
     within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
     """Jobs of this queue: Never (default), of lower priority, or also newer ones of equal priority."""
@@ -131,15 +131,15 @@ class ClusterQueueSpec(RuledModel):
     """BestEffortFIFO (default): a job that does not fit lets later ones pass; StrictFIFO: it blocks them."""
     namespace_selector: LabelSelector | None = None
     """Namespaces whose jobs may be admitted. Absent means none at all; `{}` means every namespace."""
-    flavor_fungibility: FlavorFungibility = FlavorFungibility()
+    flavor_fungibility: FlavorFungibility = Field(default_factory=FlavorFungibility)
     """Whether a job goes on to the next flavor rather than borrow or preempt."""
-    preemption: ClusterQueuePreemption = ClusterQueuePreemption()
+    preemption: ClusterQueuePreemption = Field(default_factory=ClusterQueuePreemption)
     """Which running jobs a waiting job may evict."""
     admission_checks_strategy: AdmissionChecksStrategy | None = None
     """Admission checks, per flavor if need be."""
     stop_policy: StopPolicy = "None"
     """None (default); Hold: admit nothing new; HoldAndDrain: also evict what runs."""
-    fair_sharing: FairSharing = FairSharing()
+    fair_sharing: FairSharing = Field(default_factory=FairSharing)
     """Weight under fair sharing."""
     admission_scope: AdmissionScope | None = None
     """Whether the queue orders its LocalQueues by their past usage."""

@@ -22,7 +22,7 @@ class CohortSpec(RuledModel):
     """The cohort above; absent: this is the root of its tree."""
     resource_groups: Annotated[tuple[ResourceGroup, ...], Field(max_length=16)] = ()
     """Quota of the cohort itself, shared by everything below it."""
-    fair_sharing: FairSharing = FairSharing()
+    fair_sharing: FairSharing = Field(default_factory=FairSharing)
     """Weight under fair sharing."""
 
     def own_problems(self) -> Iterator[Problem]:
