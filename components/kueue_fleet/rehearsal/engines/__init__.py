@@ -1,0 +1,21 @@
+"""The programs a rehearsal runs: found on this machine, or built once from their Go modules into the cache.
+
+`catalogue` says what they are, `discovery` where they are, `build` makes what is missing, `toolchain` finds Go,
+`cache` keeps the results. `python -m kueue_fleet.rehearsal.engines` builds, with `--list` it only looks.
+"""
+
+from kueue_fleet.rehearsal.engines.build import BuildProgress, build_engines
+from kueue_fleet.rehearsal.engines.cache import EngineCache
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES, Engine
+from kueue_fleet.rehearsal.engines.discovery import Engines, Program, find_engines
+
+__all__ = [
+    "ENGINES",
+    "BuildProgress",
+    "Engine",
+    "EngineCache",
+    "Engines",
+    "Program",
+    "build_engines",
+    "find_engines",
+]

@@ -1,0 +1,205 @@
+"""Which programs a rehearsal runs, where their sources are, and which of their files it needs.
+
+The exact versions are in the committed go.mod beside this module, one folder for each engine; this module reads
+them from there, so that a version is written down once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+SOURCES = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file or folder taken from a Go module as it is."""
+
+    name: str
+    module: str
+    """The module that carries it, in the version the engine's go.mod names."""
+    path: str
+    """Inside the module."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Programs that are built together from one go.mod."""
+
+    name: str
+    module: str
+    binaries: tuple[tuple[str, str], ...]
+    """(name of the program, its Go package)"""
+    build_seconds: int
+    """Measured on 2 cores with an empty build cache; only for the progress shown."""
+    build_gib: float
+    """Disk that its modules and Go's build cache need, when both are empty."""
+    version_flags: tuple[str, ...] = ()
+    """Go variables that hold the version; the version itself is appended."""
+    extra_flags: tuple[str, ...] = ()
+    """Other linker flags."""
+    accepts: str = ""
+    """A found program is used when its version begins so; empty: exactly the version of go.mod.
+
+    `.` is added by the caller of the rule, so "1.36" fits 1.36.3 and not 1.360.
+    """
+    version_command: tuple[str, ...] = ()
+    """Arguments that print the version; empty: the version is read from Go's build information in the file."""
+    assets: tuple[Asset, ...] = field(default=())
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder with the engine's go.mod and go.sum."""
+        return SOURCES / self.name
+
+    @cached_property
+    def version(self) -> str:
+        """The version of `module` in go.mod, such as `v1.36.3`."""
+        return module_version((self.folder / "go.mod").read_text(), self.module)
+
+    @property
+    def linker_flags(self) -> str:
+        """The value of -ldflags: no symbols, and the version where the program expects it."""
+        versions = (f"-X {variable}={self.version}" for variable in self.version_flags)
+        return " ".join(("-s", "-w", *versions, *self.extra_flags))
+
+    def source_hash(self) -> str:
+        """A hash of everything that decides what is built, apart from the Go release."""
+        digest = hashlib.sha256()
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.folder / name).read_bytes())
+            digest.update(b"\0")
+        digest.update(repr((self.binaries, self.linker_flags, BUILD_FLAGS, BUILD_ENVIRONMENT)).encode())
+        return digest.hexdigest()[:16]
+
+    def assets_hash(self) -> str:
+        """A hash of everything that decides which assets are copied."""
+        digest = hashlib.sha256((self.folder / "go.mod").read_bytes())
+        digest.update(repr(self.assets).encode())
+        return digest.hexdigest()[:16]
+
+
+BUILD_FLAGS = ("-mod=readonly", "-trimpath")
+# What would otherwise let the user's settings decide what is built.
+BUILD_ENVIRONMENT = {
+    "CGO_ENABLED": "0",
+    "GOEXPERIMENT": "",
+    "GOFLAGS": "",
+    "GOTOOLCHAIN": "local",
+    "GOWORK": "off",
+}
+
+
+def module_version(go_mod: str, module: str) -> str:
+    """The version of `module` in the text of a go.mod, replacements considered.
+
+    Raises LookupError when go.mod does not name the module.
+    """
+    required = None
+    for line in go_mod.splitlines():
+        words = line.removeprefix("require").removeprefix("replace").split("//")[0].split()
+        if len(words) == 4 and words[0] == module and words[1] == "=>":
+            return words[3]
+        if len(words) == 2 and words[0] == module and words[1].startswith("v"):
+            required = words[1]
+    if required is None:
+        raise LookupError(f"go.mod does not require {module}")
+    return required
+
+
+_KUEUE = "sigs.k8s.io/kueue"
+_JOBSET = "sigs.k8s.io/jobset"
+_AUTOSCALER_APIS = "k8s.io/autoscaler/cluster-autoscaler/apis"
+
+ENGINES: tuple[Engine, ...] = (
+    Engine(
+        name="etcd",
+        module="go.etcd.io/etcd/server/v3",
+        binaries=(("etcd", "go.etcd.io/etcd/server/v3"),),
+        build_seconds=50,
+        build_gib=0.7,
+        accepts="3.6",
+        version_command=("--version",),
+    ),
+    Engine(
+        name="kubernetes",
+        module="k8s.io/kubernetes",
+        binaries=tuple(
+            (name, f"k8s.io/kubernetes/cmd/{name}")
+            for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+        ),
+        build_seconds=240,
+        build_gib=3.5,
+        version_flags=("k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"),
+        extra_flags=(
+            "-X k8s.io/component-base/version.gitMajor=1",
+            "-X k8s.io/component-base/version.gitMinor=36",
+        ),
+        accepts="1.36",
+        version_command=("--version",),
+    ),
+    Engine(
+        name="kueue",
+        module=_KUEUE,
+        binaries=(("kueue", "sigs.k8s.io/kueue/cmd/kueue"),),
+        build_seconds=200,
+        build_gib=2.2,
+        version_flags=("sigs.k8s.io/kueue/pkg/version.GitVersion",),
+        assets=(
+            Asset("kueue-chart", _KUEUE, "charts/kueue"),
+            Asset("kueue-crds", _KUEUE, "config/components/crd/bases"),
+            Asset(
+                "provisioning-request-crd",
+                _AUTOSCALER_APIS,
+                "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml",
+            ),
+        ),
+    ),
+    Engine(
+        name="jobset",
+        module=_JOBSET,
+        binaries=(("jobset", "sigs.k8s.io/jobset"),),
+        build_seconds=110,
+        build_gib=1.0,
+        assets=(Asset("jobset-chart", _JOBSET, "charts/jobset"),),
+    ),
+    Engine(
+        name="kwok",
+        module="sigs.k8s.io/kwok",
+        binaries=(("kwok", "sigs.k8s.io/kwok/cmd/kwok"),),
+        build_seconds=60,
+        build_gib=0.8,
+        version_flags=("sigs.k8s.io/kwok/pkg/consts.Version",),
+        version_command=("--version",),
+    ),
+    Engine(
+        name="helm",
+        module="helm.sh/helm/v3",
+        binaries=(("helm", "helm.sh/helm/v3/cmd/helm"),),
+        build_seconds=90,
+        build_gib=1.0,
+        version_flags=("helm.sh/helm/v3/internal/version.version",),
+        # What `helm template` takes as the Kubernetes version when it has no cluster to ask.
+        extra_flags=(
+            "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
+            "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36",
+        ),
+        accepts="3",
+        version_command=("version", "--short"),
+    ),
+    Engine(
+        name="pulumi",
+        module="github.com/pulumi/pulumi/pkg/v3",
+        binaries=(("pulumi", "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"),),
+        build_seconds=390,
+        build_gib=2.5,
+        version_flags=("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version",),
+        accepts="3",
+        version_command=("version",),
+    ),
+)
+ASSET_NAMES = frozenset(asset.name for engine in ENGINES for asset in engine.assets)
+BINARY_NAMES = frozenset(name for engine in ENGINES for name, _ in engine.binaries)
