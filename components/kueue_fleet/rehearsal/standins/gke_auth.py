@@ -1,0 +1,66 @@
+"""Stand-in for `gke-gcloud-auth-plugin`: prints the rehearsal's credential as an ExecCredential.
+
+In: `KUBERNETES_EXEC_INFO` from the Kubernetes client, and `KUEUE_FLEET_REHEARSAL`, the rehearsal's state folder.
+Out: the token of that rehearsal, for servers on loopback only; it never answers for a real cluster. Standard library
+only, as it is started anew by every client.
+Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+STATE_VARIABLE = "KUEUE_FLEET_REHEARSAL"
+INFO_VARIABLE = "KUBERNETES_EXEC_INFO"
+API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+TOKEN_FILE = "token"  # noqa: S105  (the name of a file)
+
+
+class CredentialError(Exception):
+    """No credential is given; the text says why and what to do."""
+
+
+def credential(info_text: str | None, state: str | None) -> dict[str, Any]:
+    """The ExecCredential for what a client asks. Raises CredentialError."""
+    if not state:
+        raise CredentialError(f"{STATE_VARIABLE} is not set; this stand-in works inside of a rehearsal only")
+    try:
+        info = json.loads(info_text or "")
+        api_version, cluster = info["apiVersion"], info.get("spec", {}).get("cluster") or {}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CredentialError(f"{INFO_VARIABLE} holds no ExecCredential; let a Kubernetes client start this") from None
+    if api_version not in API_VERSIONS:
+        raise CredentialError(f"apiVersion {api_version} is unknown; use {' or '.join(API_VERSIONS)}")
+    server = cluster.get("server")
+    if not server:
+        raise CredentialError(
+            "the client does not say for which server; set provideClusterInfo: true in the kubeconfig"
+        )
+    host = urlsplit(server).hostname or ""
+    if not (host in ("localhost", "::1") or host.startswith("127.")):
+        raise CredentialError(
+            f"{server} is no cluster of this rehearsal; install the real gke-gcloud-auth-plugin for GKE clusters"
+        )
+    try:
+        token = Path(state, TOKEN_FILE).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise CredentialError(f"no token of a rehearsal in {state} ({error.strerror}); start the rehearsal") from None
+    return {"apiVersion": api_version, "kind": "ExecCredential", "status": {"token": token}}
+
+
+def main(version: str, arguments: list[str]) -> int:
+    """Prints the credential, or on standard error why there is none; the exit code follows."""
+    if "--version" in arguments:
+        print(f"gke-gcloud-auth-plugin {version}+standin")
+        return 0
+    try:
+        print(json.dumps(credential(os.environ.get(INFO_VARIABLE), os.environ.get(STATE_VARIABLE))))
+    except CredentialError as error:
+        print(f"gke-gcloud-auth-plugin (stand-in): {error}", file=sys.stderr)
+        return 1
+    return 0

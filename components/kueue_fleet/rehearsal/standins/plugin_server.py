@@ -1,0 +1,129 @@
+"""What every plugin process does: serve gRPC on loopback, tell the engine the port, log to the engine, end with it.
+
+A plugin ends on SIGINT or SIGTERM (how the engine stops it) and when its parent is gone, so that a killed `pulumi`
+leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NoReturn
+
+import grpc  # type: ignore[import-untyped]
+from google.protobuf import any_pb2  # type: ignore[import-untyped]
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, status_pb2
+
+from kueue_fleet.rehearsal.standins.property_values import Value, render_struct
+
+MAX_THREADS: Final = 64
+"""Upper limit of requests served at once; threads are made as they are needed."""
+PARENT_CHECK_SECONDS: Final = 1.0
+CHANNEL_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+def standin_version(version: str) -> str:
+    """The version a stand-in reports: that of the SDK it serves, marked as not the real plugin's."""
+    return f"{version}+standin"
+
+
+def serve(add_to_server: Callable[[grpc.Server], None], on_stop: Callable[[], None]) -> int:
+    """Serves until the engine or its death ends it; returns the exit code.
+
+    The port is printed as the first line of standard output, which is how the engine learns it.
+    """
+    parent = os.getppid()
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    server = grpc.server(ThreadPoolExecutor(max_workers=MAX_THREADS), options=CHANNEL_OPTIONS)
+    add_to_server(server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(port, flush=True)
+    while not stop.wait(PARENT_CHECK_SECONDS):
+        if os.getppid() != parent:
+            break
+    on_stop()
+    server.stop(grace=None).wait(2)
+    sys.stdout.flush()
+    # Requests that wait for a cluster would keep the interpreter alive until they time out.
+    os._exit(0)
+
+
+class EngineLog:
+    """The engine's log: what is written here is shown beside the resource it is about."""
+
+    def __init__(self, engine_address: str | None) -> None:
+        self._stub: engine_pb2_grpc.EngineStub | None = None
+        self._address = engine_address
+
+    def attach(self, engine_address: str) -> None:
+        """Uses another engine from now on."""
+        self._address, self._stub = engine_address, None
+
+    def status(self, urn: str, message: str) -> None:
+        """Shows `message` while the operation runs, and not afterwards."""
+        self._log(engine_pb2.INFO, urn, message, ephemeral=True)
+
+    def info(self, urn: str, message: str) -> None:
+        """Tells the user `message`."""
+        self._log(engine_pb2.INFO, urn, message, ephemeral=False)
+
+    def warning(self, urn: str, message: str) -> None:
+        """Warns the user."""
+        self._log(engine_pb2.WARNING, urn, message, ephemeral=False)
+
+    def _log(self, severity: Any, urn: str, message: str, *, ephemeral: bool) -> None:
+        if not self._address:
+            return
+        if self._stub is None:
+            channel = grpc.insecure_channel(self._address, options=CHANNEL_OPTIONS)
+            self._stub = engine_pb2_grpc.EngineStub(channel)
+        request = engine_pb2.LogRequest(severity=severity, message=message, urn=urn, ephemeral=ephemeral)
+        try:
+            self._stub.Log(request, timeout=5)
+        except grpc.RpcError as error:
+            print(f"the engine took no log message ({error.code()}): {message}", file=sys.stderr, flush=True)
+
+
+class PluginError(Exception):
+    """An operation failed; the text is for the user and names what to do."""
+
+
+class InitializationError(PluginError):
+    """The resource exists, but did not become what was asked; its state is stored and the next update retries.
+
+    Source: ErrorResourceInitFailed in pulumi's provider.proto.
+    """
+
+    def __init__(self, message: str, resource_id: str, properties: Mapping[str, Value]) -> None:
+        super().__init__(message)
+        self.resource_id = resource_id
+        self.properties = properties
+
+
+def fail(context: grpc.ServicerContext, error: PluginError) -> NoReturn:
+    """Ends the request with `error`, with the resource's state where there is one."""
+    message = str(error)
+    if isinstance(error, InitializationError):
+        detail = any_pb2.Any()
+        detail.Pack(
+            provider_pb2.ErrorResourceInitFailed(
+                id=error.resource_id,
+                properties=render_struct(error.properties),
+                reasons=[message],
+            )
+        )
+        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message, details=[detail])
+        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    context.abort(grpc.StatusCode.UNKNOWN, message)
+    raise AssertionError("abort returned")
