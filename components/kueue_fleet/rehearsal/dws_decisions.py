@@ -1,0 +1,367 @@
+"""What Dynamic Workload Scheduler does with ProvisioningRequests: pure functions of requests, stock and time.
+
+Source of states, reasons and durations: GKE's cluster autoscaler (github.com/GoogleCloudPlatform/cluster-autoscaler,
+pkg/provisioningrequests) and https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest. The stock is
+ours: nobody knows the real one. `dws` carries the steps out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from kueue_fleet.rehearsal.node_agent.status import timestamp
+from kueue_fleet.rehearsal.node_planning import (
+    ACCELERATOR,
+    MAX_RUN_DURATION,
+    PROVISIONING,
+    QUEUED,
+    RESIZE_REQUEST,
+    NodePlan,
+    NodeTemplate,
+    Place,
+    plan_nodes,
+    pod_needs,
+    tolerated,
+)
+
+Json = Mapping[str, Any]
+
+CLASS_NAME = "queued-provisioning.gke.io"
+MAX_RUN_PARAMETER = "maxRunDurationSeconds"
+STRATEGY_PARAMETER = "capacitySearchStrategy"
+LONGEST_RUN_SECONDS = 7 * 24 * 3600
+"""Also the default run duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class DwsSettings:
+    """The simulated DWS. Times in seconds; amounts in GPUs per region and accelerator.
+
+    The stock of each region and accelerator takes a new value between `low` and `high` every `interval_seconds`.
+    """
+
+    seed: int = 1
+    low: int = 0
+    high: int = 8
+    interval_seconds: float = 15.0
+    stock: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """(low, high) of single places: `region/accelerator`, `region` or `accelerator`, the first that fits."""
+    accept_seconds: float = 0.5
+    least_wait_seconds: float = 1.0
+    """From acceptance to provisioning there is a wait between this and `most_wait_seconds`, even with enough stock."""
+    most_wait_seconds: float = 4.0
+    booking_seconds: float = 600.0
+    """How long GKE keeps idle nodes for the request: 10 minutes."""
+    idle_seconds: float = 5.0
+    """How long a node stays after the request's pods have left it. GKE waits for the booking's end, then 10 minutes."""
+    fail_percent: int = 0
+    """Share of requests that end as Failed, by seed."""
+    revoke_percent: int = 0
+    """Share of requests whose capacity is taken away `revoke_seconds` after it came, by seed."""
+    revoke_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A ProvisioningRequest of DWS's class."""
+
+    key: str
+    uid: str
+    created: str
+    parameters: Mapping[str, str]
+    pod_sets: tuple[tuple[str, int], ...]
+    """(name of the PodTemplate, count)"""
+    conditions: Mapping[str, Json]
+    generation: int = 1
+
+    @property
+    def resize_request(self) -> str:
+        """The name of GKE's resize request: at most 20 characters of namespace and name each, and a hash of both."""
+        namespace, _, name = self.key.partition("/")
+        digest = hashlib.sha256(self.key.encode()).hexdigest()[:16]
+        return f"gke-{namespace[:20]}-{name[:20]}-{digest}"
+
+    def holds(self, condition: str) -> bool:
+        """Whether the condition is True."""
+        found = self.conditions.get(condition)
+        return found is not None and found["status"] == "True"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Failed and CapacityRevoked are never left."""
+        return self.holds("Failed") or self.holds("CapacityRevoked")
+
+
+def parse_request(item: Json) -> Request:
+    """From the API object."""
+    metadata, spec = item["metadata"], item["spec"]
+    return Request(
+        key=f"{metadata['namespace']}/{metadata['name']}",
+        uid=metadata["uid"],
+        created=metadata["creationTimestamp"],
+        parameters=spec.get("parameters") or {},
+        pod_sets=tuple((one["podTemplateRef"]["name"], one["count"]) for one in spec["podSets"]),
+        conditions={one["type"]: one for one in (item.get("status") or {}).get("conditions") or ()},
+        generation=metadata.get("generation", 1),
+    )
+
+
+def _draw(settings: DwsSettings, *parts: object) -> float:
+    """A number in [0, 1) that depends on the seed and the parts only."""
+    text = "/".join(str(part) for part in (settings.seed, *parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
+
+
+def stock(settings: DwsSettings, region: str, accelerator: str, elapsed_seconds: float) -> int:
+    """How many GPUs DWS could give out in the region, those in use included, `elapsed_seconds` after the rehearsal
+    began."""
+    low, high = settings.low, settings.high
+    for place in (f"{region}/{accelerator}", region, accelerator):
+        if place in settings.stock:
+            low, high = settings.stock[place]
+            break
+    period = int(elapsed_seconds // settings.interval_seconds)
+    return low + int(_draw(settings, "stock", region, accelerator, period) * (high - low + 1))
+
+
+def wait_seconds(settings: DwsSettings, request: Request) -> float:
+    """How long the request waits at least, once accepted."""
+    share = _draw(settings, "wait", request.key)
+    return settings.least_wait_seconds + share * (settings.most_wait_seconds - settings.least_wait_seconds)
+
+
+def max_run_seconds(request: Request) -> int:
+    """How long the capacity stays at most. Raises ValueError for a parameter that GKE refuses."""
+    text = request.parameters.get(MAX_RUN_PARAMETER)
+    if text is None:
+        return LONGEST_RUN_SECONDS
+    if not text.isdigit() or not 0 < int(text) <= LONGEST_RUN_SECONDS:
+        raise ValueError(
+            f"parameters.{MAX_RUN_PARAMETER}: {text!r} is not a number of seconds between 1 and "
+            f"{LONGEST_RUN_SECONDS} (7 days)"
+        )
+    return int(text)
+
+
+def plan_request(request: Request, templates: Mapping[str, Json], place: Place, now: float) -> NodePlan:
+    """The nodes for all pods of the request at once, on new machines only. Raises ValueError when it cannot be served.
+
+    `templates` maps the name of a PodTemplate to it.
+    """
+    seconds = max_run_seconds(request)
+    strategy = request.parameters.get(STRATEGY_PARAMETER)
+    if strategy:
+        raise ValueError(f"parameters.{STRATEGY_PARAMETER}: {strategy!r} is not modelled; leave it out")
+    waiting = []
+    for name, count in request.pod_sets:
+        if name not in templates:
+            raise ValueError(f'PodTemplate "{name}" not found')
+        spec = templates[name]["template"]["spec"]
+        for number in range(count):
+            needs = pod_needs(f"{request.key}/{name}/{number:05}", f"{request.uid}/{name}/{number}", spec)
+            waiting.append(tolerated(needs, QUEUED, "nvidia.com/gpu"))
+    plan = plan_nodes(
+        waiting,
+        {},
+        {},
+        place,
+        extra_labels={
+            RESIZE_REQUEST: request.resize_request,
+            QUEUED: "true",
+            PROVISIONING: "flex-start",
+            MAX_RUN_DURATION: str(seconds),
+        },
+        extra_taints=({"key": QUEUED, "value": "true", "effect": "NoSchedule"},),
+        annotations={"node.gke.io/machine-termination-datetime": timestamp(now + seconds)},
+    )
+    if plan.refused:
+        raise ValueError(next(iter(plan.refused.values())))
+    if not all(node.machine.gpus for node in plan.add):
+        raise ValueError("queued provisioning is for GPUs: every pod set must ask for one")
+    return plan
+
+
+def gpus_by_accelerator(templates: Sequence[NodeTemplate]) -> dict[str, int]:
+    """How many GPUs of which kind the nodes have."""
+    total: dict[str, int] = {}
+    for template in templates:
+        accelerator = template.labels[ACCELERATOR]
+        total[accelerator] = total.get(accelerator, 0) + template.machine.gpus
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class SetCondition:
+    """Write a condition."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    details: Mapping[str, str] = field(default_factory=dict)
+    """Merged into status.provisioningClassDetails."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNodes:
+    """Bring up the request's nodes, all of them."""
+
+    templates: tuple[NodeTemplate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What else decides about a request."""
+
+    plan: NodePlan | str
+    """The nodes it needs, or why it cannot be served."""
+    available: Mapping[str, int]
+    """GPUs of each accelerator that are free in the region now."""
+    nodes: int
+    """How many of the planned nodes exist."""
+    ready_nodes: int
+
+
+def next_step(request: Request, situation: Situation, settings: DwsSettings, now: float) -> SetCondition | CreateNodes
+| None:
+    """The one thing to do about the request now, or None. `now` in seconds since the epoch."""
+    if request.is_terminal:
+        return None
+    if not request.conditions:
+        return SetCondition("Accepted", "False", "NotAccepted", "The request has not been accepted yet.")
+    if isinstance(situation.plan, str):
+        return SetCondition("Failed", "True", "InvalidArgument", situation.plan)
+    if not request.holds("Accepted"):
+        if now - _since(request, "Accepted") < settings.accept_seconds:
+            return None
+        return SetCondition(
+            "Accepted", "True", "SuccessfullyQueued", "The request is queued.", _details(request, situation.plan)
+        )
+    if not request.holds("Provisioned"):
+        return _provision(request, situation, situation.plan, settings, now)
+    return _end_of_capacity(request, settings, now)
+
+
+def _since(request: Request, condition: str) -> float:
+    return parse_timestamp(request.conditions[condition]["lastTransitionTime"])
+
+
+def _details(request: Request, plan: NodePlan) -> dict[str, str]:
+    first = plan.add[0]
+    return {
+        "ResizeRequestName": request.resize_request,
+        "NodeGroupName": f"{first.labels['cloud.google.com/gke-nodepool']}-grp",
+        "NodePoolName": first.labels["cloud.google.com/gke-nodepool"],
+        "NodePoolAutoProvisioned": "true",
+        "AcceleratorType": first.labels[ACCELERATOR],
+        "SelectedZone": first.labels["topology.kubernetes.io/zone"],
+        "PodTemplateName": ",".join(name for name, _ in request.pod_sets),
+        "ProvisioningMode": "resize_request",
+    }
+
+
+def _provision(
+    request: Request, situation: Situation, plan: NodePlan, settings: DwsSettings, now: float
+) -> SetCondition | CreateNodes | None:
+    wanted = len(plan.add)
+    if situation.nodes:
+        if situation.nodes < wanted:
+            return CreateNodes(plan.add)
+        if situation.ready_nodes < wanted:
+            return None
+        return SetCondition("Provisioned", "True", "Provisioned", "All nodes of the request are up.")
+    waited = now - _since(request, "Accepted")
+    if waited < wait_seconds(settings, request):
+        return None
+    if _draw(settings, "fail", request.key) * 100 < settings.fail_percent:
+        return SetCondition("Failed", "True", "ResourcePoolExhausted", "The zone has no capacity for the request.")
+    short = {
+        accelerator: gpus
+        for accelerator, gpus in gpus_by_accelerator(plan.add).items()
+        if situation.available.get(accelerator, 0) < gpus
+    }
+    if not short:
+        return CreateNodes(plan.add)
+    if request.conditions.get("Provisioned", {}).get("reason") == "ResourcePoolExhausted":
+        return None
+    text = ", ".join(f"{gpus} {accelerator}" for accelerator, gpus in sorted(short.items()))
+    return SetCondition(
+        "Provisioned", "False", "ResourcePoolExhausted", f"Waiting for capacity: {text} are not available now."
+    )
+
+
+def _end_of_capacity(request: Request, settings: DwsSettings, now: float) -> SetCondition | None:
+    """Booking ends after ten minutes, used or not; capacity goes at the end of the run duration. Both count from
+    Provisioned."""
+    age = now - _since(request, "Provisioned")
+    revoked_early = (
+        _draw(settings, "revoke", request.key) * 100 < settings.revoke_percent and age >= settings.revoke_seconds
+    )
+    if age >= max_run_seconds(request) or revoked_early:
+        return SetCondition("CapacityRevoked", "True", "CapacityRevoked", "The request's capacity has been reclaimed.")
+    if age >= settings.booking_seconds and not request.holds("BookingExpired"):
+        return SetCondition(
+            "BookingExpired", "True", "BookingExpired", "The booking has ended; idle nodes may be removed now."
+        )
+    return None
+
+
+def updated_status(request: Request, details: Mapping[str, str], step: SetCondition, now: float) -> dict[str, Any]:
+    """The whole new status, for a merge patch. A condition's time changes only with its status."""
+    conditions = [dict(one) for one in request.conditions.values() if one["type"] != step.type]
+    old = request.conditions.get(step.type)
+    since = old["lastTransitionTime"] if old and old["status"] == step.status else timestamp(now)
+    conditions.append(
+        {
+            "type": step.type,
+            "status": step.status,
+            "reason": step.reason,
+            "message": step.message,
+            "lastTransitionTime": since,
+            "observedGeneration": request.generation,
+        }
+    )
+    return {"conditions": conditions, "provisioningClassDetails": {**details, **step.details}}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """A node that was made for a request."""
+
+    name: str
+    resize_request: str
+    active_pods: int
+    ever_used: bool
+    """A pod runs or has run on it."""
+    empty_since: float | None
+
+
+def plan_node_removals(
+    nodes: Sequence[NodeUse], requests: Mapping[str, Request], settings: DwsSettings, now: float
+) -> list[str]:
+    """The nodes to give back. `requests` maps the resize request's name to the request.
+
+    A node goes when its request's capacity was revoked, whatever runs there; else only when it is empty: at once if
+    the request is deleted, failed or past its booking, and after `idle_seconds` if its pods have come and gone.
+    """
+    gone = []
+    for node in nodes:
+        request = requests.get(node.resize_request)
+        if request is not None and request.holds("CapacityRevoked"):
+            gone.append(node.name)
+        elif node.active_pods or node.empty_since is None:
+            continue
+        elif request is None or request.holds("Failed") or request.holds("BookingExpired"):
+            gone.append(node.name)
+        elif node.ever_used and now - node.empty_since >= settings.idle_seconds:
+            gone.append(node.name)
+    return gone
+
+
+def parse_timestamp(text: str) -> float:
+    """Seconds since the epoch of a time as the API server writes it."""
+    return datetime.fromisoformat(text).timestamp()
