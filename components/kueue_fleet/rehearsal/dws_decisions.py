@@ -226,8 +226,9 @@ class Situation:
     ready_nodes: int
 
 
-def next_step(request: Request, situation: Situation, settings: DwsSettings, now: float) -> SetCondition | CreateNodes
-| None:
+def next_step(
+    request: Request, situation: Situation, settings: DwsSettings, now: float
+) -> SetCondition | CreateNodes | None:
     """The one thing to do about the request now, or None. `now` in seconds since the epoch."""
     if request.is_terminal:
         return None
