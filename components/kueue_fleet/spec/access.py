@@ -6,6 +6,7 @@ The Secret has no token in it: Kubernetes fills it in. Carrying the token to the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kueue_fleet.spec.clusters import ServiceAccountToken
@@ -16,7 +17,9 @@ from kueue_fleet.spec.manifests import Manifest, manifest
 ACCOUNT_NAME: Final = "multikueue-manager"
 """Name of the ServiceAccount, ClusterRole and binding on each worker."""
 
-_JOB_VERBS: Final = ["create", "delete", "get", "list", "patch", "update", "watch"]
+_SYNC: Final = ["create", "delete", "get", "list", "watch"]
+_PATCHED: Final = frozenset({"jobs", "rayclusters", "rayjobs", "rayservices"})
+"""Kinds whose remote copy Kueue also patches, for elastic jobs."""
 _KINDS: Final = {
     "batch/job": ("batch", "jobs"),
     "jobset.x-k8s.io/jobset": ("jobset.x-k8s.io", "jobsets"),
@@ -38,6 +41,11 @@ _KINDS: Final = {
 }
 
 
+def supported_frameworks() -> frozenset[str]:
+    """The frameworks that MultiKueue dispatches (kueue@v0.19.2 pkg/controller/jobs, MultiKueueAdapter)."""
+    return frozenset(_KINDS)
+
+
 def token_secret_name(fleet: FleetSpec) -> str | None:
     """Name of the token Secret on each worker, with the rotation serial; None for other kinds of credentials."""
     credentials = fleet.multi_kueue.credentials if fleet.multi_kueue else None
@@ -48,37 +56,52 @@ def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
     """ServiceAccount, ClusterRole, ClusterRoleBinding and token Secret for the manager on `worker`.
 
     Empty where the manager has another kind of credentials. The role covers the kinds of job that the manager's Kueue
-    manages, no others. Source: kueue@v0.19.2 test/util/multikueue.go (MultiKueueRulesForManager).
+    manages, no others. Source: kueue@v0.19.2 test/util/multikueue.go (MultiKueueRulesForManager), less the verbs that
+    no adapter in pkg/controller/jobs uses.
     """
     secret = token_secret_name(fleet)
     if secret is None or fleet.manager is None:
         return []
     namespace = fleet.kueue.namespace
-    frameworks = kueue_configuration(fleet, fleet.manager.name)["integrations"]["frameworks"]
+    configuration = kueue_configuration(fleet, fleet.manager.name)
+    frameworks = configuration["integrations"].get("frameworks") or ["batch/job"]
+    external = [item["name"] for item in configuration.get("multiKueue", {}).get("externalFrameworks", [])]
     subject = {"kind": "ServiceAccount", "name": ACCOUNT_NAME, "namespace": namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT_NAME}
     token = manifest("v1", "Secret", secret, namespace, type="kubernetes.io/service-account-token")
     token["metadata"]["annotations"] = {"kubernetes.io/service-account.name": ACCOUNT_NAME}
     return [
         manifest("v1", "ServiceAccount", ACCOUNT_NAME, namespace),
-        manifest("rbac.authorization.k8s.io/v1", "ClusterRole", ACCOUNT_NAME, rules=worker_rules(frameworks)),
+        manifest("rbac.authorization.k8s.io/v1", "ClusterRole", ACCOUNT_NAME, rules=worker_rules(frameworks, external)),
         manifest("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", ACCOUNT_NAME, roleRef=role, subjects=[subject]),
         token,
     ]
 
 
-def worker_rules(frameworks: list[str]) -> list[dict[str, Any]]:
-    """The rules of the role, for the given frameworks of Kueue's Configuration."""
+def worker_rules(frameworks: Sequence[str], external: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rules of the role, for frameworks as in Kueue's Configuration and external ones as Kind.version.group."""
     rules = [
-        _rule("kueue.x-k8s.io", "workloads", _JOB_VERBS),
+        _rule("kueue.x-k8s.io", "workloads", [*_SYNC, "patch", "update"]),
         _rule("kueue.x-k8s.io", "workloads/status", ["get", "patch", "update"]),
         _rule("kueue.x-k8s.io", "clusterqueues", ["get", "list", "watch"]),
         _rule("kueue.x-k8s.io", "localqueues", ["get", "list", "watch"]),
     ]
-    for group, plural in dict.fromkeys(_KINDS[name] for name in frameworks if name in _KINDS):
-        rules.append(_rule(group, plural, _JOB_VERBS))
+    kinds = [_KINDS[name] for name in frameworks if name in _KINDS]
+    for name in external:
+        kind, _, rest = name.partition(".")
+        kinds.append((rest.partition(".")[2], plural_of(kind)))
+    for group, plural in dict.fromkeys(kinds):
+        rules.append(_rule(group, plural, [*_SYNC, "patch"] if plural in _PATCHED else _SYNC))
         rules.append(_rule(group, f"{plural}/status", ["get"]))
     return rules
+
+
+def plural_of(kind: str) -> str:
+    """The resource of a kind, guessed as Kubernetes does (apimachinery pkg/api/meta, UnsafeGuessKindToResource)."""
+    lower = kind.lower()
+    if lower.endswith("s"):
+        return f"{lower}es"
+    return f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}s"
 
 
 def _rule(group: str, resource: str, verbs: list[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kueue_fleet.spec import syntax
 from kueue_fleet.spec.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
 from kueue_fleet.spec.configuration import KueueConfiguration
 from kueue_fleet.spec.duration import Duration
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, syntax_problems
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
@@ -198,10 +198,8 @@ class MultiKueue(RuledModel):
         for path, value in (("gcInterval", self.gc_interval), ("workerLostTimeout", self.worker_lost_timeout)):
             if value is not None and value.nanoseconds < 0:
                 yield Problem(path, f"{value} is negative", "write 0s or longer")
-        reason = syntax.label_value(self.origin) if self.origin is not None else None
-        if reason:
-            wrong, _, fix = reason.partition("; ")
-            yield Problem("origin", f"{self.origin!r} {wrong}", fix)
+        if self.origin is not None:
+            yield from syntax_problems("origin", self.origin, syntax.label_value)
         for field, names in (("workers", self.workers or ()), ("queues", self.queues or ())):
             for index, name in enumerate(names):
                 if name in names[:index]:

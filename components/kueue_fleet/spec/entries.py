@@ -31,7 +31,7 @@ from kueue_fleet.spec.wire import (
     WorkloadPriorityClassFields,
 )
 from kueue_fleet.spec.wire.checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_fleet.spec.wire.quotas import LimitRules, check_resource_groups, check_totals
+from kueue_fleet.spec.wire.quotas import LimitRules, check_resource_groups, check_totals, item_labels
 
 ClusterNames = Annotated[tuple[Text, ...], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
@@ -222,7 +222,7 @@ class TeamQueue(LocalQueueSpec):
     name: DnsSubdomain
 
 
-class TeamEntry(SpecModel):
+class TeamEntry(RuledModel):
     """A team: its namespaces and the queues it may use."""
 
     name: DnsLabel
@@ -235,6 +235,13 @@ class TeamEntry(SpecModel):
     def namespace_names(self) -> tuple[str, ...]:
         """The team's namespaces."""
         return self.namespaces or (self.name,)
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The problems of each LocalQueue."""
+        labels = item_labels([queue.name for queue in self.local_queues])
+        for queue, label in zip(self.local_queues, labels, strict=True):
+            for problem in queue.own_problems():
+                yield problem.at(f"localQueues[{label}]")
 
 
 class LocalQueueEntry(LocalQueueSpec):

@@ -7,7 +7,7 @@ whoever catches the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -54,3 +54,11 @@ def join_path(base: str, rest: str) -> str:
 def errors_of(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Only the problems that refuse the fleet."""
     return tuple(problem for problem in problems if problem.severity == "error")
+
+
+def syntax_problems(path: str, value: str, check: Callable[[str], str | None]) -> Iterator[Problem]:
+    """The problem of a value at `path` that a function of `syntax` refuses, if it does."""
+    reason = check(value)
+    if reason is not None:
+        wrong, _, fix = reason.partition("; ")
+        yield Problem(path, f'"{value}" {wrong}', fix)

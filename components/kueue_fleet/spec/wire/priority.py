@@ -11,13 +11,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_fleet.spec.base import Flag, Int32, RuledModel, SpecModel, Text
+from kueue_fleet.spec.base import Flag, Int32, RuledModel, Text
 from kueue_fleet.spec.problem import Problem
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 
 
-class WorkloadPriorityClassFields(SpecModel):
+class WorkloadPriorityClassFields(RuledModel):
     """A WorkloadPriorityClass: priority in the queue, without a say in which pods the scheduler preempts."""
 
     value: Int32

@@ -1,0 +1,108 @@
+"""The manager's quotas, where they are written by hand, against the workers'.
+
+Kueue lets a job leave the manager only when it fits the manager's quota, and never compares that with the workers'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.entries import ClusterQueueEntry
+from kueue_fleet.spec.placement import groups_on
+from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.quantity import ZERO, Quantity
+from kueue_fleet.spec.wire import ResourceGroup
+
+
+def check_manager_quotas(scope: Scope) -> Iterator[Problem]:
+    """Flavors exist on the manager; amounts hold the largest worker (error) and all of them together (warning)."""
+    for queue in scope.fleet.cluster_queues:
+        if queue.manager is None or not scope.fleet.is_dispatched(queue.name):
+            continue
+        yield from _flavors(scope, queue, queue.manager.resource_groups)
+        if not scope.is_unread(scope.path(queue), "clusters", "flavors"):
+            yield from _amounts(scope, queue, queue.manager.resource_groups)
+
+
+def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
+    fleet = scope.fleet
+    if fleet.manager is None or fleet.multi_kueue is None:
+        return
+    here = fleet.flavors_on(fleet.manager.name)
+    for g, group in enumerate(groups):
+        for flavor in group.flavors:
+            path = f"{scope.path(queue)}.manager.resourceGroups[{g}].flavors[{flavor.name}].name"
+            if flavor.name in here:
+                continue
+            if fleet.flavor(flavor.name) is None:
+                yield from scope.unknown("flavors", flavor.name, path, "flavors")
+            else:
+                yield Problem(
+                    path,
+                    f"flavor {flavor.name} does not exist on the manager, {fleet.manager.name}",
+                    f"use {fleet.multi_kueue.manager_flavor_name}, or add {fleet.manager.name} to "
+                    f"flavors[{flavor.name}].clusters",
+                )
+
+
+def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
+    fleet = scope.fleet
+    manager = _totals(groups)
+    workers = {
+        worker: _totals(groups_on(queue.resource_groups, worker, fleet.flavors_on(worker)))
+        for worker in fleet.dispatch_workers(queue.name)
+    }
+    for name in dict.fromkeys(name for totals in workers.values() for name in totals):
+        path = f"{scope.path(queue)}.manager.resourceGroups"
+        largest = max(workers, key=lambda worker: workers[worker].get(name, ZERO))
+        most = workers[largest].get(name, ZERO)
+        total = sum((totals[name] for totals in workers.values() if name in totals), start=ZERO)
+        if name not in manager:
+            yield Problem(
+                path,
+                f"no quota for {name}, which the workers have, and a job that requests it never leaves the manager",
+                f"add {name}, at least {most}",
+            )
+        elif manager[name] < most:
+            yield Problem(
+                _path(groups, name, path),
+                f"{manager[name]} is less than the {most} of worker {largest}, so a job that fits there never leaves "
+                "the manager",
+                f"write at least {most}; all workers together have {total}",
+            )
+        elif manager[name] < total:
+            yield Problem(
+                _path(groups, name, path),
+                f"{manager[name]} is less than the {total} of all workers together, so some of it is never used",
+                f"write at least {total}, or remove manager to have the sum",
+                "warning",
+            )
+    for name in manager:
+        if not any(name in totals for totals in workers.values()):
+            yield Problem(
+                _path(groups, name, f"{scope.path(queue)}.manager.resourceGroups"),
+                f"{name} is covered on the manager, but by no worker",
+                "remove it, or add quota for it to the queue",
+                "warning",
+            )
+
+
+def _totals(groups: Sequence[ResourceGroup]) -> dict[str, Quantity]:
+    totals: dict[str, Quantity] = {}
+    for group in groups:
+        for flavor in group.flavors:
+            for quota in flavor.resources:
+                totals[quota.name] = totals.get(quota.name, ZERO) + quota.nominal_quota
+    return totals
+
+
+def _path(groups: Sequence[ResourceGroup], name: str, base: str) -> str:
+    """Where the manager's quota for a resource is: the amount itself if there is only one."""
+    for g, group in enumerate(groups):
+        if name in group.covered_resources:
+            at = f"{base}[{g}]"
+            if len(group.flavors) == 1:
+                return f"{at}.flavors[{group.flavors[0].name}].resources[{name}].nominalQuota"
+            return f"{at}.flavors"
+    return base

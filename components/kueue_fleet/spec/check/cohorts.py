@@ -1,0 +1,93 @@
+"""The tree of cohorts.
+
+A cycle disables every queue of the tree; a parent that no entry declares is an implicit cohort without quota or limits
+(kueue@v0.19.2 apis/kueue/v1beta2/cohort_types.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.spec import suggest
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.problem import Problem
+
+
+def check_cohorts(scope: Scope) -> Iterator[Problem]:
+    """No cycles; parents declared; flavors known; nothing that nobody uses."""
+    yield from _cycles(scope)
+    yield from _parents(scope)
+    yield from _members(scope)
+    for cohort in scope.fleet.cohorts:
+        for g, group in enumerate(cohort.resource_groups):
+            for flavor in group.flavors:
+                path = f"{scope.path(cohort)}.resourceGroups[{g}].flavors[{flavor.name}].name"
+                yield from scope.unknown("flavors", flavor.name, path, "flavors")
+
+
+def _cycles(scope: Scope) -> Iterator[Problem]:
+    parents = {cohort.name: cohort.parent_name for cohort in scope.fleet.cohorts}
+    reported: set[str] = set()
+    for cohort in scope.fleet.cohorts:
+        chain = [cohort.name]
+        while (parent := parents.get(chain[-1])) is not None and parent not in chain:
+            chain.append(parent)
+        if parents.get(chain[-1]) != cohort.name or reported.intersection(chain):
+            continue
+        reported.update(chain)
+        yield Problem(
+            f"{scope.path(cohort)}.parentName",
+            f"the cohorts go round in a circle, {' -> '.join([*chain, cohort.name])}, "
+            "and Kueue admits nothing in such a tree",
+            "remove one of these parents",
+        )
+
+
+def _parents(scope: Scope) -> Iterator[Problem]:
+    names = scope.names("cohorts")
+    references = [(f"{scope.path(item)}.parentName", item.parent_name) for item in scope.fleet.cohorts]
+    if names:
+        references += [(f"{scope.path(item)}.cohortName", item.cohort_name) for item in scope.fleet.cluster_queues]
+    for path, name in references:
+        if name is None or name in names or scope.is_unread_field("cohorts", "name"):
+            continue
+        near = suggest.nearest(name, names)
+        yield Problem(
+            path,
+            f"no entry of cohorts declares {name}, so it is a cohort without quota, limits or parent",
+            f"did you mean {near}?" if near else f"add {name} to cohorts if it should have any",
+            "warning",
+        )
+
+
+def _members(scope: Scope) -> Iterator[Problem]:
+    """Cohorts in which there is nobody to borrow from."""
+    if scope.is_unread("clusterQueues", "cohorts"):
+        return
+    fleet = scope.fleet
+    children = {cohort.parent_name for cohort in fleet.cohorts}
+    members: dict[str, list[str]] = {}
+    for queue in fleet.cluster_queues:
+        if queue.cohort_name is not None:
+            members.setdefault(queue.cohort_name, []).append(queue.name)
+    for cohort in fleet.cohorts:
+        if cohort.name not in members and cohort.name not in children:
+            yield Problem(
+                scope.path(cohort),
+                "no queue and no cohort is in this cohort",
+                "name it as cohortName of a queue, or remove it",
+                "warning",
+            )
+    for queue in fleet.cluster_queues:
+        name = queue.cohort_name
+        declared = fleet.cohort(name) if name is not None else None
+        shares = declared is not None and (
+            declared.resource_groups or declared.parent_name or declared.name in children
+        )
+        if name is not None and len(members[name]) == 1 and name not in children and not shares:
+            yield Problem(
+                f"{scope.path(queue)}.cohortName",
+                f"{queue.name} is alone in cohort {name}, so there is nobody to borrow from",
+                "put another queue in it, or remove cohortName",
+                "warning",
+            )

@@ -1,0 +1,114 @@
+"""Flavors, topologies and admission checks: that what they refer to exists where they do.
+
+Source of the run-time reasons: kueue@v0.19.2 pkg/cache/scheduler/clusterqueue.go (inactiveReason: TopologyNotFound).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_fleet.spec import suggest
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.entries import AdmissionCheckEntry, FlavorEntry
+from kueue_fleet.spec.problem import Problem
+
+DWS_CLASS: Final = "queued-provisioning.gke.io"
+"""Provisioning class of GKE's Dynamic Workload Scheduler."""
+DWS_MAX_SECONDS: Final = 604_800
+"""Longest run of a DWS request: seven days (Google Cloud, GKE, How to use ProvisioningRequest)."""
+CLASSES: Final = (
+    DWS_CLASS,
+    "check-capacity.autoscaling.x-k8s.io",
+    "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
+)
+"""Classes that GKE and the cluster autoscaler answer; others are possible."""
+
+
+def check_flavors(scope: Scope) -> Iterator[Problem]:
+    """Clusters known; topologies exist where their flavor does; nothing that nobody uses."""
+    fleet = scope.fleet
+    for topology in fleet.topologies:
+        yield from scope.unknown_clusters(topology.clusters, f"{scope.path(topology)}.clusters")
+        if not any(flavor.topology_name == topology.name for flavor in fleet.flavors):
+            yield Problem(
+                scope.path(topology),
+                "no flavor uses this topology",
+                "set topologyName on a flavor, or remove it",
+                "warning",
+            )
+    used = {name for queue in fleet.cluster_queues for name in queue.flavor_names}
+    used |= {flavor.name for cohort in fleet.cohorts for group in cohort.resource_groups for flavor in group.flavors}
+    used |= {
+        flavor.name
+        for queue in fleet.cluster_queues
+        if queue.manager is not None
+        for group in queue.manager.resource_groups
+        for flavor in group.flavors
+    }
+    for flavor in fleet.flavors:
+        yield from scope.unknown_clusters(flavor.clusters, f"{scope.path(flavor)}.clusters")
+        yield from _topology(scope, flavor)
+        if flavor.name not in used and not scope.is_unread("clusterQueues", "cohorts"):
+            yield Problem(
+                scope.path(flavor),
+                "no queue has quota on this flavor",
+                "add quota for it to a queue, or remove it",
+                "warning",
+            )
+
+
+def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    if flavor.topology_name is None:
+        return
+    path = f"{scope.path(flavor)}.topologyName"
+    yield from scope.unknown("topologies", flavor.topology_name, path, "topologies")
+    topology = next((item for item in scope.fleet.topologies if item.name == flavor.topology_name), None)
+    if topology is None:
+        return
+    there = scope.fleet.clusters_of(topology)
+    for cluster in scope.fleet.clusters_of(flavor):
+        if cluster not in there and cluster in scope.fleet.cluster_names:
+            yield Problem(
+                path,
+                f"topology {topology.name} does not exist on {cluster}, where the flavor does",
+                f"add {cluster} to topologies[{topology.name}].clusters, or leave it out of the flavor's",
+            )
+
+
+def check_admission_checks(scope: Scope) -> Iterator[Problem]:
+    """Clusters known; settings of DWS within its limits; nothing that nobody uses."""
+    used = {name for queue in scope.fleet.cluster_queues for name in queue.check_names}
+    for check in scope.fleet.admission_checks:
+        yield from scope.unknown_clusters(check.clusters, f"{scope.path(check)}.clusters")
+        yield from _provisioning(scope, check)
+        if check.name not in used and not scope.is_unread("clusterQueues"):
+            yield Problem(
+                scope.path(check),
+                "no queue uses this check",
+                "name it in a queue's admissionChecksStrategy, or remove it",
+                "warning",
+            )
+
+
+def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
+    request = check.provisioning_request
+    if request is None:
+        return
+    at = f"{scope.path(check)}.provisioningRequest"
+    name = request.provisioning_class_name
+    near = None if name in CLASSES else suggest.nearest(name, CLASSES)
+    if near is not None:
+        yield Problem(
+            f"{at}.provisioningClassName",
+            f"{name} is no class that GKE or the cluster autoscaler answers",
+            f"did you mean {near}?",
+            "warning",
+        )
+    seconds = (request.parameters or {}).get("maxRunDurationSeconds")
+    if name == DWS_CLASS and seconds is not None and not (seconds.isdigit() and 0 < int(seconds) <= DWS_MAX_SECONDS):
+        yield Problem(
+            f"{at}.parameters[maxRunDurationSeconds]",
+            f'"{seconds}" is no run time that DWS grants',
+            f'write whole seconds between "1" and "{DWS_MAX_SECONDS}", which is seven days',
+        )

@@ -1,0 +1,176 @@
+"""Kueue's Configuration on each cluster, and what the queues take for granted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_fleet.spec.access import supported_frameworks
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.clusters import ClusterEntry, ClusterProfile
+from kueue_fleet.spec.configuration import KueueConfiguration
+from kueue_fleet.spec.configuration_rules import configuration_problems
+from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry
+from kueue_fleet.spec.feature_gates import KUEUE_VERSION, is_on
+from kueue_fleet.spec.install import kueue_configuration
+from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.quantity import Quantity
+
+_SET_BY_FLEET: Final = {
+    "gc_interval": ("gcInterval", "multiKueue.gcInterval"),
+    "origin": ("origin", "multiKueue.origin"),
+    "worker_lost_timeout": ("workerLostTimeout", "multiKueue.workerLostTimeout"),
+    "dispatcher_name": ("dispatcherName", "multiKueue.dispatcher"),
+    "incremental_dispatcher_config": ("incrementalDispatcherConfig", "multiKueue.incremental"),
+}
+
+
+def check_settings(scope: Scope) -> Iterator[Problem]:
+    """The Configuration of the fleet and of each cluster; gates and sections that other parts of the file rely on."""
+    fleet = scope.fleet
+    if fleet.kueue.version != KUEUE_VERSION:
+        yield Problem(
+            "kueue.version",
+            f"{fleet.kueue.version}, but the rules checked here are those of {KUEUE_VERSION}",
+            f"use {KUEUE_VERSION}, or read the release notes of both",
+            "warning",
+        )
+    written: list[tuple[str, KueueConfiguration, ClusterEntry | None]] = [
+        ("kueue.configuration", fleet.kueue.configuration, None)
+    ]
+    written += [
+        (f"{scope.path(cluster)}.kueue.configuration", cluster.kueue.configuration, cluster)
+        for cluster in fleet.clusters
+        if cluster.kueue.configuration.model_fields_set
+    ]
+    reported: set[str] = set()
+    for path, own, cluster in written:
+        if scope.is_unread(path, "kueue.configuration"):
+            continue
+        yield from (problem.at(path) for problem in _set_elsewhere(scope, own))
+        whole = own if cluster is None else merged_configuration(scope, cluster)
+        for problem in configuration_problems(whole, fleet.kueue.namespace, fleet.kueue.version):
+            if str(problem) not in reported:
+                reported.add(str(problem))
+                yield problem.at(path)
+    if not scope.is_unread("kueue", "clusters"):
+        yield from _relied_on(scope)
+
+
+def merged_configuration(scope: Scope, cluster: ClusterEntry) -> KueueConfiguration:
+    """The Configuration that `cluster` gets, as a model."""
+    plain = kueue_configuration(scope.fleet, cluster.name)
+    return KueueConfiguration.model_validate({k: v for k, v in plain.items() if k not in ("apiVersion", "kind")})
+
+
+def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
+    """Fields of the Configuration that the fleet sets from its own sections."""
+    if own.namespace is not None and own.namespace != scope.fleet.kueue.namespace:
+        yield Problem(
+            "namespace",
+            f"{own.namespace}, but kueue.namespace is {scope.fleet.kueue.namespace}",
+            "remove it here: kueue.namespace sets it",
+        )
+    for field, (alias, instead) in _SET_BY_FLEET.items():
+        value = getattr(own.multi_kueue, field) if own.multi_kueue is not None else None
+        if value is not None:
+            yield Problem(
+                f"multiKueue.{alias}", "is set here, but belongs to the fleet's multiKueue section", f"set {instead}"
+            )
+
+
+def _relied_on(scope: Scope) -> Iterator[Problem]:
+    fleet = scope.fleet
+    merged = {cluster.name: merged_configuration(scope, cluster) for cluster in fleet.clusters}
+    yield from _multi_kueue(scope, merged)
+    for cluster in fleet.clusters:
+        gates = merged[cluster.name].feature_gates
+        tas = [item for item in fleet.topologies if cluster.name in fleet.clusters_of(item)]
+        if tas and not is_on("TopologyAwareScheduling", gates):
+            yield Problem(
+                scope.path(tas[0]),
+                f"feature gate TopologyAwareScheduling is off on {cluster.name}, where the topology exists",
+                "remove the override of the gate, or the topology",
+            )
+        frameworks = merged[cluster.name].integrations or KueueConfiguration().integrations
+        names = frameworks.frameworks if frameworks is not None else None
+        if fleet.job_set.enabled and names is not None and "jobset.x-k8s.io/jobset" not in names:
+            yield Problem(
+                "jobSet",
+                f"is installed, but Kueue on {cluster.name} does not manage it",
+                "add jobset.x-k8s.io/jobset to integrations.frameworks, or set jobSet.enabled to false",
+                "warning",
+            )
+    yield from _unused_fields(scope, merged)
+
+
+def _multi_kueue(scope: Scope, merged: dict[str, KueueConfiguration]) -> Iterator[Problem]:
+    fleet = scope.fleet
+    if fleet.manager is None or fleet.multi_kueue is None:
+        return
+    manager = merged[fleet.manager.name]
+    if not is_on("MultiKueue", manager.feature_gates):
+        yield Problem(
+            "multiKueue",
+            f"feature gate MultiKueue is off on {fleet.manager.name}, so nothing is dispatched",
+            "remove the override of the gate",
+        )
+    profiles = isinstance(fleet.multi_kueue.credentials, ClusterProfile)
+    if profiles and not is_on("MultiKueueClusterProfile", manager.feature_gates):
+        yield Problem(
+            "multiKueue.credentials.type",
+            f"ClusterProfile, but feature gate MultiKueueClusterProfile is off on {fleet.manager.name}",
+            "set kueue.configuration.featureGates.MultiKueueClusterProfile to true, or use ServiceAccountToken",
+        )
+    own = manager.integrations.frameworks if manager.integrations is not None else None
+    for name in own or ():
+        if name not in supported_frameworks():
+            continue
+        for worker in fleet.worker_names:
+            theirs = merged[worker].integrations
+            if theirs is not None and theirs.frameworks is not None and name not in theirs.frameworks:
+                yield Problem(
+                    f"{scope.path(fleet.cluster(worker))}.kueue.configuration.integrations.frameworks",
+                    f"{name} is missing, but the manager dispatches jobs of this kind",
+                    f"add {name}",
+                    "warning",
+                )
+
+
+def _unused_fields(scope: Scope, merged: dict[str, KueueConfiguration]) -> Iterator[Problem]:
+    """Fields of queues and cohorts that Kueue ignores as it is configured."""
+    fair = any(configuration.fair_sharing is not None for configuration in merged.values())
+    usage = any(configuration.admission_fair_sharing is not None for configuration in merged.values())
+    concurrent = any(is_on("ConcurrentAdmission", configuration.feature_gates) for configuration in merged.values())
+    entries: list[ClusterQueueEntry | CohortEntry] = [*scope.fleet.cluster_queues, *scope.fleet.cohorts]
+    for entry in entries:
+        if entry.fair_sharing.weight != Quantity(1) and not fair:
+            yield Problem(
+                f"{scope.path(entry)}.fairSharing.weight",
+                f"{entry.fair_sharing.weight} has no effect, since fair sharing is off",
+                "add kueue.configuration.fairSharing, or remove it",
+                "warning",
+            )
+    for queue in scope.fleet.cluster_queues:
+        path = scope.path(queue)
+        if fair and queue.preemption.borrow_within_cohort.policy != "Never":
+            yield Problem(
+                f"{path}.preemption.borrowWithinCohort",
+                "is not made for fair sharing, which is on",
+                "remove it, or kueue.configuration.fairSharing",
+                "warning",
+            )
+        if queue.admission_scope is not None and not usage:
+            yield Problem(
+                f"{path}.admissionScope",
+                f"{queue.admission_scope.admission_mode} has no effect, since admission fair sharing is off",
+                "add kueue.configuration.admissionFairSharing, or remove it",
+                "warning",
+            )
+        if queue.concurrent_admission_policy is not None and not concurrent:
+            yield Problem(
+                f"{path}.concurrentAdmissionPolicy",
+                "has no effect, since feature gate ConcurrentAdmission is off",
+                "set kueue.configuration.featureGates.ConcurrentAdmission to true, or remove it",
+                "warning",
+            )

@@ -1,0 +1,130 @@
+"""Teams, namespaces and LocalQueues: that every job submitted can reach a queue that takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.manifests import TEAM_LABEL
+from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.wire import LocalQueueSpec
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+"""Label that Kubernetes puts on every namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A LocalQueue in one namespace."""
+
+    path: str
+    namespace: str
+    name: str
+    spec: LocalQueueSpec
+    team: str | None
+
+
+def check_tenants(scope: Scope) -> Iterator[Problem]:
+    """Namespaces belong to one team and not to the system; LocalQueues are unique and lead somewhere."""
+    yield from _namespaces(scope)
+    placed = list(_local_queues(scope))
+    yield from _duplicates(placed)
+    for item in placed:
+        yield from _leads_somewhere(scope, item)
+    if scope.is_unread("teams", "localQueues"):
+        return
+    used = {item.spec.cluster_queue for item in placed}
+    for queue in scope.fleet.cluster_queues:
+        if queue.name not in used:
+            yield Problem(
+                scope.path(queue),
+                "no LocalQueue leads to this queue, so no job can be submitted to it",
+                "add a LocalQueue to a team or to localQueues",
+                "warning",
+            )
+
+
+def _local_queues(scope: Scope) -> Iterator[_Placed]:
+    for team in scope.fleet.teams:
+        for index, queue in enumerate(team.local_queues):
+            names = [item.name for item in team.local_queues]
+            label = queue.name if names.count(queue.name) == 1 else str(index)
+            for namespace in team.namespace_names:
+                path = f"{scope.path(team)}.localQueues[{label}]"
+                yield _Placed(path, namespace, queue.name, queue, team.name)
+    for entry in scope.fleet.local_queues:
+        yield _Placed(scope.path(entry), entry.namespace, entry.name, entry, None)
+
+
+def _namespaces(scope: Scope) -> Iterator[Problem]:
+    fleet = scope.fleet
+    reserved = {
+        "kube-system": "Kubernetes",
+        "kube-public": "Kubernetes",
+        "kube-node-lease": "Kubernetes",
+        fleet.kueue.namespace: "Kueue",
+        **({fleet.job_set.namespace: "JobSet"} if fleet.job_set.enabled else {}),
+    }
+    owners: dict[str, str] = {}
+    for team in fleet.teams:
+        names = team.namespace_names
+        for index, namespace in enumerate(names):
+            path = scope.path(team) if team.namespaces is None else f"{scope.path(team)}.namespaces[{index}]"
+            if namespace in reserved:
+                yield Problem(path, f"{namespace} is the namespace of {reserved[namespace]}", "use another namespace")
+            elif namespace in names[:index]:
+                yield Problem(path, f"{namespace} is listed twice", "list each namespace once")
+            elif namespace in owners and owners[namespace] != team.name:
+                yield Problem(
+                    path,
+                    f"{namespace} is already a namespace of team {owners[namespace]}",
+                    "give each namespace to one team",
+                )
+            owners.setdefault(namespace, team.name)
+    for entry in fleet.local_queues:
+        if entry.namespace in reserved:
+            yield Problem(
+                f"{scope.path(entry)}.namespace",
+                f"{entry.namespace} is the namespace of {reserved[entry.namespace]}",
+                "use another namespace",
+            )
+
+
+def _duplicates(placed: list[_Placed]) -> Iterator[Problem]:
+    first: dict[tuple[str, str], str] = {}
+    for item in placed:
+        key = (item.namespace, item.name)
+        if key in first:
+            yield Problem(
+                f"{item.path}.name",
+                f"{item.name} in namespace {item.namespace} is already declared at {first[key]}",
+                "give it another name, or remove one of the two",
+            )
+        else:
+            first[key] = item.path
+
+
+def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
+    """The ClusterQueue exists and takes jobs of the namespace."""
+    yield from scope.unknown("clusterQueues", item.spec.cluster_queue, f"{item.path}.clusterQueue", "queues")
+    queue = scope.fleet.queue(item.spec.cluster_queue)
+    if queue is None or scope.is_unread(f"{scope.path(queue)}.namespaceSelector"):
+        return
+    selector = queue.namespace_selector
+    at = f"{scope.path(queue)}.namespaceSelector"
+    if selector is None:
+        yield Problem(
+            at,
+            "is missing, which matches no namespace, so no job is ever admitted",
+            "write {} to take jobs of every namespace",
+        )
+        return
+    team = next((team.name for team in scope.fleet.teams if item.namespace in team.namespace_names), None)
+    labels = {NAME_LABEL: item.namespace, **({TEAM_LABEL: team} if team else {})}
+    if selector.keys <= {NAME_LABEL, TEAM_LABEL} and not selector.matches(labels):
+        yield Problem(
+            f"{item.path}.clusterQueue",
+            f"queue {queue.name} takes no jobs of namespace {item.namespace}: its namespaceSelector does not match",
+            f"widen {at}, or use another queue",
+        )
