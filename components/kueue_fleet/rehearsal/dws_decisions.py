@@ -356,9 +356,12 @@ def plan_node_removals(
             gone.append(node.name)
         elif node.active_pods or node.empty_since is None:
             continue
-        elif request is None or request.holds("Failed") or request.holds("BookingExpired"):
-            gone.append(node.name)
-        elif node.ever_used and now - node.empty_since >= settings.idle_seconds:
+        elif (
+            request is None
+            or request.holds("Failed")
+            or request.holds("BookingExpired")
+            or (node.ever_used and now - node.empty_since >= settings.idle_seconds)
+        ):
             gone.append(node.name)
     return gone
 

@@ -46,6 +46,8 @@ CONSUME_ANNOTATIONS = (
 _COMPUTE_CLASSES = {"Accelerator", "Balanced", "General-Purpose", "general-purpose", "Performance", "Scale-Out"}
 # k8s.io label namespaces and GKE's own: such labels cannot be invented by a pod.
 _SYSTEM_LABEL = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
+# Of a node that is not ready yet: it will be, so its room counts.
+_PASSING_TAINTS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 # What a pod may select and this catalogue decides by the machine or the place.
 _FREE_CHOICE = {
     "cloud.google.com/gke-gpu-driver-version",
@@ -260,7 +262,7 @@ def plan_nodes(
         _Room(
             name,
             node["metadata"].get("labels") or {},
-            tuple(node["spec"].get("taints") or ()),
+            tuple(taint for taint in node["spec"].get("taints") or () if taint["key"] not in _PASSING_TAINTS),
             dict(free.get(name, {})),
         )
         for name, node in sorted(nodes.items())

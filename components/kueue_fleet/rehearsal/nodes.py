@@ -237,8 +237,8 @@ class NodeProvisioner:
         nodes = self._view.nodes
         plan = plan_nodes(due, nodes, free_resources(nodes, self._view.pods.values()), self._place)
         for template in plan.add:
-            await self._view.add_node(template)
-            log.info("%s: new node %s", self._place.cluster, template.name)
+            if await self._view.add_node(template) is not None:
+                log.info("%s: new node %s", self._place.cluster, template.name)
         for key, reason in plan.refused.items():
             await self._tell_once(waiting[key], reason)
 

@@ -255,13 +255,23 @@ class ServiceRoutes:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            for patch in self._plan():
-                try:
-                    await self._api.patch(patch.path, patch.body, patch.content_type)
-                except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
-                    if not (isinstance(error, ApiError) and error.is_not_found):
-                        log.info("route %s: %s; trying again", patch.path, error)
-                    asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._changed.set)
+            failed = [patch for patch in self._plan() if not await self._apply(patch)]
+            if failed:
+                await asyncio.sleep(_RETRY_SECONDS)
+                self._changed.set()
+
+    async def _apply(self, patch: Patch) -> bool:
+        try:
+            await self._api.patch(patch.path, patch.body, patch.content_type)
+        except ApiError as error:
+            if error.is_not_found:
+                return True
+            log.info("route %s: %s; trying again", patch.path, error)
+            return False
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            log.info("route %s: %s; trying again", patch.path, error)
+            return False
+        return True
 
     def _plan(self) -> list[Patch]:
         configs = client_configs(

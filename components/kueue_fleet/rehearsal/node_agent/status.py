@@ -177,14 +177,14 @@ def pod_status(
     status: Json = {
         "phase": phase,
         "hostIP": host_ip,
-        "hostIPs": [{"ip": host_ip}],
+        "hostIPs": [{"$patch": "replace"}, {"ip": host_ip}],
         "startTime": timestamp(start_time),
         "containerStatuses": [state.render() for state in containers],
     }
     if init_containers:
         status["initContainerStatuses"] = [state.render() for state in init_containers]
     if pod_ip is not None:
-        status |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
+        status |= {"podIP": pod_ip, "podIPs": [{"$patch": "replace"}, {"ip": pod_ip}]}
     truth = dict(
         zip(_CONDITIONS, (pod_ip is not None and not finished, initialized, all_ready, all_ready), strict=True)
     )

@@ -66,6 +66,7 @@ class PodWorker:
         self._status_due = asyncio.Event()
         self._ending = asyncio.Event()
         self._gone = False
+        self._last_logged = ""
 
     @property
     def uid(self) -> str:
@@ -231,14 +232,15 @@ class PodWorker:
         while True:
             await self._status_due.wait()
             self._status_due.clear()
-            await self._report()
+            if not await self._report():
+                await asyncio.sleep(_RETRY_SECONDS)
+                self._status_due.set()
 
-    async def _report(self) -> None:
-        if self._gone:
-            return
+    async def _report(self) -> bool:
+        """Writes the status; False when that should be tried again."""
         states: Sequence[ContainerState] = self._refused or [container.state for container in self._main]
-        if not states:
-            return
+        if self._gone or not states:
+            return True
         status = pod_status(
             self._pod,
             containers=states,
@@ -253,12 +255,19 @@ class PodWorker:
         try:
             await self._api.patch(f"{self.path}/status", body, STRATEGIC_MERGE_PATCH)
         except ApiError as error:
-            if not (error.is_not_found or error.is_conflict):
-                log.warning("%s: status: %s", self.path, error)
-                asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._status_due.set)
+            if error.is_not_found or error.is_conflict:
+                return True
+            self._log_once(f"{self.path}: status: {error}")
+            return False
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            log.info("%s: status: %s; trying again", self.path, error)
-            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._status_due.set)
+            self._log_once(f"{self.path}: status: {error}; trying again")
+            return False
+        return True
+
+    def _log_once(self, text: str) -> None:
+        if text != self._last_logged:
+            self._last_logged = text
+            log.warning("%s", text)
 
     async def _stop_containers(self) -> None:
         grace = self._pod["metadata"].get("deletionGracePeriodSeconds")
