@@ -52,6 +52,7 @@ from kueue_fleet.spec.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
+from kueue_fleet.spec.objects import check_objects
 from kueue_fleet.spec.parse import parse_fleet, parse_fleet_text
 from kueue_fleet.spec.placement import DispatchGroup, cohorts_on, dispatch_groups
 from kueue_fleet.spec.problem import Problem, SpecError, errors_of
@@ -160,6 +161,7 @@ __all__ = [
     "WorkloadPriorityClassFields",
     "admission_check_manifest",
     "check_fleet",
+    "check_objects",
     "cluster_queue_manifest",
     "cohort_manifest",
     "cohorts_on",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_fleet.spec import suggest
@@ -41,6 +41,18 @@ _GONE: Final = {
 _REPLACED_VALUES: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 
 
+def errors_in(error: ValidationError) -> list[ErrorDetails]:
+    """The errors of pydantic that are about the data.
+
+    Items that cannot be read do not count as items, so a list can be reported as too short only because of them.
+    """
+    return [
+        detail
+        for detail in error.errors(include_url=False)
+        if not (detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"])
+    ]
+
+
 def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Problem]:
     """The problems that `error`, found while reading `data` as `model`, stands for."""
     kind, location, value = error["type"], error["loc"], error["input"]
@@ -55,6 +67,10 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Prob
     if location and location[-1] == "[key]":
         wrong, fix = _wording(kind, location[-2], context, error["msg"])
         return [Problem(readable(model, location[:-2], data), f"the key {_shown(location[-2])} {wrong}", fix)]
+    if kind in ("too_long", "too_short"):
+        most, least, count = context.get("max_length"), context.get("min_length"), len(value)
+        fix = f"use at most {most}" if kind == "too_long" else f"list at least {least}"
+        return [Problem(path, f"{count or 'no'} items", fix)]
     wrong, fix = _wording(kind, value, context, error["msg"])
     return [Problem(path, f"{_shown(value)} {wrong}", fix)]
 
@@ -109,7 +125,7 @@ def _wording(kind: str, value: Any, context: Mapping[str, Any], message: str) ->
         return _wrong_type(kind, value)
     if kind in _LIMITS:
         template, fix = _LIMITS[kind]
-        return template.format(**{"actual_length": None, **context}), fix.format(**context)
+        return template, fix.format(**context)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         tags = str(context.get("expected_tags", "")).replace("'", "") or "ServiceAccountToken, ClusterProfile"
         return "has no known type", f"set type to one of {tags}"
@@ -155,8 +171,6 @@ _TYPES: Final = {
 }
 
 _LIMITS: Final = {
-    "too_long": ("has {actual_length} items", "use at most {max_length}"),
-    "too_short": ("has {actual_length} items", "list at least {min_length}"),
     "string_too_long": ("is too long", "use at most {max_length} characters"),
     "string_too_short": ("is too short", "use at least {min_length} characters"),
     "greater_than_equal": ("is too small", "use at least {ge}"),
