@@ -15,8 +15,6 @@ import types
 from pathlib import Path
 
 PACKAGE = "kueue_fleet.rehearsal.standins"
-WHOLE_SDK_MODULES = frozenset({"gcp_provider"})
-"""Stand-ins that read the real SDK's types, and so import the SDK itself."""
 
 
 def put_bare_package(name: str, directory: Path) -> None:
@@ -39,8 +37,7 @@ def main(argv: list[str]) -> int:
     sys.path.append(site_packages)
     put_bare_package("kueue_fleet", here.parent.parent)
     put_bare_package("kueue_fleet.rehearsal", here.parent)
-    if module not in WHOLE_SDK_MODULES:
-        put_bare_pulumi_protocol(Path(site_packages))
+    put_bare_pulumi_protocol(Path(site_packages))
     loaded = importlib.import_module(f"{PACKAGE}.{module}")
     return int(loaded.main(version, arguments))
 

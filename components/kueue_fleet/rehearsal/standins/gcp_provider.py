@@ -1,0 +1,344 @@
+"""Stand-in for `pulumi-resource-gcp`: Google Cloud as far as a rehearsal needs it.
+
+In: the engine's calls. Out: a real control plane on this machine for each Cluster and its node pools, both through
+the rehearsal's supervisor; for the rest (networks, accounts, roles, services, fleets) the outputs that Google would
+give, made from the inputs and kept in Pulumi's state only. Property names are checked against the installed SDK.
+Refused by name: every other type, every function, imports of what only Pulumi's state knows, custom endpoints.
+"""
+
+# ruff: noqa: N802  (the names are the protocol's)
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+import grpc  # type: ignore[import-untyped]
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+
+from kueue_fleet.rehearsal.standins.gcp_resources import (
+    CLUSTER,
+    KINDS,
+    NODE_POOL,
+    autopilot_problems,
+    cluster_outputs,
+    completed,
+    find_kind,
+    pool_outputs,
+    previewed,
+)
+from kueue_fleet.rehearsal.standins.gcp_schema import PROVIDER_TOKEN, Schema, check_properties, load_schema
+from kueue_fleet.rehearsal.standins.kube_objects import generated_name
+from kueue_fleet.rehearsal.standins.lab import Lab, LabError
+from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, PluginError, fail, serve, standin_version
+from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
+from kueue_fleet.rehearsal.standins.property_values import (
+    UnsupportedValueError,
+    Value,
+    has_unknown,
+    parse_struct,
+    render_struct,
+    reveal,
+    with_secrets_of,
+)
+
+PROTECTED: Final = (
+    "Cannot destroy cluster because deletion_protection is set to true. "
+    "Set it to false to proceed with cluster deletion."
+)
+MAX_NAME_SUFFIX: Final = 7
+
+
+class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
+    """The provider protocol for one project."""
+
+    def __init__(self, version: str, log: EngineLog) -> None:
+        self._version = version
+        self._log = log
+        self._stop = threading.Event()
+        self._lab = Lab(self._stop)
+        self._where: dict[str, str] = {}
+        self._schema_lock = threading.Lock()
+
+    @functools.cached_property
+    def _schema_unlocked(self) -> Schema:
+        return load_schema((PROVIDER_TOKEN, *sorted(KINDS)), self._version)
+
+    @property
+    def _schema(self) -> Schema:
+        with self._schema_lock:
+            return self._schema_unlocked
+
+    # -- the plugin ---------------------------------------------------------------------------------------------
+
+    def Handshake(
+        self, request: provider_pb2.ProviderHandshakeRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.ProviderHandshakeResponse:
+        """Answers what the provider understands."""
+        self._log.attach(request.engine_address)
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True, supports_autonaming_configuration=True)
+
+    def Attach(self, request: plugin_pb2.PluginAttach, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        """Uses another engine's log."""
+        self._log.attach(request.address)
+        return empty_pb2.Empty()
+
+    def GetPluginInfo(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
+        """The version served, marked as a stand-in's."""
+        return plugin_pb2.PluginInfo(version=standin_version(self._version))
+
+    def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        """Ends every wait."""
+        self.cancel()
+        return empty_pb2.Empty()
+
+    def cancel(self) -> None:
+        """Ends every wait."""
+        self._stop.set()
+
+    def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> NoReturn:
+        """Refused: a function reads the real Google Cloud, of which there is nothing here."""
+        fail(context, PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no functions"))
+
+    def Call(self, request: provider_pb2.CallRequest, context: grpc.ServicerContext) -> NoReturn:
+        """Refused: no method of the provider is part of the stand-in."""
+        fail(context, PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no methods"))
+
+    def Construct(self, request: provider_pb2.ConstructRequest, context: grpc.ServicerContext) -> NoReturn:
+        """Refused: the real provider has no components either."""
+        fail(context, PluginError(f"{request.type}: the stand-in of the Google Cloud provider has no components"))
+
+    # -- configuration ------------------------------------------------------------------------------------------
+
+    def CheckConfig(
+        self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.CheckResponse:
+        """Refuses settings that the SDK does not have, and custom endpoints."""
+        news = parse_struct(request.news)
+        shapes = dict.fromkeys((*self._schema.inputs(PROVIDER_TOKEN), "version", "pluginDownloadURL"), "any")
+        failures = check_properties(self._schema, shapes, news)
+        endpoints = [key for key in news if key.endswith("CustomEndpoint")]
+        failures += [(key, f"{key}: a rehearsal has no endpoints of Google's; leave it out") for key in endpoints]
+        return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(failures))
+
+    def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
+        """No setting of the provider replaces it."""
+        differ = Differ()
+        differ.compare(reveal(parse_struct(request.olds)), reveal(parse_struct(request.news)))
+        some = provider_pb2.DiffResponse.DIFF_SOME if differ.changes else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(changes=some, diffs=sorted({render_path(path[:1]) for path in differ.changes}))
+
+    def Configure(
+        self, request: provider_pb2.ConfigureRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.ConfigureResponse:
+        """Keeps project, region and zone."""
+        values = reveal(parse_struct(request.args))
+        self._where = {key: str(values[key]) for key in ("project", "region", "zone") if values.get(key)}
+        return provider_pb2.ConfigureResponse(
+            acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
+        )
+
+    # -- resources ----------------------------------------------------------------------------------------------
+
+    def Check(self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
+        """The inputs with a name, a project and a place; refuses wrong property names."""
+        try:
+            kind = find_kind(request.type)
+            news, olds = parse_struct(request.news), parse_struct(request.olds)
+            failures = check_properties(self._schema, self._schema.inputs(request.type), news)
+            if request.type == CLUSTER:
+                failures += autopilot_problems(news)
+            inputs = dict(news)
+            if kind.named and not inputs.get("name") and "namePrefix" not in inputs:
+                inputs["name"] = olds.get("name") or self._made_up_name(request)
+            if not failures:
+                inputs = completed(kind, inputs, self._where)
+        except (PluginError, UnsupportedValueError) as error:
+            fail(context, PluginError(str(error)))
+        return provider_pb2.CheckResponse(inputs=render_struct(inputs), failures=_failures(failures))
+
+    def _made_up_name(self, request: provider_pb2.CheckRequest) -> str:
+        if request.HasField("autonaming") and request.autonaming.proposed_name:
+            return str(request.autonaming.proposed_name)
+        return generated_name(request.name.lower(), request.randomSeed)[: -(8 - MAX_NAME_SUFFIX)]
+
+    def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
+        """What changed in the inputs, and what of it Google cannot change in place."""
+        try:
+            kind = find_kind(request.type)
+            olds, news = reveal(parse_struct(request.old_inputs)), reveal(parse_struct(request.news))
+        except (PluginError, UnsupportedValueError) as error:
+            fail(context, PluginError(str(error)))
+        differ = Differ(kind.replacing, _same_for_google)
+        differ.compare(olds, news)
+        differ.ignore(request.ignoreChanges)
+        some = provider_pb2.DiffResponse.DIFF_SOME if differ.changes else provider_pb2.DiffResponse.DIFF_NONE
+        detailed = {
+            render_path(path): provider_pb2.PropertyDiff(
+                kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)), inputDiff=True
+            )
+            for path, change in differ.changes.items()
+        }
+        return provider_pb2.DiffResponse(
+            changes=some,
+            replaces=differ.replaced_paths,
+            # Google's names are unique: with a name of the program's own, the old one must go first.
+            deleteBeforeReplace=bool(differ.replaced_paths) and olds.get("name") == news.get("name"),
+            detailedDiff=detailed,
+            hasDetailedDiff=True,
+            diffs=sorted({render_path(path[:1]) for path in differ.changes}),
+        )
+
+    def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
+        """Makes the resource; a cluster is there when its control plane answers."""
+        try:
+            kind = find_kind(request.type)
+            inputs = parse_struct(request.properties)
+            if request.preview:
+                return provider_pb2.CreateResponse(properties=render_struct(previewed(request.type, inputs)))
+            resource_id = kind.resource_id(inputs)
+            outputs = self._applied(request.type, request.urn, reveal(inputs), resource_id)
+        except (PluginError, UnsupportedValueError) as error:
+            fail(context, PluginError(str(error)))
+        except KeyError as error:
+            fail(context, PluginError(f"{request.type}: required field {error.args[0]} is not set; set it"))
+        state = with_secrets_of({**inputs, **outputs}, inputs)
+        return provider_pb2.CreateResponse(id=resource_id, properties=render_struct(state))
+
+    def _applied(self, token: str, urn: str, inputs: dict[str, Any], resource_id: str) -> dict[str, Value]:
+        """The outputs that Google adds, after clusters and pools have been made as `inputs` want them."""
+        if token == CLUSTER:
+            return cluster_outputs(inputs, self._put_cluster(urn, inputs))
+        if token == NODE_POOL:
+            return self._put_pool(urn, inputs)
+        return find_kind(token).derive(inputs, resource_id)
+
+    def _put_cluster(self, urn: str, inputs: dict[str, Any]) -> dict[str, Any]:
+        body = {
+            "project": inputs["project"],
+            "location": inputs["location"],
+            "autopilot": inputs.get("enableAutopilot") is True,
+        }
+        if version := inputs.get("minMasterVersion"):
+            body["version"] = version
+        name = inputs["name"]
+        self._log.status(urn, "Starting the control plane")
+        progress = self._progress(urn, f"Waiting for the control plane of {name}")
+        answer = self._lab.request("PUT", self._lab.cluster_path(name), body, progress=progress)
+        self._log.status(urn, "")
+        return answer
+
+    def _put_pool(self, urn: str, inputs: dict[str, Any]) -> dict[str, Value]:
+        cluster = str(inputs["cluster"]).rpartition("/")[2]
+        control_plane = self._lab.request("GET", self._lab.cluster_path(cluster))
+        if control_plane.get("autopilot"):
+            raise PluginError(f"Autopilot clusters do not support mutating node pools; remove the pool of {cluster}")
+        path = self._lab.cluster_path(cluster, inputs["name"])
+        progress = self._progress(urn, f"Waiting for node pool {inputs['name']} of {cluster}")
+        self._lab.request("PUT", path, {**inputs, "cluster": cluster}, progress=progress)
+        self._log.status(urn, "")
+        return pool_outputs(inputs, str(control_plane.get("version", "")))
+
+    def _progress(self, urn: str, what: str) -> Callable[[float], None]:
+        return lambda seconds: self._log.status(urn, f"{what} ({seconds:.0f} s)")
+
+    def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
+        """Changes the resource in place; what Google added stays."""
+        try:
+            inputs, state = parse_struct(request.news), parse_struct(request.olds)
+            added = {key: value for key, value in state.items() if key not in parse_struct(request.old_inputs)}
+            if request.preview or has_unknown(inputs):
+                return provider_pb2.UpdateResponse(properties=render_struct({**added, **inputs}))
+            outputs = self._applied(request.type, request.urn, reveal(inputs), request.id)
+        except (PluginError, UnsupportedValueError) as error:
+            fail(context, PluginError(str(error)))
+        updated = with_secrets_of({**added, **inputs, **outputs}, inputs)
+        return provider_pb2.UpdateResponse(properties=render_struct(updated))
+
+    def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
+        """A cluster as the supervisor has it; of the rest, what Pulumi's state says. Empty when it is gone."""
+        try:
+            find_kind(request.type)
+            state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
+            if not state:
+                raise PluginError(
+                    f"{request.type}: the stand-in of the Google Cloud provider imports nothing; let Pulumi create it"
+                )
+            if not self._exists(request.type, reveal(inputs)):
+                return provider_pb2.ReadResponse()
+            if request.type == CLUSTER:
+                plain = reveal(inputs)
+                live = self._lab.request("GET", self._lab.cluster_path(plain["name"]))
+                state = with_secrets_of({**state, **cluster_outputs(plain, live)}, inputs)
+        except (PluginError, UnsupportedValueError) as error:
+            fail(context, PluginError(str(error)))
+        return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=request.inputs)
+
+    def _exists(self, token: str, inputs: dict[str, Any]) -> bool:
+        if token not in (CLUSTER, NODE_POOL):
+            return True
+        name = inputs["name"] if token == CLUSTER else str(inputs["cluster"]).rpartition("/")[2]
+        try:
+            self._lab.request("GET", self._lab.cluster_path(name))
+        except LabError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        """Removes the resource; a cluster with deletion protection in its state is kept, as Google's provider does."""
+        try:
+            state = reveal(parse_struct(request.properties))
+            self._delete(request.type, request.urn, state)
+        except (PluginError, UnsupportedValueError) as error:
+            fail(context, PluginError(str(error)))
+        return empty_pb2.Empty()
+
+    def _delete(self, token: str, urn: str, state: dict[str, Any]) -> None:
+        find_kind(token)
+        if token == CLUSTER and state.get("deletionProtection", True) is not False:
+            raise PluginError(PROTECTED)
+        policy = state.get("deletionPolicy")
+        if policy == "PREVENT":
+            raise PluginError(f"{urn}: deletionPolicy is PREVENT in the state; change it to DELETE and update first")
+        if policy == "ABANDON" or token not in (CLUSTER, NODE_POOL):
+            return
+        if token == CLUSTER:
+            path, what = self._lab.cluster_path(state["name"]), f"control plane of {state['name']}"
+        else:
+            cluster = str(state["cluster"]).rpartition("/")[2]
+            path, what = self._lab.cluster_path(cluster, state["name"]), f"node pool {state['name']} of {cluster}"
+        try:
+            self._lab.request("DELETE", path, progress=self._progress(urn, f"Waiting for the end of the {what}"))
+        except LabError as error:
+            if error.status != 404:
+                raise
+
+
+def _failures(failures: list[tuple[str, str]]) -> list[provider_pb2.CheckFailure]:
+    return [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
+
+
+def _same_for_google(path: tuple[str | int, ...], old: Value, new: Value) -> bool:
+    """Self links and their short forms name the same thing."""
+    if not isinstance(old, str) or not isinstance(new, str) or not path or path[-1] not in ("network", "subnetwork"):
+        return False
+    return _short(old) == _short(new)
+
+
+def _short(link: str) -> str:
+    return link.partition("/compute/v1/")[2] or link
+
+
+def main(version: str, arguments: list[str]) -> int:
+    """Serves the provider for the engine whose address is the last argument."""
+    provider = GcpProvider(version, EngineLog(arguments[-1] if arguments else None))
+
+    def add(server: grpc.Server) -> None:
+        provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
+
+    return serve(add, provider.cancel)
