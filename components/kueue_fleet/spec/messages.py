@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_fleet.spec import suggest
-from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.schemapath import fields_of, is_model, model_at, readable
+from kueue_fleet.spec.problem import Problem, join_path
+from kueue_fleet.spec.schemapath import Location, fields_of, is_model, model_at, readable, tags_of
 
 REPLACED: Final[Mapping[str, Mapping[str, str]]] = {
     "ClusterQueueSpec": {
@@ -67,12 +67,28 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Prob
     if location and location[-1] == "[key]":
         wrong, fix = _wording(kind, location[-2], context, error["msg"])
         return [Problem(readable(model, location[:-2], data), f"the key {_shown(location[-2])} {wrong}", fix)]
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return [_wrong_tag(join_path(path, "type"), value, _tags_at(model, location, data))]
     if kind in ("too_long", "too_short"):
         most, least, count = context.get("max_length"), context.get("min_length"), len(value)
         fix = f"use at most {most}" if kind == "too_long" else f"list at least {least}"
         return [Problem(path, f"{count or 'no'} items", fix)]
     wrong, fix = _wording(kind, value, context, error["msg"])
     return [Problem(path, f"{_shown(value)} {wrong}", fix)]
+
+
+def _tags_at(model: type[BaseModel], location: Location, data: Any) -> list[str]:
+    """The values that `type` may have in the union at `location`."""
+    return [tag for member in model_at(model, location, data) for tag in tags_of(member)]
+
+
+def _wrong_tag(path: str, value: Any, tags: list[str]) -> Problem:
+    """The problem of a `type` that says of no member of a union."""
+    given = value.get("type") if isinstance(value, Mapping) else None
+    if given is None:
+        return Problem(path, "is missing", f"set it to one of {', '.join(tags)}")
+    wrong, fix = _not_one_of(given, ", ".join(tags))
+    return Problem(path, f"{_shown(given)} {wrong}", fix)
 
 
 def unknown_field(path: str, name: str, model: Any) -> Problem:
@@ -126,9 +142,6 @@ def _wording(kind: str, value: Any, context: Mapping[str, Any], message: str) ->
     if kind in _LIMITS:
         template, fix = _LIMITS[kind]
         return template, fix.format(**context)
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        tags = str(context.get("expected_tags", "")).replace("'", "") or "ServiceAccountToken, ClusterProfile"
-        return "has no known type", f"set type to one of {tags}"
     return f"is refused ({message})", "correct it"
 
 

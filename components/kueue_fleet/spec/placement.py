@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import is_
 
-from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FleetResourceGroup
+from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.quantity import Quantity
 from kueue_fleet.spec.wire import (
@@ -65,18 +66,23 @@ def _suffixed(name: str, queues: Sequence[str]) -> str:
 
 def groups_on(groups: Iterable[FleetResourceGroup], cluster: str, flavors: frozenset[str]) -> tuple[ResourceGroup, ...]:
     """The resource groups with the flavors and amounts of `cluster`; a group that loses all flavors is left out."""
-    placed = []
+    placed: list[ResourceGroup] = []
     for group in groups:
-        kept = tuple(
-            FlavorQuotas.model_construct(
-                name=flavor.name, resources=tuple(quota.on(cluster) for quota in flavor.resources)
-            )
-            for flavor in group.flavors
-            if flavor.name in flavors
-        )
-        if kept:
+        kept = tuple(_flavor_on(flavor, cluster) for flavor in group.flavors if flavor.name in flavors)
+        if len(kept) == len(group.flavors) and all(map(is_, kept, group.flavors)):
+            placed.append(group)
+        elif kept:
             placed.append(ResourceGroup.model_construct(covered_resources=group.covered_resources, flavors=kept))
     return tuple(placed)
+
+
+def _flavor_on(flavor: FleetFlavorQuotas, cluster: str) -> FlavorQuotas:
+    """The flavor with the amounts of `cluster`; itself where none are different."""
+    if not any(cluster in quota.per_cluster for quota in flavor.resources):
+        return flavor
+    return FlavorQuotas.model_construct(
+        name=flavor.name, resources=tuple(quota.on(cluster) for quota in flavor.resources)
+    )
 
 
 def summed_groups(

@@ -41,7 +41,8 @@ class SpecError(ValueError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        lines = (str(p) if p.severity == "error" else f"warning: {p}" for p in self.problems)
+        super().__init__("\n".join(lines))
 
 
 def join_path(base: str, rest: str) -> str:

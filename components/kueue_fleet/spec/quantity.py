@@ -46,10 +46,11 @@ class Quantity:
     Raises ValueError for text that is no quantity, is finer than 1n, or is beyond 2^63-1.
     """
 
-    __slots__ = ("_format", "_nano")
+    __slots__ = ("_format", "_nano", "_text")
 
     _nano: int
     _format: Format
+    _text: str
 
     def __init__(self, value: str | int | Decimal) -> None:
         nano, form = _parse(format(value, "f") if isinstance(value, Decimal) else str(value))
@@ -130,6 +131,13 @@ class Quantity:
 
     def __str__(self) -> str:
         """The canonical text: no fraction, the largest suffix that keeps it exact (quantity.go, CanonicalizeBytes)."""
+        try:
+            return self._text
+        except AttributeError:
+            object.__setattr__(self, "_text", self._canonical())
+            return self._text
+
+    def _canonical(self) -> str:
         nano = self._nano
         if self._format == "BinarySI" and abs(nano) >= 1024 * _NANO and nano % _NANO == 0:
             mantissa, power = nano // _NANO, 0

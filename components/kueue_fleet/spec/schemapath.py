@@ -34,26 +34,25 @@ def is_model(tp: Any) -> bool:
 def readable(model: type[BaseModel], location: Location, data: Any) -> str:
     """The path of `location` in `data`, which should be a `model`."""
     path = ""
-    for step, _, _ in _walk(model, location, data):
+    for step in _walk(model, location, data)[0]:
         path = join_path(path, step)
     return path
 
 
 def model_at(model: type[BaseModel], location: Location, data: Any) -> Any:
     """The type at `location`: a model class where it is one."""
-    steps = _walk(model, location, data)
-    return steps[-1][1] if steps else model
+    return _walk(model, location, data)[1]
 
 
-def _walk(model: type[BaseModel], location: Location, data: Any) -> list[tuple[str, Any, Any]]:
-    """The steps of `location`: text in the path, the type and the data after it."""
-    steps: list[tuple[str, Any, Any]] = []
+def _walk(model: type[BaseModel], location: Location, data: Any) -> tuple[list[str], Any]:
+    """The steps of `location` as text in the path, and the type it ends in."""
+    steps: list[str] = []
     tp: Any = plain_type(model)
     for key in location:
         if key == "[key]":
             break
         if isinstance(tp, tuple):
-            tagged = next((member for member in tp if key in _tags(member)), None)
+            tagged = next((member for member in tp if key in tags_of(member)), None)
             if tagged is not None:
                 tp = tagged
                 continue
@@ -69,8 +68,8 @@ def _walk(model: type[BaseModel], location: Location, data: Any) -> list[tuple[s
             text, tp = f"[{key}]", _item_type(tp)
         tp = plain_type(tp)
         data = _child(data, key)
-        steps.append((text, tp, data))
-    return steps
+        steps.append(text)
+    return steps, tp
 
 
 def plain_type(tp: Any) -> Any:
@@ -83,7 +82,8 @@ def plain_type(tp: Any) -> Any:
     return tp
 
 
-def _tags(tp: Any) -> tuple[Any, ...]:
+def tags_of(tp: Any) -> tuple[Any, ...]:
+    """The values of `type` that a member of a union goes by."""
     return get_args(tp.model_fields["type"].annotation) if is_model(tp) and "type" in tp.model_fields else ()
 
 

@@ -88,9 +88,24 @@ def _repair(data: Any, details: Sequence[ErrorDetails], reading: Reading) -> Non
         if detail["type"] == "extra_forbidden":
             _rename(parent, str(location[-1]), model_at(FleetSpec, location[:-1], data))
         elif not (detail["type"] == "missing" and detail["loc"] in meant):
+            again = path in reading.unread
             reading.unread.add(path)
-            _replace(parent, location, data)
+            if again:
+                _give_up(data, location, reading)
+            else:
+                _replace(parent, detail["loc"], data)
     _drop_removed(data)
+
+
+def _give_up(data: Any, location: Location, reading: Reading) -> None:
+    """Leave out the entry, or the section, that no stand-in fits."""
+    short = location[:2] if len(location) > 1 and isinstance(location[1], int) else location[:1]
+    reading.unread.add(readable(FleetSpec, short, data))
+    parent = _at(data, short[:-1])
+    if isinstance(parent, list) and isinstance(short[-1], int):
+        parent[short[-1]] = _REMOVED
+    elif isinstance(parent, dict):
+        parent.pop(short[-1], None)
 
 
 def _plain(location: Location, data: Any) -> tuple[str | int, ...]:

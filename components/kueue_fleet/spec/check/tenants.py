@@ -35,6 +35,8 @@ def check_tenants(scope: Scope) -> Iterator[Problem]:
     if scope.is_unread("teams", "localQueues"):
         return
     used = {item.spec.cluster_queue for item in placed}
+    if not used <= set(scope.names("clusterQueues")):
+        return
     for queue in scope.fleet.cluster_queues:
         if queue.name not in used:
             yield Problem(
