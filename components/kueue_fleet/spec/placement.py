@@ -94,39 +94,33 @@ def summed_groups(
     in the sum.
     """
     covered = tuple(dict.fromkeys(name for group in groups for name in group.covered_resources))
-    nominal: dict[str, Quantity] = {}
-    borrowing: dict[str, Quantity | None] = {}
-    lending: dict[str, Quantity | None] = {}
+    quotas: dict[str, list[ResourceQuota]] = {name: [] for name in covered}
     for cluster in clusters:
         for group in groups_on(groups, cluster, fleet.flavors_on(cluster)):
-            for quota in (quota for flavor in group.flavors for quota in flavor.resources):
-                name = quota.name
-                nominal[name] = nominal[name] + quota.nominal_quota if name in nominal else quota.nominal_quota
-                borrowing[name] = _sum_limits(borrowing, name, quota.borrowing_limit)
-                lending[name] = _sum_limits(lending, name, quota.lending_limit)
-    names = tuple(name for name in covered if name in nominal)
+            for flavor in group.flavors:
+                for quota in flavor.resources:
+                    quotas[quota.name].append(quota)
+    names = tuple(name for name in covered if quotas[name])
     if not names or fleet.multi_kueue is None:
         return ()
-    flavor = FlavorQuotas.model_construct(
+    summed = FlavorQuotas.model_construct(
         name=fleet.multi_kueue.manager_flavor_name,
         resources=tuple(
             ResourceQuota.model_construct(
                 name=name,
-                nominal_quota=nominal[name].with_headroom(headroom_percent),
-                borrowing_limit=borrowing[name],
-                lending_limit=lending[name],
+                nominal_quota=Quantity.total(q.nominal_quota for q in quotas[name]).with_headroom(headroom_percent),
+                borrowing_limit=_sum_limits([q.borrowing_limit for q in quotas[name]]),
+                lending_limit=_sum_limits([q.lending_limit for q in quotas[name]]),
             )
             for name in names
         ),
     )
-    return (ResourceGroup.model_construct(covered_resources=names, flavors=(flavor,)),)
+    return (ResourceGroup.model_construct(covered_resources=names, flavors=(summed,)),)
 
 
-def _sum_limits(sums: dict[str, Quantity | None], name: str, limit: Quantity | None) -> Quantity | None:
-    if name not in sums:
-        return limit
-    before = sums[name]
-    return None if before is None or limit is None else before + limit
+def _sum_limits(limits: Sequence[Quantity | None]) -> Quantity | None:
+    given = [limit for limit in limits if limit is not None]
+    return Quantity.total(given) if len(given) == len(limits) else None
 
 
 def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> ClusterQueueSpec:

@@ -11,6 +11,7 @@ mistake.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import total_ordering
 from typing import Any, Final, Literal
@@ -106,6 +107,15 @@ class Quantity:
         if not isinstance(other, Quantity):
             return NotImplemented
         return Quantity._of(self._nano - other._nano, self._format if self._nano else other._format)
+
+    @classmethod
+    def total(cls, amounts: Iterable[Quantity]) -> Quantity:
+        """The exact sum of all `amounts`, in the notation of the first that is not zero."""
+        nano, form = 0, None
+        for amount in amounts:
+            nano += amount._nano
+            form = form or (amount._format if amount._nano else None)
+        return cls._of(nano, form or "DecimalSI")
 
     def with_headroom(self, percent: int) -> Quantity:
         """This amount times (100 + `percent`) / 100, rounded up to a whole unit; unchanged when `percent` is 0."""
