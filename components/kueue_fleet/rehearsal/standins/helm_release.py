@@ -11,7 +11,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,8 +60,6 @@ UPGRADE_FLAGS: Final = {
 }
 TEMPLATE_CACHE: Final = "helm-templates"
 STATE_VARIABLE: Final = "KUEUE_FLEET_REHEARSAL"
-
-Report = Callable[[str], None]
 
 
 def check_options(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
@@ -204,24 +202,18 @@ class HelmReleases:
         """What is known before helm has run: the inputs."""
         return {**inputs, "__inputs": Secret(dict(inputs))}
 
-    def create(
-        self, inputs: dict[str, Value], requested_seconds: float, report: Report
-    ) -> tuple[str, dict[str, Value]]:
+    def create(self, inputs: dict[str, Value], requested_seconds: float) -> tuple[str, dict[str, Value]]:
         """Installs the release. Raises InitializationError when it was installed but did not become ready."""
         plain = reveal(inputs)
         arguments = ["install", plain["name"], *self._flags(plain, INSTALL_FLAGS, requested_seconds)]
-        report(f"helm install {plain['name']}")
         return f"{plain['namespace']}/{plain['name']}", self._changed(arguments, inputs, plain)
 
-    def update(
-        self, inputs: dict[str, Value], state: dict[str, Value], requested_seconds: float, report: Report
-    ) -> dict[str, Value]:
+    def update(self, inputs: dict[str, Value], requested_seconds: float) -> dict[str, Value]:
         """Upgrades the release to the new inputs. Raises InitializationError when it did not become ready."""
         plain = reveal(inputs)
         flags = self._flags(plain, UPGRADE_FLAGS, requested_seconds)
         # helm keeps ten revisions by itself; the real provider keeps all unless told otherwise.
         arguments = ["upgrade", plain["name"], *flags, "--history-max", str(plain.get("maxHistory") or 0)]
-        report(f"helm upgrade {plain['name']}")
         return self._changed(arguments, inputs, plain)
 
     def _flags(self, plain: Mapping[str, Any], own_flags: dict[str, str], requested_seconds: float) -> list[str]:
