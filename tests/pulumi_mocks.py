@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pulumi
 from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import SETTINGS, reset_options
 from pulumi.runtime.stack import run_pulumi_func
-from pulumi.runtime.sync_await import _sync_await
+
+T = TypeVar("T")
 
 SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"
@@ -157,9 +158,10 @@ class RecordingMonitor(mocks.MockMonitor):
         self.recorded[urn] = _recorded(request, urn, inputs, frozenset(secrets))
         args = mocks.MockResourceArgs(request.type, request.name, inputs, request.provider, custom=request.custom)
         id_, state = self.mocks.new_resource(args)
+        assert id_ is not None
         self.resources[urn] = mocks.MockMonitor.ResourceRegistration(urn, id_, state)
         return resource_pb2.RegisterResourceResponse(
-            urn=urn, id=id_, object=_sync_await(rpc.serialize_properties(state, {}))
+            urn=urn, id=id_, object=_at_once(rpc.serialize_properties(state, {}))
         )
 
     def RegisterResourceOutputs(self, request: Any) -> Any:
@@ -215,29 +217,36 @@ def run(
     Raises whatever the program raises, also from inside an `apply`.
     """
     monitor = RecordingMonitor(CloudMocks())
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    try:
+
+    async def main() -> None:
         reset_options()
         pulumi.runtime.set_mocks(CloudMocks(), project=project, stack=stack, preview=preview, monitor=monitor)
-        pulumi.runtime.set_all_config(
-            {key: value if isinstance(value, str) else json.dumps(value) for key, value in (config or {}).items()}
-        )
+        values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in (config or {}).items()}
+        pulumi.runtime.set_all_config(values)
+        SETTINGS.rpc_manager.clear()
+        SETTINGS.outputs.clear()
 
-        async def main() -> None:
-            SETTINGS.rpc_manager.clear()
-            SETTINGS.outputs.clear()
+        async def body() -> None:
+            await pulumi.Output.from_input(program()).future()
+            # Pulumi itself waits for one output at a time and looks at all of them each time, which is slow for many.
+            while pending := [output for output in SETTINGS.outputs if not output.done()]:
+                await asyncio.wait(pending)
 
-            async def body() -> None:
-                await pulumi.Output.from_input(program()).future()
+        await run_pulumi_func(body)
 
-            await run_pulumi_func(body)
-
-        loop.run_until_complete(main())
-    finally:
-        loop.close()
-        asyncio.set_event_loop(None)
+    with asyncio.Runner() as runner:
+        runner.run(main())
     return Recording(monitor.recorded, tuple(monitor.hooks))
+
+
+def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What `coroutine` returns; it is given plain data and so has nothing to wait for, and this thread has no loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("plain data had to be waited for")
 
 
 def _recorded(request: Any, urn: str, inputs: dict[str, Any], secrets: frozenset[str]) -> Recorded:
@@ -250,8 +259,8 @@ def _recorded(request: Any, urn: str, inputs: dict[str, Any], secrets: frozenset
         parent="" if "::pulumi:pulumi:Stack::" in request.parent else request.parent,
         inputs=inputs,
         secrets=secrets,
-        dependencies=tuple(request.dependencies),
-        property_dependencies={key: tuple(value.urns) for key, value in request.propertyDependencies.items()},
+        dependencies=tuple(sorted(request.dependencies)),
+        property_dependencies={key: tuple(sorted(value.urns)) for key, value in request.propertyDependencies.items()},
         provider=request.provider.rpartition("::")[0],
         aliases=tuple(alias.spec.type or alias.urn for alias in request.aliases),
         protect=request.protect,

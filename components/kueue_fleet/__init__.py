@@ -1,6 +1,6 @@
 """GPU batch fleets on GKE with Kueue: one typed description, and Pulumi components for all of it or any part.
 
-Names are loaded when they are first used: `import kueue_fleet` alone imports no Pulumi, so the spec can be used without.
+Names are loaded when they are first used: `import kueue_fleet` alone imports no Pulumi, so the spec works without it.
 """
 
 from importlib import import_module

@@ -1,8 +1,9 @@
 """A whole fleet: the network, every cluster, and what Kueue is told on each.
 
-In: a checked `FleetSpec`. Out: one component with the clusters' addresses and a kubeconfig. What exists on which cluster,
-and every object, is decided by the spec; here it is only put in order, so that each thing is made after what it needs
-and destroyed before it. Everything on a cluster uses that cluster's own provider, hangs below it, and goes with it.
+In: a checked `FleetSpec`. Out: one component with the clusters' addresses and a kubeconfig. What exists on which
+cluster, and every object, is decided by the spec; here it is only put in order, so that each thing is made after what
+it needs and destroyed before it. Everything on a cluster uses that cluster's own provider, hangs below it, and goes
+with it.
 """
 
 import json

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+import pulumi_mocks
+from kueue_fleet import ManagerCluster, WorkerCluster
+from kueue_fleet.spec import ClusterEntry
+from pulumi_mocks import Recording
+
+AUTOPILOT = ClusterEntry(name="worker", role="worker", region="us-east4")
+STANDARD = ClusterEntry(
+    name="worker", role="worker", region="us-east4", mode="Standard", zones=("us-east4-a",), release_channel="STABLE"
+)
+
+
+def declare(spec: ClusterEntry, **arguments: Any) -> WorkerCluster:
+    return WorkerCluster("worker", spec, project="p", network="net", subnetwork="sub", **arguments)
+
+
+def run(spec: ClusterEntry, **arguments: Any) -> Recording:
+    return pulumi_mocks.run(lambda: declare(spec, **arguments))
+
+
+def test_an_autopilot_cluster_has_nothing_that_the_provider_refuses_or_replaces_it_for() -> None:
+    inputs = run(AUTOPILOT).one("gcp:container/cluster:Cluster").inputs
+    assert inputs["enableAutopilot"] is True
+    assert not inputs.keys() & {
+        "nodeConfig",
+        "nodeVersion",
+        "dnsConfig",
+        "initialNodeCount",
+        "removeDefaultNodePool",
+        "workloadIdentityConfig",
+        "enableShieldedNodes",
+    }
+    defaults = inputs["clusterAutoscaling"]["autoProvisioningDefaults"]
+    assert defaults["serviceAccount"] == "gke-worker@p.iam.gserviceaccount.com"
+
+
+def test_a_standard_cluster_has_workload_identity_and_a_system_pool_before_anything_runs_in_it() -> None:
+    recording = run(STANDARD)
+    cluster = recording.one("gcp:container/cluster:Cluster")
+    assert "enableAutopilot" not in cluster.inputs
+    assert cluster.inputs["removeDefaultNodePool"] is True
+    assert cluster.ignore_changes == ("nodeConfig",)
+    assert cluster.inputs["workloadIdentityConfig"] == {"workloadPool": "p.svc.id.goog"}
+    assert cluster.inputs["nodeLocations"] == ["us-east4-a"]
+    pool = recording.one("NodePool")
+    assert pool.inputs["nodeConfig"]["serviceAccount"] == "gke-worker@p.iam.gserviceaccount.com"
+    assert pool.inputs["nodeConfig"]["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
+    assert recording.is_before(pool, recording.one("pulumi:providers:kubernetes"))
+
+
+@pytest.mark.parametrize("spec", [AUTOPILOT, STANDARD])
+def test_nodes_are_private_and_start_after_their_account_may_write_logs(spec: ClusterEntry) -> None:
+    recording = run(spec)
+    cluster = recording.one("gcp:container/cluster:Cluster")
+    assert cluster.inputs["privateClusterConfig"]["enablePrivateNodes"] is True
+    assert cluster.inputs["releaseChannel"] == {"channel": spec.release_channel}
+    assert all(recording.is_before(grant, cluster) for grant in recording.of_type("IAMMember"))
+
+
+@pytest.mark.parametrize("protection", [True, False])
+def test_deletion_protection_is_always_said_and_pulumi_protects_alike(protection: bool) -> None:
+    recording = run(AUTOPILOT, deletion_protection=protection)
+    cluster = recording.one("gcp:container/cluster:Cluster")
+    assert cluster.inputs["deletionProtection"] is protection
+    assert cluster.protect is protection
+    assert [r.short for r in recording if r.protect and r != cluster] == []
+
+
+def test_the_kubernetes_provider_is_pinned_to_the_cluster_by_a_plain_identifier() -> None:
+    recording = pulumi_mocks.run(lambda: declare(AUTOPILOT), preview=True)
+    provider = recording.one("pulumi:providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"] == "projects/p/locations/us-east4/clusters/worker"
+    kubeconfig = run(AUTOPILOT).one("pulumi:providers:kubernetes").inputs["kubeconfig"]
+    assert json.loads(kubeconfig)["clusters"][0]["cluster"]["server"] == "https://worker.gke.test"
+
+
+def test_a_replaced_endpoint_leaves_the_identifier_as_it_is() -> None:
+    cluster = run(AUTOPILOT).one("pulumi:providers:kubernetes")
+    assert (
+        "clusterIdentifier" not in cluster.property_dependencies
+        or not cluster.property_dependencies["clusterIdentifier"]
+    )
+
+
+def test_a_cluster_of_another_role_is_refused() -> None:
+    with pytest.raises(ValueError, match="cluster worker: ManagerCluster needs role manager, but it has worker"):
+        pulumi_mocks.run(lambda: ManagerCluster("m", AUTOPILOT, project="p", network="n", subnetwork="s"))
+
+
+def test_options_of_the_component_do_not_leak_into_its_parts() -> None:
+    options = pulumi.ResourceOptions(aliases=[pulumi.Alias(name="old")], ignore_changes=["labels"])
+    recording = run(AUTOPILOT, opts=options)
+    assert all(not r.aliases and not r.ignore_changes for r in recording if r.custom)
+
+
+def test_labels_say_who_manages_the_cluster() -> None:
+    labels = run(AUTOPILOT, labels={"team": "ml"}).one("gcp:container/cluster:Cluster").inputs["resourceLabels"]
+    assert labels == {"managed-by": "kueue-fleet", "kueue-fleet-role": "worker", "team": "ml"}

@@ -1,0 +1,104 @@
+"""Every property that the components pass exists in pulumi-gcp's and pulumi-kubernetes' own argument types."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from pulumi import _types
+
+import pulumi_mocks
+from kueue_fleet import Fleet
+from kueue_fleet.spec import parse_fleet
+from pulumi_mocks import Recorded
+from small_fleets import fleet, standalone_data
+
+# The SDK warns of names of its own whenever its compute module is imported.
+pytestmark = pytest.mark.filterwarnings("ignore:gcp.compute:DeprecationWarning")
+
+SPECS = {"autopilot": fleet(), "standard": parse_fleet(standalone_data())}
+
+
+def sdk_arguments(type_token: str) -> type:
+    """The SDK's argument class for a type: `gcp:container/nodePool:NodePool` -> `container.NodePoolArgs`."""
+    package, place, name = type_token.split(":")
+    module = re.sub(r"(?<=[a-z])([A-Z])", lambda m: "_" + m[1].lower(), place.replace("iAMMember", "iam_member"))
+    path = f"pulumi_{'gcp' if package == 'gcp' else 'kubernetes'}.{module.replace('/', '.')}"
+    if package == "kubernetes":
+        path = "pulumi_kubernetes.helm.v3.Release"
+    found = getattr(importlib.import_module(path), f"{name}Args")
+    assert isinstance(found, type)
+    return found
+
+
+def nested_arguments(annotation: Any) -> type | None:
+    """The SDK's argument class somewhere inside a type annotation, if there is one."""
+    if isinstance(annotation, type) and _types.is_input_type(annotation):
+        return annotation
+    for part in typing.get_args(annotation):
+        found = nested_arguments(part)
+        if found is not None:
+            return found
+    return None
+
+
+def unknown_properties(value: Any, arguments: type, path: str) -> Iterator[str]:
+    """Paths in `value` that `arguments` does not have."""
+    known = _types.input_type_types(arguments)
+    for key, part in value.items():
+        here = f"{path}.{key}"
+        if key not in known:
+            yield here
+            continue
+        nested = nested_arguments(known[key])
+        for item in part if isinstance(part, list) else [part]:
+            if isinstance(item, Mapping) and nested is not None:
+                yield from unknown_properties(item, nested, here)
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_only_properties_that_the_sdk_knows_are_passed(kind: str) -> None:
+    spec = SPECS[kind]
+    recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec))
+    checked: list[Recorded] = [r for r in recording if r.type.startswith("gcp:") or r.type.endswith(":Release")]
+    assert {r.type.split(":")[0] for r in checked} == {"gcp", "kubernetes"}
+    unknown = [
+        path
+        for resource in checked
+        for path in unknown_properties(
+            {key: value for key, value in resource.inputs.items() if key not in ("compat",)},
+            sdk_arguments(resource.type),
+            resource.type,
+        )
+    ]
+    assert not unknown
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_every_property_that_the_sdk_requires_is_passed(kind: str) -> None:
+    spec = SPECS[kind]
+    for resource in pulumi_mocks.run(lambda: Fleet(spec.name, spec)):
+        if not resource.type.startswith("gcp:"):
+            continue
+        arguments = sdk_arguments(resource.type)
+        names = _types.input_type_py_to_pulumi_names(arguments)
+        required = {
+            names[name]
+            for name, parameter in inspect.signature(arguments).parameters.items()
+            if parameter.default is inspect.Parameter.empty
+        }
+        assert required <= set(resource.inputs), resource.short
+
+
+def test_a_misspelt_property_is_found() -> None:
+    arguments = sdk_arguments("gcp:container/cluster:Cluster")
+    wrong = {"releaseChanel": {}, "privateClusterConfig": {"enablePrivateNode": True}}
+    assert list(unknown_properties(wrong, arguments, "Cluster")) == [
+        "Cluster.releaseChanel",
+        "Cluster.privateClusterConfig.enablePrivateNode",
+    ]

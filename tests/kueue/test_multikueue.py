@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+import pulumi_mocks
+from kueue_fleet import MultiKueue, WorkerAccess
+from kueue_fleet.spec import FleetSpec, parse_fleet, render_worker_access
+from pulumi_mocks import CA_CERTIFICATE, Recording
+from small_fleets import SECOND_WORKER, WORKER, fleet, fleet_data
+
+TOKEN = "token-of-access/token"
+SPEC = fleet()
+
+
+def access(spec: FleetSpec = SPEC) -> WorkerAccess:
+    return WorkerAccess(
+        "access",
+        render_worker_access(spec, WORKER),
+        cluster_name=WORKER,
+        endpoint="worker.test",
+        ca_certificate=CA_CERTIFICATE,
+    )
+
+
+def manager_side(spec: FleetSpec = SPEC, **arguments: Any) -> MultiKueue:
+    kubeconfigs = {name: pulumi.Output.secret(f"kubeconfig of {name}") for name in spec.worker_names}
+    return MultiKueue("multikueue", spec, **{"kubeconfigs": kubeconfigs, **arguments})
+
+
+def run_both() -> Recording:
+    return pulumi_mocks.run(lambda: MultiKueue("multikueue", SPEC, kubeconfigs={WORKER: access().kubeconfig}))
+
+
+def test_the_manager_gets_a_kubeconfig_with_the_token_that_the_worker_made() -> None:
+    secret = run_both().one("Secret", f"multikueue/{WORKER}")
+    assert secret.inputs["metadata"] == {"name": WORKER, "namespace": "kueue-system"}
+    kubeconfig = json.loads(base64.b64decode(secret.inputs["data"]["kubeconfig"]))
+    assert kubeconfig["clusters"][0]["cluster"] == {
+        "server": "https://worker.test",
+        "certificate-authority-data": CA_CERTIFICATE,
+    }
+    assert kubeconfig["users"] == [{"name": "multikueue-manager", "user": {"token": TOKEN}}]
+    assert kubeconfig["current-context"] == kubeconfig["contexts"][0]["name"] == WORKER
+
+
+def test_the_token_is_a_secret_all_the_way() -> None:
+    recording = run_both()
+    assert recording.one("Secret", "access/token").secret_outputs == ("data", "stringData")
+    assert any(path.startswith("data") for path in recording.one("Secret", f"multikueue/{WORKER}").secrets)
+
+    async def is_secret(made: WorkerAccess) -> None:
+        assert await made.kubeconfig.is_secret()
+
+    pulumi_mocks.run(lambda: pulumi.Output.from_input(is_secret(access())))
+
+
+def test_the_token_is_nowhere_but_in_secret_inputs() -> None:
+    encoded = base64.b64encode(TOKEN.encode()).decode()
+    for resource in run_both():
+        opened = json.dumps([resource.outputs, resource.inputs if not resource.secrets else {}, resource.name])
+        assert TOKEN not in opened.replace("access/token", ""), resource.short
+        assert encoded not in opened, resource.short
+
+
+def test_nothing_prints_the_token(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    run_both()
+    printed = "".join([*capfd.readouterr(), caplog.text])
+    assert TOKEN not in printed
+    assert base64.b64encode(TOKEN.encode()).decode() not in printed
+
+
+def test_the_worker_grants_before_it_makes_the_token_and_waits_until_kubernetes_filled_it_in() -> None:
+    recording = pulumi_mocks.run(access)
+    token = recording.one("Secret", "access/token")
+    assert token.inputs["type"] == "kubernetes.io/service-account-token"
+    assert token.inputs["metadata"]["annotations"] == {
+        "kubernetes.io/service-account.name": "multikueue-manager",
+        "pulumi.com/waitFor": "jsonpath={.data.token}",
+    }
+    for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding"):
+        assert recording.is_before(recording.one(kind), token)
+    binding = recording.one("ClusterRoleBinding")
+    assert binding.replace_on_changes == ("roleRef",)
+    assert binding.delete_before_replace
+
+
+def test_a_new_rotation_renames_the_token_secret_only() -> None:
+    data = fleet_data(WORKER)
+    data["multiKueue"]["credentials"]["rotation"] = "2027-05"
+    before = pulumi_mocks.run(access)
+    after = pulumi_mocks.run(lambda: access(parse_fleet(data)))
+    changed = [urn for urn in before.resources if before.resources[urn].inputs != after.resources[urn].inputs]
+    assert before.resources.keys() == after.resources.keys()
+    assert changed == [before.one("Secret", "access/token").urn]
+    assert after.resources[changed[0]].inputs["metadata"]["name"].endswith("2027-05")
+    assert not after.resources[changed[0]].delete_before_replace
+
+
+def test_a_token_that_never_came_is_an_error_that_names_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_token(self: object, args: Any) -> tuple[str, dict[str, Any]]:
+        return args.name, {**args.inputs, "data": {}}
+
+    monkeypatch.setattr(pulumi_mocks.CloudMocks, "new_resource", no_token)
+    with pytest.raises(RuntimeError, match=f"worker {WORKER}: Kubernetes has put no token"):
+        pulumi_mocks.run(lambda: access().kubeconfig)
+
+
+def test_in_a_preview_the_token_is_not_known_yet_and_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulumi_mocks.CloudMocks, "new_resource", lambda self, args: ("", dict(args.inputs)))
+
+    async def unknown(made: WorkerAccess) -> None:
+        assert not await made.kubeconfig.is_known()
+
+    pulumi_mocks.run(lambda: pulumi.Output.from_input(unknown(access())), preview=True)
+
+
+def test_the_check_is_active_only_after_every_worker_answered() -> None:
+    recording = pulumi_mocks.run(lambda: manager_side(fleet(WORKER, SECOND_WORKER)))
+    clusters = recording.of_type("MultiKueueCluster")
+    config = recording.one("MultiKueueConfig")
+    check = recording.one("AdmissionCheck", custom=True)
+    assert [c.inputs["metadata"]["name"] for c in clusters] == [SECOND_WORKER, WORKER]
+    for cluster in clusters:
+        assert cluster.inputs["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Active"}
+        assert recording.is_before(recording.one("Secret", cluster.name), cluster)
+        assert recording.is_before(cluster, config)
+    assert recording.is_before(config, check)
+    assert check.inputs["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Active"}
+
+
+def test_a_worker_is_connected_after_what_must_stand_on_it() -> None:
+    def program() -> None:
+        queue = pulumi.CustomResource("lab:index:Queue", "queue")
+        manager_side(fleet(WORKER, SECOND_WORKER), workers_ready={WORKER: [queue]})
+
+    recording = pulumi_mocks.run(program)
+    queue = recording.one("Queue")
+    connected = {c.name: queue.urn in c.dependencies for c in recording.of_type("MultiKueueCluster")}
+    assert connected == {f"multikueue/{WORKER}": True, f"multikueue/{SECOND_WORKER}": False}
+
+
+def test_one_more_worker_changes_only_what_lists_the_workers() -> None:
+    before = pulumi_mocks.run(manager_side)
+    after = pulumi_mocks.run(lambda: manager_side(fleet(WORKER, SECOND_WORKER)))
+    changed = {after.resources[u].short for u in before.resources if before.resources[u] != after.resources[u]}
+    assert changed == {"MultiKueueConfig multikueue/multikueue", "MultiKueue multikueue"}
+
+
+def test_with_cluster_profiles_there_are_no_kubeconfigs() -> None:
+    data = fleet_data(WORKER)
+    data["multiKueue"]["credentials"] = {"type": "ClusterProfile"}
+    data["kueue"] = {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}}
+    recording = pulumi_mocks.run(lambda: manager_side(parse_fleet(data), kubeconfigs={}))
+    assert not recording.of_type("Secret")
+    assert recording.one("MultiKueueCluster").inputs["spec"] == {
+        "clusterSource": {"clusterProfileRef": {"name": WORKER}}
+    }
+
+
+def test_a_missing_kubeconfig_is_refused() -> None:
+    with pytest.raises(ValueError, match=f"worker {WORKER} has no kubeconfig; add it to kubeconfigs"):
+        pulumi_mocks.run(lambda: manager_side(kubeconfigs={}))
+
+
+def test_access_without_a_token_secret_is_refused() -> None:
+    with pytest.raises(ValueError, match=f"worker {WORKER}: 0 token Secrets were given"):
+        pulumi_mocks.run(
+            lambda: WorkerAccess("a", [], cluster_name=WORKER, endpoint="worker.test", ca_certificate="Q0E=")
+        )

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pulumi_mocks
+from kueue_fleet import ClusterQueue, Namespaces, Team
+from kueue_fleet.spec import ClusterQueueSpec, TeamEntry, TeamQueue
+
+TEAM = TeamEntry(
+    name="vision",
+    namespaces=("vision-dev", "vision-prod"),
+    local_queues=(TeamQueue(name="gpu", cluster_queue="gpu"), TeamQueue(name="tpu", cluster_queue="tpu")),
+)
+
+
+def test_a_team_has_its_queues_in_each_of_its_namespaces() -> None:
+    recording = pulumi_mocks.run(lambda: Team("vision", TEAM))
+    namespaces = {n.inputs["metadata"]["name"]: n for n in recording.of_type("Namespace")}
+    assert {n.inputs["metadata"]["labels"]["kueue-fleet.dev/team"] for n in namespaces.values()} == {"vision"}
+    queues = [r for r in recording.of_type("LocalQueue") if r.custom]
+    assert {(q.inputs["metadata"]["namespace"], q.inputs["metadata"]["name"]) for q in queues} == {
+        (namespace, name) for namespace in ("vision-dev", "vision-prod") for name in ("gpu", "tpu")
+    }
+    for queue in queues:
+        assert recording.is_before(namespaces[queue.inputs["metadata"]["namespace"]], queue)
+
+
+def test_on_a_cluster_it_has_only_queues_that_lead_somewhere() -> None:
+    recording = pulumi_mocks.run(
+        lambda: Team("vision", TEAM, cluster_queues={"gpu": ClusterQueue("gpu", ClusterQueueSpec())})
+    )
+    queues = [r for r in recording.of_type("LocalQueue") if r.custom]
+    assert {q.inputs["spec"]["clusterQueue"] for q in queues} == {"gpu"}
+    cluster_queue = recording.one("ClusterQueue", custom=True)
+    assert all(recording.is_before(cluster_queue, queue) for queue in queues)
+
+
+def test_namespaces_by_name() -> None:
+    recording = pulumi_mocks.run(lambda: Namespaces("shared", ["a", "b"]))
+    assert [n.inputs["metadata"]["name"] for n in recording.of_type("Namespace")] == ["a", "b"]

@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+import kueue_fleet
+import pulumi_mocks
+from kueue_fleet import Fleet
+from kueue_fleet.spec import FleetSpec, parse_fleet, render_fleet
+from pulumi_mocks import Recorded, Recording
+from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
+
+STACK = Path(__file__).parent.parent / "stacks" / "Pulumi.dws-multikueue.yaml"
+WAIT_FOR = "pulumi.com/waitFor"
+
+
+def run(spec: FleetSpec, **arguments: Any) -> Recording:
+    return pulumi_mocks.run(lambda: Fleet(spec.name, spec, **arguments))
+
+
+@pytest.fixture(scope="module")
+def one_worker() -> Recording:
+    return run(fleet(WORKER))
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Recording:
+    return run(fleet(WORKER, SECOND_WORKER))
+
+
+def in_clusters(recording: Recording) -> list[Recorded]:
+    return [r for r in recording if r.type.startswith("kubernetes:")]
+
+
+def cluster_of(recorded: Recorded) -> str:
+    return recorded.name.split("/")[0]
+
+
+def without_waiting(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest as the spec renders it: annotations that speak to Pulumi taken off."""
+    metadata = dict(manifest["metadata"])
+    annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if key != WAIT_FOR}
+    return {**manifest, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
+
+
+def by_identity(manifests: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
+    return {(m["kind"], m["metadata"].get("namespace", ""), m["metadata"]["name"]): m for m in manifests}
+
+
+def test_the_graph_of_a_small_fleet(one_worker: Recording, snapshot: SnapshotAssertion) -> None:
+    assert one_worker.graph() == snapshot
+
+
+@pytest.mark.parametrize("spec", [fleet(WORKER, SECOND_WORKER), parse_fleet(standalone_data())], ids=["fleet", "alone"])
+def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: FleetSpec) -> None:
+    recording = run(spec)
+    for cluster, manifests in render_fleet(spec).items():
+        declared = by_identity(
+            [
+                without_waiting(r.inputs)
+                for r in in_clusters(recording)
+                if cluster_of(r) == cluster and not r.type.endswith(":Release")
+            ]
+        )
+        rendered = by_identity(manifests)
+        beyond = declared.keys() - rendered.keys()
+        assert {kind for kind, _, _ in beyond} <= {"Namespace", "Secret"}
+        assert {name for kind, _, name in beyond if kind == "Namespace"} == {"kueue-system", "jobset-system"}
+        assert {name for kind, _, name in beyond if kind == "Secret"} <= set(spec.worker_names)
+        assert {key: declared[key] for key in rendered} == rendered
+
+
+def test_everything_in_a_cluster_uses_that_clusters_own_provider(two_workers: Recording) -> None:
+    providers = {r.urn: r.name for r in two_workers.of_type("pulumi:providers:kubernetes")}
+    assert sorted(providers.values()) == sorted([MANAGER, WORKER, SECOND_WORKER])
+    wrong = [r.short for r in in_clusters(two_workers) if providers.get(r.provider) != cluster_of(r)]
+    assert not wrong
+
+
+def test_everything_in_a_cluster_hangs_below_it_and_goes_with_it(two_workers: Recording) -> None:
+    clusters = {r.urn: r.name for r in two_workers.of_type("gcp:container/cluster:Cluster")}
+    wrong = [r.short for r in in_clusters(two_workers) if clusters.get(r.deleted_with) != cluster_of(r)]
+    assert not wrong
+    components = {r.urn: r.name for r in two_workers if r.type.endswith(("ManagerCluster", "WorkerCluster"))}
+    for resource in in_clusters(two_workers):
+        above = {components[urn] for urn in two_workers.waits_for(resource) & components.keys()}
+        assert cluster_of(resource) in above
+
+
+@pytest.mark.parametrize("cluster", [MANAGER, WORKER])
+def test_a_queue_outlives_what_leads_to_it_and_goes_before_what_it_uses(one_worker: Recording, cluster: str) -> None:
+    """Kueue holds on to whatever is in use: destroyed in any other order, a destroy would hang."""
+
+    def the(kind: str, name: str) -> Recorded:
+        return one_worker.one(kind, f"{cluster}/{name}", custom=True)
+
+    queue = the("ClusterQueue", "gpu")
+    flavors = ["multikueue"] if cluster == MANAGER else ["l4", "h100"]
+    check = the("AdmissionCheck", "multikueue/multikueue" if cluster == MANAGER else "dws")
+    release = the("Release", "kueue")
+    assert one_worker.is_before(one_worker.one("gcp:container/cluster:Cluster", cluster), release)
+    used = [*(the("ResourceFlavor", name) for name in flavors), the("Cohort", "vision"), check]
+    assert all(one_worker.is_before(release, thing) for thing in used)
+    assert all(one_worker.is_before(thing, queue) for thing in used)
+    assert one_worker.is_before(the("Cohort", "research"), the("Cohort", "vision"))
+    for local in ("team-a/team-a/gpu", "shared/gpu"):
+        assert one_worker.is_before(queue, the("LocalQueue", local))
+    if cluster == WORKER:
+        assert one_worker.is_before(the("Topology", "racks"), the("ResourceFlavor", "h100"))
+        assert not one_worker.is_before(the("Topology", "racks"), the("ResourceFlavor", "l4"))
+
+
+def test_jobset_is_there_before_kueue_and_leaves_after_it(one_worker: Recording) -> None:
+    for cluster in (MANAGER, WORKER):
+        release = [one_worker.one("Release", f"{cluster}/{name}") for name in ("jobset", "kueue")]
+        assert one_worker.is_before(*release)
+
+
+def test_without_jobset_nothing_of_it_is_made() -> None:
+    recording = run(fleet(WORKER, jobSet={"enabled": False}))
+    assert {r.inputs["name"] for r in recording.of_type("Release")} == {"kueue"}
+
+
+def test_nodes_start_after_there_is_a_way_out_to_the_registries(one_worker: Recording) -> None:
+    for cluster in one_worker.of_type("gcp:container/cluster:Cluster"):
+        way_out = one_worker.one("RouterNat", f"lab/{cluster.inputs['location']}")
+        assert one_worker.is_before(way_out, cluster)
+
+
+def test_the_manager_connects_to_a_worker_whose_queues_stand(one_worker: Recording) -> None:
+    connection = one_worker.one("MultiKueueCluster")
+    for kind, name in (
+        ("Release", "kueue"),
+        ("ClusterQueue", "gpu"),
+        ("LocalQueue", "team-a/team-a/gpu"),
+        ("ClusterRoleBinding", "multikueue/ClusterRoleBinding"),
+    ):
+        assert one_worker.is_before(one_worker.one(kind, f"{WORKER}/{name}", custom=True), connection)
+
+
+def test_one_more_worker_touches_no_other_cluster(one_worker: Recording, two_workers: Recording) -> None:
+    assert one_worker.resources.keys() <= two_workers.resources.keys()
+    changed = {
+        two_workers.resources[urn].short
+        for urn, before in one_worker.resources.items()
+        if before.custom and before != two_workers.resources[urn]
+    }
+    assert changed == {f"MultiKueueConfig {MANAGER}/multikueue/multikueue", f"ClusterQueue {MANAGER}/gpu"}
+    added = two_workers.resources.keys() - one_worker.resources.keys()
+    elsewhere = {
+        two_workers.resources[urn].short
+        for urn in added
+        if SECOND_WORKER not in urn and "asia-southeast1" not in two_workers.resources[urn].name
+    }
+    assert not elsewhere
+
+
+def test_another_quota_changes_two_queues_in_place(one_worker: Recording) -> None:
+    data = fleet_data(WORKER)
+    data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 9
+    after = run(parse_fleet(data))
+    changed = [r for r in after if r != one_worker.resources[r.urn]]
+    assert {r.short for r in changed} == {f"ClusterQueue {MANAGER}/gpu", f"ClusterQueue {WORKER}/gpu"}
+    assert not any(r.replace_on_changes for r in changed)
+
+
+@pytest.mark.parametrize("protection", [True, False])
+def test_clusters_and_releases_are_protected_as_the_fleet_says(protection: bool) -> None:
+    recording = run(fleet(WORKER, deletionProtection=protection))
+    guarded = [*recording.of_type("gcp:container/cluster:Cluster"), *recording.of_type("Release")]
+    assert {r.protect for r in guarded} == {protection}
+    assert not [r.short for r in recording if r.protect and r not in guarded]
+
+
+def test_charts_come_from_elsewhere_where_wanted() -> None:
+    recording = run(fleet(WORKER), charts={"kueue": "/charts/kueue"})
+    charts = {r.inputs["name"]: r.inputs["chart"] for r in recording.of_type("Release")}
+    assert charts == {"kueue": "/charts/kueue", "jobset": "oci://registry.k8s.io/jobset/charts/jobset"}
+
+
+def test_an_unknown_chart_is_refused() -> None:
+    with pytest.raises(ValueError, match="charts: kueu is not a chart; the charts are kueue, jobSet"):
+        run(fleet(WORKER), charts={"kueu": "/charts/kueue"})
+
+
+def test_the_kubeconfig_is_secret_and_has_a_context_for_each_cluster() -> None:
+    spec = fleet(WORKER, SECOND_WORKER)
+
+    async def inspect(made: Fleet) -> None:
+        assert await made.kubeconfig.is_secret()
+        kubeconfig = json.loads(await made.kubeconfig.future() or "")
+        assert kubeconfig["current-context"] == MANAGER
+        assert [context["name"] for context in kubeconfig["contexts"]] == [MANAGER, WORKER, SECOND_WORKER]
+
+    pulumi_mocks.run(lambda: pulumi.Output.from_input(inspect(Fleet(spec.name, spec))))
+
+
+def test_a_queue_whose_check_is_answered_by_others_is_not_waited_for() -> None:
+    data = fleet_data(WORKER)
+    data["admissionChecks"].append({"name": "residency", "controllerName": "lab.dev/residency"})
+    data["clusterQueues"][0]["admissionChecksStrategy"]["admissionChecks"].append({"name": "residency"})
+    recording = run(parse_fleet(data))
+    waited = {
+        r.name: WAIT_FOR in r.inputs["metadata"].get("annotations", {})
+        for r in recording.of_type("ClusterQueue")
+        if r.custom
+    }
+    assert waited == {f"{WORKER}/gpu": False, f"{MANAGER}/gpu": True}
+    local = recording.one("LocalQueue", f"{WORKER}/shared/gpu", custom=True)
+    assert WAIT_FOR not in local.inputs["metadata"].get("annotations", {})
+
+
+def test_one_standalone_cluster_needs_no_multikueue() -> None:
+    recording = run(parse_fleet(standalone_data()))
+    assert not [r for r in recording if "MultiKueue" in r.type or r.type.endswith("WorkerAccess")]
+    assert recording.one("StandaloneCluster").name == "batch"
+    assert recording.is_before(recording.one("NodePool"), recording.one("Release", "batch/kueue"))
+
+
+def test_each_cluster_gets_its_own_configuration_of_kueue() -> None:
+    data = fleet_data(WORKER)
+    data["clusters"][1]["kueue"] = {"configuration": {"clientConnection": {"qps": 50}}}
+    recording = run(parse_fleet(data))
+    texts = {
+        cluster: recording.one("Release", f"{cluster}/kueue").inputs["values"]["managerConfig"][
+            "controllerManagerConfigYaml"
+        ]
+        for cluster in (MANAGER, WORKER)
+    }
+    assert "qps: 50" in texts[WORKER]
+    assert "qps: 300" in texts[MANAGER]
+    assert "dispatcherName" in texts[MANAGER]
+    assert "dispatcherName" not in texts[WORKER]
+
+
+def test_nothing_secret_is_in_plain_sight(two_workers: Recording) -> None:
+    secrets = {r.name for r in two_workers if r.secrets}
+    assert secrets == {f"{MANAGER}/multikueue/{name}" for name in (WORKER, SECOND_WORKER)}
+    plain = json.dumps([[r.inputs, r.outputs] for r in two_workers if not r.secrets])
+    assert "token-of-" not in plain.replace("kubeconfig", "")
+
+
+def test_a_preview_before_any_cluster_exists_has_the_whole_graph(two_workers: Recording) -> None:
+    spec = fleet(WORKER, SECOND_WORKER)
+    preview = pulumi_mocks.run(lambda: Fleet(spec.name, spec), preview=True)
+    assert preview.resources.keys() == two_workers.resources.keys()
+
+
+def test_every_name_of_the_package_can_be_imported() -> None:
+    for name in kueue_fleet.__all__:
+        assert getattr(kueue_fleet, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'Cluster'"):
+        kueue_fleet.Cluster  # noqa: B018
+
+
+def python(program: str) -> str:
+    """What a fresh interpreter prints."""
+    here = Path(__file__).parent
+    paths = [str(here), str(here.parent / "components")]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{program}"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
+def test_the_spec_does_without_pulumi() -> None:
+    program = "import kueue_fleet.spec; print([m for m in sys.modules if m.startswith('pulumi')])"
+    assert python(program).strip() == "[]"
+
+
+def test_twenty_one_clusters_are_imported_and_built_in_two_seconds_of_work() -> None:
+    """A manager and twenty workers of the stack in stacks/. CPU time, best of three, as the machine may be busy."""
+    program = f"""
+from time import process_time
+from pathlib import Path
+from kueue_fleet import Fleet
+from kueue_fleet.gcp.network import REGION_RANGES
+from kueue_fleet.spec import parse_fleet
+import pulumi_mocks, yaml
+data = yaml.safe_load(Path({str(STACK)!r}).read_text())["config"]["kueue-fleet:fleet"]
+regions = [region for region in REGION_RANGES if region != "europe-west4"][:20]
+workers = [dict(name=f"worker-{{region}}", role="worker", region=region) for region in regions]
+data["clusters"] = [data["clusters"][0], *workers]
+data["multiKueue"] |= dict(workers=[worker["name"] for worker in workers])
+data["multiKueue"]["credentials"]["rotateBy"] = "2027-02-01"
+spec = parse_fleet(data)
+recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec))
+assert len(recording.of_type("gcp:container/cluster:Cluster")) == 21
+print(process_time())
+"""
+    assert min(float(python(program)) for _ in range(3)) <= 2.0

@@ -1,0 +1,100 @@
+"""The Pulumi program in stacks/, run as Pulumi runs it."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+from pulumi.runtime.settings import get_root_resource
+
+import pulumi_mocks
+from small_fleets import MANAGER, WORKER, fleet_data
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = ROOT / "stacks" / "__main__.py"
+
+
+def run(**config: Any) -> tuple[pulumi_mocks.Recording, dict[str, Any], set[str]]:
+    """The resources, the stack's outputs, and which of them are secret."""
+    outputs: dict[str, Any] = {}
+    secrets: set[str] = set()
+
+    async def collect() -> None:
+        stack: Any = get_root_resource()
+        for name, value in stack.outputs.items():
+            output = pulumi.Output.from_input(value)
+            outputs[name] = await output.future()
+            if await output.is_secret():
+                secrets.add(name)
+
+    def program() -> pulumi.Output[None]:
+        runpy.run_path(str(PROGRAM), run_name="__main__")
+        return pulumi.Output.from_input(collect())
+
+    recording = pulumi_mocks.run(program, config={f"kueue-fleet:{key}": value for key, value in config.items()})
+    return recording, outputs, secrets
+
+
+def test_the_program_makes_the_fleet_of_the_config_and_exports_how_to_reach_it() -> None:
+    recording, outputs, secrets = run(fleet=fleet_data(WORKER))
+    assert recording.one("kueue-fleet:index:Fleet").name == "lab"
+    assert outputs["fleet"] == "lab"
+    assert outputs["manager"] == MANAGER
+    assert outputs["clusters"][WORKER] == {
+        "identifier": f"projects/lab-project/locations/us-east4/clusters/{WORKER}",
+        "role": "worker",
+        "endpoint": f"{WORKER}.gke.test",
+    }
+    kubeconfig = json.loads(outputs["kubeconfig"])
+    assert [context["name"] for context in kubeconfig["contexts"]] == [MANAGER, WORKER]
+    assert secrets == {"kubeconfig"}
+
+
+def test_charts_of_the_config_take_the_place_of_the_specs() -> None:
+    recording, _, _ = run(fleet=fleet_data(WORKER), charts={"kueue": "/charts/kueue", "jobSet": "/charts/jobset"})
+    assert {r.inputs["chart"] for r in recording.of_type("Release")} == {"/charts/kueue", "/charts/jobset"}
+
+
+def test_a_broken_fleet_ends_in_the_list_of_its_problems() -> None:
+    data = fleet_data(WORKER)
+    data["clusterQueues"][0]["cohortNam"] = data["clusterQueues"][0].pop("cohortName")
+    data["workloadPriorityClasses"][0]["value"] = "high"
+    with pytest.raises(pulumi.RunError) as caught:
+        run(fleet=data)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "the fleet in kueue-fleet:fleet cannot be used:"
+    assert any("cohortNam" in line and "cohortName" in line for line in lines[1:])
+    assert any("workloadPriorityClasses" in line for line in lines[1:])
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_a_stack_without_a_fleet_says_which_config_is_missing() -> None:
+    with pytest.raises(pulumi.RunError, match="kueue-fleet:fleet"):
+        run()
+
+
+@pytest.mark.parametrize("stack", sorted(ROOT.glob("stacks/Pulumi.*.yaml")), ids=lambda path: path.stem)
+def test_every_stack_of_the_repository_can_be_built(stack: Path) -> None:
+    config = yaml.safe_load(stack.read_text())["config"]
+    own = {
+        key.removeprefix("kueue-fleet:"): json.loads(json.dumps(value, default=lambda day: f"{day}T00:00:00Z"))
+        for key, value in config.items()
+        if key.startswith("kueue-fleet:")
+    }
+    recording, outputs, _ = run(**own)
+    assert {r.name for r in recording.of_type("gcp:container/cluster:Cluster")} == set(outputs["clusters"])
+    assert outputs["clusters"].keys() == {cluster["name"] for cluster in own["fleet"]["clusters"]}
+
+
+def test_the_project_file_points_at_the_program_and_its_stacks() -> None:
+    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
+    assert project["name"] == "kueue-fleet"
+    assert project["runtime"] == "python"
+    assert (ROOT / project["main"] / "__main__.py").is_file()
+    assert (ROOT / project["stackConfigDir"]).is_dir()
