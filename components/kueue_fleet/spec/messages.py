@@ -33,6 +33,19 @@ REPLACED: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Fields of v1beta1 that are gone, by model; what replaces them, or nothing."""
 
+HINTS: Final[Mapping[str, str]] = {
+    "project": "add the id of your Google Cloud project",
+    "clusters": "add a manager and its workers, or one cluster of role standalone",
+    "role": "add role: manager, worker or standalone",
+    "region": "add a region of Google Cloud, such as region: europe-west4",
+    "nominalQuota": "add how much of the resource the queue may use",
+    "coveredResources": "list the resources that the flavors below have quotas for",
+    "credentials": "add credentials: {type: ServiceAccountToken, rotation: ..., rotateBy: ...}",
+    "rotation": 'add a serial for the token, such as rotation: "2026-11"',
+    "rotateBy": "add the day by which the token is to be replaced, such as rotateBy: 2027-02-01",
+    "clusterQueue": "add the name of the ClusterQueue behind it",
+}
+"""What to do about a required field that is missing, where its name does not say."""
 _GONE: Final = {
     "retryDelayMinutes": "remove it: the check's controller sets the delay",
     "enable": "remove it: the section being there turns the feature on",
@@ -63,7 +76,7 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Prob
     if kind == "extra_forbidden":
         return [unknown_field(path, str(location[-1]), model_at(model, location[:-1], data))]
     if kind == "missing":
-        return [Problem(path, "is missing", f"add {location[-1]}")]
+        return [Problem(path, "is missing", HINTS.get(str(location[-1]), f"add {location[-1]}"))]
     if location and location[-1] == "[key]":
         wrong, fix = _wording(kind, location[-2], context, error["msg"])
         return [Problem(readable(model, location[:-2], data), f"the key {_shown(location[-2])} {wrong}", fix)]

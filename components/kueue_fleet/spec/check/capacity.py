@@ -36,7 +36,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
             if flavor.name in here:
                 continue
             if fleet.flavor(flavor.name) is None:
-                yield from scope.unknown("flavors", flavor.name, path, "flavors")
+                yield from scope.unknown("flavors", flavor.name, path, also=here)
             else:
                 yield Problem(
                     path,
@@ -64,14 +64,14 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
                 f"no quota for {name}, which the workers have, and a job that requests it never leaves the manager",
                 f"add {name}, at least {most}",
             )
-        elif manager[name] < most:
+        elif ZERO <= manager[name] < most:
             yield Problem(
                 _path(groups, name, path),
                 f"{manager[name]} is less than the {most} of worker {largest}, so a job that fits there never leaves "
                 "the manager",
-                f"write at least {most}; all workers together have {total}",
+                f"write at least {most}, or {total} to use all workers at once",
             )
-        elif manager[name] < total:
+        elif most <= manager[name] < total:
             yield Problem(
                 _path(groups, name, path),
                 f"{manager[name]} is less than the {total} of all workers together, so some of it is never used",

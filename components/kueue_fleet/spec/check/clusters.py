@@ -85,7 +85,7 @@ def _workers(scope: Scope) -> Iterator[Problem]:
         if name not in scope.names("clusters"):
             yield from (
                 Problem(problem.path, f"there is no worker {name}", suggest.instead(name, workers, "workers"))
-                for problem in scope.unknown("clusters", name, f"multiKueue.workers[{index}]", "clusters")
+                for problem in scope.unknown("clusters", name, f"multiKueue.workers[{index}]")
             )
         elif name in roles and roles[name] != "worker" and not scope.is_unread(f"clusters[{name}]"):
             yield Problem(
@@ -106,7 +106,7 @@ def _dispatched(scope: Scope) -> Iterator[Problem]:
     settings = scope.fleet.multi_kueue
     for index, name in enumerate(settings.queues or () if settings else ()):
         path = f"multiKueue.queues[{index}]"
-        yield from scope.unknown("clusterQueues", name, path, "queues")
+        yield from scope.unknown("clusterQueues", name, path)
         queue = scope.fleet.queue(name)
         if queue is not None and not scope.fleet.dispatch_workers(name) and not scope.is_unread("clusters"):
             yield Problem(

@@ -22,7 +22,7 @@ def check_cohorts(scope: Scope) -> Iterator[Problem]:
         for g, group in enumerate(cohort.resource_groups):
             for flavor in group.flavors:
                 path = f"{scope.path(cohort)}.resourceGroups[{g}].flavors[{flavor.name}].name"
-                yield from scope.unknown("flavors", flavor.name, path, "flavors")
+                yield from scope.unknown("flavors", flavor.name, path)
 
 
 def _cycles(scope: Scope) -> Iterator[Problem]:
@@ -78,6 +78,8 @@ def _members(scope: Scope) -> Iterator[Problem]:
                 "name it as cohortName of a queue, or remove it",
                 "warning",
             )
+    if fleet.cohorts and any(fleet.cohort(name) is None for name in members):
+        return
     for queue in fleet.cluster_queues:
         name = queue.cohort_name
         declared = fleet.cohort(name) if name is not None else None

@@ -62,7 +62,7 @@ def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.topology_name is None:
         return
     path = f"{scope.path(flavor)}.topologyName"
-    yield from scope.unknown("topologies", flavor.topology_name, path, "topologies")
+    yield from scope.unknown("topologies", flavor.topology_name, path)
     topology = next((item for item in scope.fleet.topologies if item.name == flavor.topology_name), None)
     if topology is None:
         return

@@ -8,21 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_fleet.spec import syntax
-from kueue_fleet.spec.check.scope import SECTIONS, Scope
+from kueue_fleet.spec.check.scope import NOUNS, SECTIONS, Scope
 from kueue_fleet.spec.placement import dispatch_groups
 from kueue_fleet.spec.problem import Problem
-
-_SINGULAR = {
-    "clusters": "cluster",
-    "flavors": "flavor",
-    "topologies": "topology",
-    "cohorts": "cohort",
-    "clusterQueues": "queue",
-    "admissionChecks": "check",
-    "priorityClasses": "priority class",
-    "workloadPriorityClasses": "workload priority class",
-    "teams": "team",
-}
 
 
 def check_names(scope: Scope) -> Iterator[Problem]:
@@ -42,7 +30,7 @@ def _unique(scope: Scope, section: str) -> Iterator[Problem]:
             yield Problem(
                 f"{here}.name",
                 f"{entry.name} is already the name of {first[entry.name]}",
-                f"give each {_SINGULAR[section]} a name of its own",
+                f"give each {NOUNS[section][0]} a name of its own",
             )
         else:
             first[entry.name] = here

@@ -42,7 +42,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         at = f"{scope.path(queue)}.resourceGroups[{g}].flavors"
         names = [flavor.name for flavor in group.flavors]
         for name, label in zip(names, item_labels(names), strict=True):
-            yield from scope.unknown("flavors", name, f"{at}[{label}].name", "flavors")
+            yield from scope.unknown("flavors", name, f"{at}[{label}].name")
         if any(fleet.flavor(name) is None for name in names):
             continue
         for cluster in fleet.clusters_of(queue):
@@ -68,10 +68,10 @@ def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             yield Problem(
                 path,
                 f"{rule.name} is the MultiKueue check, which the fleet adds to the manager's queues itself",
-                "remove it here; multiKueue.queues says which queues are dispatched",
+                "remove it here, and list dispatched queues in multiKueue.queues",
             )
             continue
-        yield from scope.unknown("admissionChecks", rule.name, path, "checks")
+        yield from scope.unknown("admissionChecks", rule.name, path)
         if check is None or scope.is_unread(f"admissionChecks[{rule.name}]"):
             continue
         where = fleet.clusters_of(check)
@@ -134,7 +134,7 @@ def _per_cluster(
 def _one_cluster(scope: Scope, flavor: str, cluster: str, clusters: tuple[str, ...], path: str) -> Iterator[Problem]:
     fleet = scope.fleet
     if cluster not in scope.names("clusters"):
-        yield from scope.unknown("clusters", cluster, path, "clusters")
+        yield from scope.unknown("clusters", cluster, path)
     elif cluster not in fleet.cluster_names or scope.is_unread("clusters"):
         return
     elif fleet.manager is not None and fleet.manager.name == cluster and cluster not in clusters:

@@ -30,6 +30,20 @@ SECTIONS: Final = {
 }
 """The lists of named entries, in the order of the file's description; and their names in Python."""
 
+NOUNS: Final = {
+    "clusters": ("cluster", "clusters"),
+    "flavors": ("flavor", "flavors"),
+    "topologies": ("topology", "topologies"),
+    "cohorts": ("cohort", "cohorts"),
+    "clusterQueues": ("queue", "queues"),
+    "admissionChecks": ("check", "checks"),
+    "priorityClasses": ("priority class", "priority classes"),
+    "workloadPriorityClasses": ("workload priority class", "workload priority classes"),
+    "teams": ("team", "teams"),
+    "localQueues": ("LocalQueue", "LocalQueues"),
+}
+"""What messages call an entry of a list, and several."""
+
 _ORDER: Final = (
     "name",
     "project",
@@ -94,17 +108,19 @@ class Scope:
         """Whether a problem is about an object in which something could not be read."""
         return any(_inside(problem.path, _parent(unread)) for unread in self._unread if _parent(unread))
 
-    def unknown(self, section: str, name: str, path: str, what: str) -> Iterator[Problem]:
-        """The problem of a name at `path` that no entry of the list has; `what` is the list in plain words."""
-        if name in self.names(section) or self.is_unread_field(section, "name"):
+    def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:
+        """The problem of a name at `path` that no entry of the list has, and that is not in `also`."""
+        known = (*self.names(section), *also)
+        if name in known or self.is_unread_field(section, "name"):
             return
-        yield Problem(path, f"there is no {what[:-1]} {name}", suggest.instead(name, self.names(section), what))
+        noun, nouns = NOUNS[section]
+        yield Problem(path, f"there is no {noun} {name}", suggest.instead(name, known, nouns))
 
     def unknown_clusters(self, names: Iterable[str] | None, path: str) -> Iterator[Problem]:
         """The problems of a list of clusters at `path`: unknown ones, and those listed twice."""
         listed = tuple(names or ())
         for index, name in enumerate(listed):
-            yield from self.unknown("clusters", name, f"{path}[{index}]", "clusters")
+            yield from self.unknown("clusters", name, f"{path}[{index}]")
             if name in listed[:index]:
                 yield Problem(f"{path}[{index}]", f"{name} is listed twice", "list each cluster once")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kueue_fleet.spec.access import supported_frameworks
@@ -16,6 +16,7 @@ from kueue_fleet.spec.install import kueue_configuration
 from kueue_fleet.spec.problem import Problem
 from kueue_fleet.spec.quantity import Quantity
 
+JOBSET_FRAMEWORK: Final = "jobset.x-k8s.io/jobset"
 _SET_BY_FLEET: Final = {
     "gc_interval": ("gcInterval", "multiKueue.gcInterval"),
     "origin": ("origin", "multiKueue.origin"),
@@ -83,28 +84,41 @@ def _relied_on(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     merged = {cluster.name: merged_configuration(scope, cluster) for cluster in fleet.clusters}
     yield from _multi_kueue(scope, merged)
-    for cluster in fleet.clusters:
-        gates = merged[cluster.name].feature_gates
-        tas = [item for item in fleet.topologies if cluster.name in fleet.clusters_of(item)]
-        if tas and not is_on("TopologyAwareScheduling", gates):
-            yield Problem(
-                scope.path(tas[0]),
-                f"feature gate TopologyAwareScheduling is off on {cluster.name}, where the topology exists",
-                "remove the override of the gate, or the topology",
-            )
-        frameworks = merged[cluster.name].integrations or KueueConfiguration().integrations
-        names = frameworks.frameworks if frameworks is not None else None
-        if fleet.job_set.enabled and names is not None and "jobset.x-k8s.io/jobset" not in names:
-            yield Problem(
-                "jobSet",
-                f"is installed, but Kueue on {cluster.name} does not manage it",
-                "add jobset.x-k8s.io/jobset to integrations.frameworks, or set jobSet.enabled to false",
-                "warning",
-            )
+    yield from _topologies(scope, merged)
+    if fleet.job_set.enabled:
+        yield from _job_set(merged)
     yield from _unused_fields(scope, merged)
 
 
-def _multi_kueue(scope: Scope, merged: dict[str, KueueConfiguration]) -> Iterator[Problem]:
+def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    off = [name for name, own in merged.items() if not is_on("TopologyAwareScheduling", own.feature_gates)]
+    for topology in scope.fleet.topologies:
+        here = [name for name in off if name in scope.fleet.clusters_of(topology)]
+        if here:
+            yield Problem(
+                scope.path(topology),
+                f"feature gate TopologyAwareScheduling is off on {', '.join(here)}, where the topology exists",
+                "remove the override of the gate, or the topology",
+            )
+
+
+def _job_set(merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    without = [name for name, own in merged.items() if JOBSET_FRAMEWORK not in _frameworks(own)]
+    if without:
+        yield Problem(
+            "jobSet",
+            f"is installed, but Kueue on {', '.join(without)} does not manage it",
+            f"add {JOBSET_FRAMEWORK} to integrations.frameworks, or set jobSet.enabled to false",
+            "warning",
+        )
+
+
+def _frameworks(configuration: KueueConfiguration) -> tuple[str, ...]:
+    """The kinds of job that Kueue manages: batch/job where none are named (defaults.go)."""
+    return (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
+
+
+def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
         return
@@ -122,13 +136,9 @@ def _multi_kueue(scope: Scope, merged: dict[str, KueueConfiguration]) -> Iterato
             f"ClusterProfile, but feature gate MultiKueueClusterProfile is off on {fleet.manager.name}",
             "set kueue.configuration.featureGates.MultiKueueClusterProfile to true, or use ServiceAccountToken",
         )
-    own = manager.integrations.frameworks if manager.integrations is not None else None
-    for name in own or ():
-        if name not in supported_frameworks():
-            continue
+    for name in _frameworks(manager):
         for worker in fleet.worker_names:
-            theirs = merged[worker].integrations
-            if theirs is not None and theirs.frameworks is not None and name not in theirs.frameworks:
+            if name in supported_frameworks() and name not in _frameworks(merged[worker]):
                 yield Problem(
                     f"{scope.path(fleet.cluster(worker))}.kueue.configuration.integrations.frameworks",
                     f"{name} is missing, but the manager dispatches jobs of this kind",
@@ -137,7 +147,7 @@ def _multi_kueue(scope: Scope, merged: dict[str, KueueConfiguration]) -> Iterato
                 )
 
 
-def _unused_fields(scope: Scope, merged: dict[str, KueueConfiguration]) -> Iterator[Problem]:
+def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     """Fields of queues and cohorts that Kueue ignores as it is configured."""
     fair = any(configuration.fair_sharing is not None for configuration in merged.values())
     usage = any(configuration.admission_fair_sharing is not None for configuration in merged.values())

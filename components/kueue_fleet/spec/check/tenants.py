@@ -52,7 +52,7 @@ def _local_queues(scope: Scope) -> Iterator[_Placed]:
         for index, queue in enumerate(team.local_queues):
             names = [item.name for item in team.local_queues]
             label = queue.name if names.count(queue.name) == 1 else str(index)
-            for namespace in team.namespace_names:
+            for namespace in dict.fromkeys(team.namespace_names):
                 path = f"{scope.path(team)}.localQueues[{label}]"
                 yield _Placed(path, namespace, queue.name, queue, team.name)
     for entry in scope.fleet.local_queues:
@@ -109,7 +109,7 @@ def _duplicates(placed: list[_Placed]) -> Iterator[Problem]:
 
 def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
     """The ClusterQueue exists and takes jobs of the namespace."""
-    yield from scope.unknown("clusterQueues", item.spec.cluster_queue, f"{item.path}.clusterQueue", "queues")
+    yield from scope.unknown("clusterQueues", item.spec.cluster_queue, f"{item.path}.clusterQueue")
     queue = scope.fleet.queue(item.spec.cluster_queue)
     if queue is None or scope.is_unread(f"{scope.path(queue)}.namespaceSelector"):
         return
