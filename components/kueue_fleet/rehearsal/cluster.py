@@ -129,6 +129,7 @@ class Cluster:
             self.state, self.message = "failed", str(error)
             raise
         self.state = "running"
+        log.info("%s: up on %s", self.name, self.plan.url)
 
     async def _start(self) -> None:
         plan, children = self.plan, self._children

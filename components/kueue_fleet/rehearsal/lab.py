@@ -103,7 +103,6 @@ class Lab:
         self._locks: dict[str, asyncio.Lock] = {}
         self._etcd_lock = asyncio.Lock()
         self._resuming: dict[str, asyncio.Task[None]] = {}
-        self._pending: set[asyncio.Task[Any]] = set()
         self._now = now
         self.clusters: dict[str, Cluster] = {}
         self.message = ""
@@ -155,8 +154,9 @@ class Lab:
             if cluster is not None:
                 if cluster.parameters != parameters:
                     raise ConflictError(_difference(name, cluster.parameters, parameters))
-                if not cluster.healthy:
-                    await self._ensure_etcd()
+                etcd_was_down = await self._ensure_etcd()
+                if etcd_was_down or not cluster.healthy:
+                    log.info("cluster %s: mending it", name)
                     await cluster.start()
                 return cluster
             return await self._create(name, parameters)
@@ -212,6 +212,9 @@ class Lab:
             except RehearsalError as error:
                 cluster.state, cluster.message = "failed", str(error)
                 log.error("cluster %s cannot be resumed: %s", name, error)
+            except Exception as error:
+                cluster.state, cluster.message = "failed", f"{type(error).__name__}: {error}"
+                log.exception("cluster %s cannot be resumed", name)
 
     async def _remove(self, cluster: Cluster) -> None:
         await cluster.stop()
@@ -262,10 +265,11 @@ class Lab:
             ca_file=self._authority.certificate_file,
         )
 
-    async def _ensure_etcd(self) -> None:
+    async def _ensure_etcd(self) -> bool:
+        """Whether etcd had to be started."""
         async with self._etcd_lock:
             if self._children.running("etcd") is not None:
-                return
+                return False
             plan = self._etcd_plan()
             for port in (plan.client_port, plan.peer_port):
                 self._ports.claim(port, "etcd")
@@ -279,6 +283,7 @@ class Lab:
                 last = log_tail(child.spec.log, 1) or "it said nothing"
                 raise RehearsalError(f"etcd {describe_end(child.returncode)} ({last}); see {child.spec.log}")
             self.message = ""
+            return True
 
     def _child_died(self, child: object) -> None:
         self.message = "etcd has died: no cluster works; any `PUT /clusters/…` starts it again"
