@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 from typing import Any
 
 from kueue_fleet.spec.quantity import Quantity
@@ -220,7 +221,7 @@ def resource_value(pod: Json, container: Json, reference: Json) -> str:
     divisor = Quantity(reference.get("divisor") or "1")
     if not divisor:
         divisor = Quantity("1")
-    return str(-(-Quantity(amount).decimal // divisor.decimal))
+    return str((Quantity(amount).decimal / divisor.decimal).to_integral_value(ROUND_CEILING))
 
 
 def rewrite_paths(text: str, places: Mapping[str, str]) -> str:

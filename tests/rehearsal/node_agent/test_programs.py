@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kueue_fleet.rehearsal.node_agent.pods import PodError
+from kueue_fleet.rehearsal.node_agent.programs import (
+    CertificateNeed,
+    HostPlace,
+    Program,
+    adapt_arguments,
+    adapt_configuration,
+    default_programs,
+    find_program,
+)
+
+PROGRAMS = default_programs(kueue=Path("/bin/kueue"), jobset=Path("/bin/jobset"))
+PATHS = {"/tmp/k8s-webhook-server/serving-certs": "/pod/certs"}
+PLACE = HostPlace("127.70.1.2", "kueue-system", PATHS, PROGRAMS["kueue/kueue"])
+
+
+def adapted(text: str, place: HostPlace = PLACE) -> dict[str, Any]:
+    adaptation = adapt_configuration(text.encode(), place)
+    assert adaptation is not None
+    document: dict[str, Any] = yaml.safe_load(adaptation.content)
+    return document
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry.k8s.io/kueue/kueue:v0.19.2",
+        "us-central1-docker.pkg.dev/k8s-staging-images/kueue/kueue:release-0.19",
+        "kueue/kueue",
+    ],
+)
+def test_an_image_is_known_by_its_repository_under_any_registry(image: str) -> None:
+    assert find_program(PROGRAMS, image).command == ("/bin/kueue",)
+
+
+@pytest.mark.parametrize("image", ["busybox:1", "registry.k8s.io/kueue/kueue-viz:1", "evil/notkueue/kueuex"])
+def test_an_unknown_image_is_an_image_that_cannot_be_pulled(image: str) -> None:
+    with pytest.raises(PodError, match="no program on this machine stands for image") as caught:
+        find_program(PROGRAMS, image)
+    assert caught.value.reason == "ErrImagePull"
+
+
+def test_kueue_listens_on_the_pods_address_only() -> None:
+    document = adapted("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n")
+    assert document["health"]["healthProbeBindAddress"] == "127.70.1.2:8081"
+    assert document["metrics"]["bindAddress"] == "127.70.1.2:8443"
+    assert document["webhook"] == {"host": "127.70.1.2", "certDir": "/pod/certs"}
+    assert document["visibilityServer"]["bindAddress"] == "127.70.1.2"
+    assert document["leaderElection"]["resourceNamespace"] == "kueue-system"
+    assert document["namespace"] == "kueue-system"
+    assert "featureGates" not in document
+
+
+def test_what_is_not_an_address_stays_as_declared() -> None:
+    document = adapted(
+        """
+        apiVersion: config.kueue.x-k8s.io/v1beta2
+        kind: Configuration
+        namespace: elsewhere
+        metrics: {bindAddress: "0", enableClusterQueueResources: true}
+        pprofBindAddress: ":8083"
+        multiKueue: {dispatcherName: example.com/mine}
+        webhook: {port: 9553}
+        leaderElection: {leaderElect: false, resourceNamespace: other}
+        """
+    )
+    assert document["metrics"] == {"bindAddress": "0", "enableClusterQueueResources": True}
+    assert document["pprofBindAddress"] == "127.70.1.2:8083"
+    assert document["multiKueue"] == {"dispatcherName": "example.com/mine"}
+    assert document["webhook"]["port"] == 9553
+    assert document["leaderElection"] == {"leaderElect": False, "resourceNamespace": "other"}
+    assert document["namespace"] == "elsewhere"
+
+
+@pytest.mark.parametrize("address", ["10.1.2.3:8081", "8081", "example.com:http"])
+def test_an_address_that_cannot_be_moved_is_refused(address: str) -> None:
+    text = f"""
+        apiVersion: config.kueue.x-k8s.io/v1beta2
+        kind: Configuration
+        health: {{healthProbeBindAddress: "{address}"}}
+        """
+    with pytest.raises(PodError, match="healthProbeBindAddress"):
+        adapt_configuration(text.encode(), PLACE)
+
+
+def test_kueue_from_elsewhere_has_no_visibility_server_and_the_log_says_why() -> None:
+    program = Program(("/bin/kueue",), "config.kueue.x-k8s.io", visibility_directory=False)
+    place = HostPlace("127.70.1.2", "kueue-system", PATHS, program)
+    adaptation = adapt_configuration(b"apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n", place)
+    assert adaptation is not None
+    assert yaml.safe_load(adaptation.content)["featureGates"] == {"VisibilityOnDemand": False}
+    assert "VisibilityOnDemand is off" in adaptation.notes[0]
+    # Kueue refuses gates in both places, so those on the command line are completed there.
+    assert adapt_arguments(["--feature-gates=A=true"], place) == ["--feature-gates=A=true,VisibilityOnDemand=false"]
+
+
+def test_jobset_gets_its_certificate_from_the_agent() -> None:
+    place = HostPlace("127.70.1.2", "jobset-system", PATHS, PROGRAMS["jobset/jobset"])
+    text = b"""
+apiVersion: config.jobset.x-k8s.io/v1alpha1
+kind: Configuration
+internalCertManagement: {enable: true, webhookServiceName: hook, webhookSecretName: cert}
+"""
+    adaptation = adapt_configuration(text, place)
+    assert adaptation is not None
+    assert adaptation.certificate == CertificateNeed("hook", "cert")
+    document = yaml.safe_load(adaptation.content)
+    assert document["internalCertManagement"] == {"enable": False}
+    assert document["metrics"]["certDir"] == document["webhook"]["certDir"] == "/pod/certs"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "not yaml: [", "kind: Configuration", "apiVersion: other.x-k8s.io/v1\nkind: Configuration", "x-k8s.io"],
+)
+def test_other_files_are_left_alone(text: str) -> None:
+    assert adapt_configuration(text.encode(), PLACE) is None

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from kueue_fleet.rehearsal.kube_api import JSON_PATCH, MERGE_PATCH
+from kueue_fleet.rehearsal.node_agent.services import (
+    Backend,
+    ClientConfig,
+    Patch,
+    client_configs,
+    pick_backend,
+    plan_routes,
+    project_apiservice,
+    project_crd,
+    project_webhooks,
+    target_port,
+)
+
+IDLE = "127.70.0.1"
+SERVICE_PATH = "/api/v1/namespaces/ks/services/hook"
+WEBHOOK_PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/v"
+CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/c"
+
+
+def service(**spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "hook"},
+        "spec": {
+            "type": "ClusterIP",
+            "selector": {"app": "kueue"},
+            "ports": [{"port": 443, "targetPort": 9443}],
+            **spec,
+        },
+    }
+
+
+def backend(name: str = "p", ip: str = "127.70.1.2", ready_since: float = 1.0, **labels: str) -> Backend:
+    return Backend("ks", name, labels or {"app": "kueue", "extra": "1"}, ip, {"webhook-server": 9443}, ready_since)
+
+
+def webhook(port: int = 443, ca: str = "") -> ClientConfig:
+    return ClientConfig(WEBHOOK_PATH, "webhooks", "ks/hook", port, ca, index=2, name="w.kb.io")
+
+
+def plan(services: dict[str, Any], configs: list[ClientConfig], *backends: Backend, **ca: bytes) -> list[Patch]:
+    authorities = {"ks/hook": ca["hook"]} if ca else {}
+    return plan_routes(services, configs, backends, IDLE, authorities)
+
+
+def test_a_named_service_leads_to_the_ready_pod() -> None:
+    assert plan({"ks/hook": service()}, [webhook()], backend()) == [
+        Patch(SERVICE_PATH, MERGE_PATCH, {"spec": {"type": "ExternalName", "externalName": "127.70.1.2"}}),
+        Patch(
+            WEBHOOK_PATH,
+            JSON_PATCH,
+            [
+                {"op": "test", "path": "/webhooks/2/name", "value": "w.kb.io"},
+                {"op": "add", "path": "/webhooks/2/clientConfig/service/port", "value": 9443},
+            ],
+        ),
+    ]
+
+
+def test_a_settled_cluster_needs_no_patch() -> None:
+    settled = service(type="ExternalName", externalName="127.70.1.2")
+    assert plan({"ks/hook": settled}, [webhook(9443)], backend()) == []
+
+
+def test_without_a_ready_pod_the_service_leads_where_nothing_listens() -> None:
+    patches = plan({"ks/hook": service()}, [webhook(9443)])
+    assert [patch.body for patch in patches] == [{"spec": {"type": "ExternalName", "externalName": IDLE}}]
+
+
+def test_what_a_helm_upgrade_wrote_anew_is_patched_again() -> None:
+    upgraded = service(clusterIP="10.0.0.7")
+    patches = plan({"ks/hook": upgraded}, [webhook(443)], backend())
+    assert [patch.path for patch in patches] == [SERVICE_PATH, WEBHOOK_PATH]
+
+
+def test_services_that_nobody_names_or_that_have_no_selector_stay() -> None:
+    assert plan({"ks/other": service()}, [webhook()], backend()) == []
+    assert plan({"ks/hook": service(selector=None)}, [webhook()], backend()) == []
+
+
+def test_the_authority_of_a_certificate_made_here_is_written_once() -> None:
+    settled = service(type="ExternalName", externalName="127.70.1.2")
+    text = base64.b64encode(b"PEM").decode()
+    patches = plan({"ks/hook": settled}, [webhook(9443, ca="b2xk")], backend(), hook=b"PEM")
+    assert patches[0].body[1] == {"op": "add", "path": "/webhooks/2/clientConfig/caBundle", "value": text}
+    assert plan({"ks/hook": settled}, [webhook(9443, ca=text)], backend(), hook=b"PEM") == []
+
+
+def test_conversions_and_aggregated_apis_are_patched_in_their_own_place() -> None:
+    crd = ClientConfig(CRD_PATH, "crd", "ks/hook", 443)
+    api = ClientConfig("/apis/apiregistration.k8s.io/v1/apiservices/a", "apiservice", "ks/hook", 443)
+    settled = service(type="ExternalName", externalName="127.70.1.2")
+    assert [patch.body for patch in plan({"ks/hook": settled}, [crd, api], backend())] == [
+        {"spec": {"conversion": {"webhook": {"clientConfig": {"service": {"port": 9443}}}}}},
+        {"spec": {"service": {"port": 9443}}},
+    ]
+
+
+def test_the_pod_that_has_been_ready_for_longest_serves() -> None:
+    old, new = backend("a", "127.70.1.1", 5.0), backend("b", "127.70.1.2", 1.0)
+    assert pick_backend("ks", {"app": "kueue"}, [old, new]) is new
+    assert pick_backend("ks", {"app": "kueue"}, [old, backend("c", ready_since=0.0, app="other")]) is old
+    assert pick_backend("other", {"app": "kueue"}, [old]) is None
+
+
+@pytest.mark.parametrize(
+    ("ports", "port", "expected"),
+    [
+        ([{"port": 443, "targetPort": 9443}], 443, 9443),
+        ([{"port": 443}], 443, 443),
+        ([{"port": 443, "targetPort": "webhook-server"}], 443, 9443),
+        ([{"port": 443, "targetPort": "unknown"}], 443, None),
+        ([{"port": 443, "targetPort": 9443}], 9443, 9443),
+        ([], 443, None),
+    ],
+)
+def test_target_port(ports: list[dict[str, Any]], port: int, expected: int | None) -> None:
+    assert target_port({"spec": {"ports": ports}}, port, backend()) == expected
+
+
+def test_a_port_name_waits_for_a_pod() -> None:
+    assert target_port({"spec": {"ports": [{"port": 443, "targetPort": "webhook-server"}]}}, 443, None) is None
+
+
+def test_every_place_that_names_a_service_is_found() -> None:
+    reference = {"namespace": "ks", "name": "hook"}
+    hooks = project_webhooks(
+        {
+            "webhooks": [
+                {"name": "url", "clientConfig": {"url": "https://x"}, "rules": ["big"]},
+                {"name": "svc", "clientConfig": {"service": reference, "caBundle": "Q0E="}},
+            ]
+        }
+    )
+    crds = {
+        "c": project_crd(
+            {"spec": {"conversion": {"webhook": {"clientConfig": {"service": {**reference, "port": 9443}}}}}}
+        ),
+        "plain": project_crd({"spec": {"conversion": {"strategy": "None"}}}),
+    }
+    apis = {
+        "a": project_apiservice({"spec": {"service": reference}}),
+        "local": project_apiservice({"spec": {}}),
+    }
+    found = client_configs({"validatingwebhookconfigurations": {"v": hooks}}, crds, apis)
+    assert found == [
+        ClientConfig(WEBHOOK_PATH, "webhooks", "ks/hook", 443, "Q0E=", index=1, name="svc"),
+        ClientConfig(CRD_PATH, "crd", "ks/hook", 9443),
+        ClientConfig("/apis/apiregistration.k8s.io/v1/apiservices/a", "apiservice", "ks/hook", 443),
+    ]
