@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.dws import QueuedProvisioning, install_crd
 from kueue_fleet.rehearsal.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.engines import ENGINES
+from kueue_fleet.rehearsal.engines.catalogue import KUEUE_VISIBILITY_FLAG
 from kueue_fleet.rehearsal.kube_api import KubeApi
 from kueue_fleet.rehearsal.kwok import keep_running, kwok_process, write_kwok_files
 from kueue_fleet.rehearsal.node_agent import NodeAgent, default_programs
@@ -38,6 +40,12 @@ def _api(access: ClusterAccess) -> KubeApi:
     return KubeApi(access.server, ca_file=access.ca_file, token=access.token, field_manager=FIELD_MANAGER)
 
 
+def _keeps_visibility_below_itself(access: ClusterAccess) -> bool:
+    """Whether Kueue was built here with the flag that moves its visibility certificate from /visibility."""
+    engine = next(engine for engine in ENGINES if engine.name == "kueue")
+    return access.engines.programs["kueue"].origin == "cache" and KUEUE_VISIBILITY_FLAG in engine.extra_flags
+
+
 class SystemNode:
     """The node agent as a service of a cluster."""
 
@@ -47,12 +55,10 @@ class SystemNode:
     async def run(self) -> None:
         """Runs the node `system-0` until cancelled."""
         access = self._access
-        kueue = access.engines.programs.get("kueue")
         programs = default_programs(
             kueue=access.engines.binary("kueue"),
             jobset=access.engines.binary("jobset"),
-            # Only the program built here keeps its visibility certificate below its own folder.
-            kueue_visibility_directory=kueue is not None and kueue.origin == "cache",
+            kueue_visibility_directory=_keeps_visibility_below_itself(access),
         )
         async with _api(access) as api:
             agent = NodeAgent(api=api, folder=access.workdir / "system-0", spawn=access.spawn, programs=programs)

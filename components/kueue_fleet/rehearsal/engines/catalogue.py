@@ -111,6 +111,9 @@ def module_version(go_mod: str, module: str) -> str:
 
 
 _KUEUE = "sigs.k8s.io/kueue"
+# Kueue's visibility server keeps its certificate in /visibility, which in a container is the pod's own. Built so, it
+# keeps it in that folder below the process's current one.
+KUEUE_VISIBILITY_FLAG = "-X sigs.k8s.io/kueue/pkg/visibility.certDir=visibility"
 _JOBSET = "sigs.k8s.io/jobset"
 _AUTOSCALER_APIS = "k8s.io/autoscaler/cluster-autoscaler/apis"
 
@@ -148,6 +151,7 @@ ENGINES: tuple[Engine, ...] = (
         build_seconds=200,
         build_gib=2.2,
         version_flags=("sigs.k8s.io/kueue/pkg/version.GitVersion",),
+        extra_flags=(KUEUE_VISIBILITY_FLAG,),
         assets=(
             Asset("kueue-chart", _KUEUE, "charts/kueue"),
             Asset("kueue-crds", _KUEUE, "config/components/crd/bases"),

@@ -27,6 +27,8 @@ from kueue_fleet.rehearsal.processes import Spawn
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
+# When the whole node stops nobody waits for the pods' own grace periods.
+_NODE_STOP_SECONDS = 3.0
 
 
 class PodWorker:
@@ -270,8 +272,12 @@ class PodWorker:
             log.warning("%s", text)
 
     async def _stop_containers(self) -> None:
-        grace = self._pod["metadata"].get("deletionGracePeriodSeconds")
-        seconds = 0.0 if self._gone else None if grace is None else float(grace)
+        if self._gone:
+            seconds = 0.0
+        elif not self._ending.is_set():
+            seconds = _NODE_STOP_SECONDS
+        else:
+            seconds = float(self._pod["metadata"].get("deletionGracePeriodSeconds", _NODE_STOP_SECONDS))
         await asyncio.gather(*(container.stop(seconds) for container in (*self._init, *self._main)))
 
     async def _finish(self) -> None:
