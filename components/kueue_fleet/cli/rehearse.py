@@ -76,7 +76,7 @@ def rehearse(
         jobs_file = jobs or session.project_dir / "examples" / stack / "jobs.yaml"
         documents = session.read_jobs(jobs_file) if jobs or jobs_file.is_file() else []
         with session.exclusive(), session.running(keep=keep):
-            _bring_up(session)
+            _bring_up(session, fleet)
             views = _run_jobs(session, fleet, documents, began) if documents else []
             _close(session, fleet, views, keep, time.monotonic() - began)
     except RehearsalError as failure:
@@ -92,13 +92,14 @@ def _take_down(stack: str) -> None:
         console.out.print(f"There is no rehearsal of {stack}; nothing to do.")
 
 
-def _bring_up(session: Session) -> None:
+def _bring_up(session: Session, fleet: FleetSpec) -> None:
     with _step("Engines") as say:
         say(session.prepare_engines(lambda text: say(text, final=False)))
-    for line in session.stand_ins():
-        _line("Stand-in", line)
+    for part in session.stand_ins():
+        _line("Stand-in", f"{part.executable} for {part.replaces}")
     with _step("pulumi up") as say:
         _pulumi_up(session, say)
+    session.write_kubeconfig(fleet)
 
 
 def _pulumi_up(session: Session, say: Say) -> None:
@@ -124,13 +125,11 @@ def _pulumi_up(session: Session, say: Say) -> None:
 def _run_jobs(
     session: Session, fleet: FleetSpec, documents: Sequence[dict[str, object]], began: float
 ) -> list[JobView]:
-    team_of = {namespace: team.name for team in fleet.teams for namespace in team.namespaces}
-    home = session.home(fleet)
-    submitted = session.submit(home, documents)
-    _line("Jobs", f"{len(submitted)} submitted to {home}")
+    team_of = {namespace: team.name for team in fleet.teams for namespace in team.namespace_names}
+    _line("Jobs", f"{len(documents)} submitted to {session.home(fleet)}")
     views: list[JobView] = []
     with _job_display(team_of) as show:
-        for views in session.follow(home, submitted, JOBS_TIMEOUT_SECONDS):
+        for views in session.run_jobs(fleet, documents, JOBS_TIMEOUT_SECONDS):
             if session.first_admission_seconds is None and any(view.cluster for view in views):
                 session.first_admission_seconds = time.monotonic() - began
             show(views)

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from kubernetes import client, config
-from kubernetes.client.rest import ApiException
+from kubernetes.client.exceptions import ApiException
 
 from kueue_fleet.rehearsal.job_views import JobView, Placement, admitted_placements, view_jobs
 from kueue_fleet.rehearsal.paths import RehearsalError
@@ -63,10 +63,7 @@ class ClusterClients:
     """The API servers of a rehearsal's clusters, by name, through the contexts of its kubeconfig."""
 
     def __init__(self, kubeconfig: Path, clusters: Sequence[str]) -> None:
-        self._apis = {
-            name: client.CustomObjectsApi(config.new_client_from_config(str(kubeconfig), context=name))
-            for name in clusters
-        }
+        self._apis = {name: client.CustomObjectsApi(_api_client(kubeconfig, name)) for name in clusters}
 
     @property
     def names(self) -> list[str]:
@@ -82,24 +79,25 @@ class ClusterClients:
         group, version, plural = JOB_KINDS[job["kind"]]
         namespace = job["metadata"].get("namespace", "default")
         try:
-            created: dict[str, Any] = self._apis[cluster].create_namespaced_custom_object(
-                group, version, namespace, plural, job
-            )
+            created = self._apis[cluster].create_namespaced_custom_object(group, version, namespace, plural, dict(job))
         except ApiException as refused:
             words = _api_message(refused)
-            raise RehearsalError(
-                f"{job['kind']} {namespace}/{_name(job)}: {cluster} refused it: {words}"
-            ) from None
-        return created
+            raise RehearsalError(f"{job['kind']} {namespace}/{_name(job)}: {cluster} refused it: {words}") from None
+        return cast("dict[str, Any]", created)
 
     def list(self, cluster: str, group: str, version: str, plural: str) -> list[dict[str, Any]]:
         """All objects of a kind in all namespaces of CLUSTER."""
-        items: list[dict[str, Any]] = self._apis[cluster].list_cluster_custom_object(group, version, plural)["items"]
-        return items
+        answer = cast("dict[str, Any]", self._apis[cluster].list_cluster_custom_object(group, version, plural))
+        return list(answer["items"])
 
 
 def _name(job: Mapping[str, Any]) -> str:
     return str(job["metadata"].get("name") or job["metadata"]["generateName"])
+
+
+def _api_client(kubeconfig: Path, context: str) -> client.ApiClient:
+    made = config.new_client_from_config(str(kubeconfig), context=context)  # type: ignore[no-untyped-call]
+    return cast("client.ApiClient", made)
 
 
 def _api_message(refused: ApiException) -> str:

@@ -124,6 +124,11 @@ class RehearsalPaths:
         return self.root / "pulumi-home"
 
     @property
+    def passphrase(self) -> Path:
+        """Encrypts the secrets in the rehearsal's Pulumi state."""
+        return self.root / "pulumi.passphrase"
+
+    @property
     def kubeconfig(self) -> Path:
         """A context for each cluster, under the cluster's name."""
         return self.root / "kubeconfig"

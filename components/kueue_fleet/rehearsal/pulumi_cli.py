@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -57,17 +56,41 @@ class PulumiResult:
         return set(self.changes) <= {"same"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PulumiProject:
-    """A stack of a Pulumi project, copied to a rehearsal's state folder.
+    """A stack of a Pulumi project, copied to a rehearsal's state folder."""
 
-    `environment` is the whole environment of the pulumi process, PATH included; `executable` is its absolute path.
-    """
-
-    executable: Path
     stack: str
     paths: RehearsalPaths
-    environment: Mapping[str, str]
+    _executable: Path = Path("pulumi")
+    _environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def use(self, executable: Path, environment: Mapping[str, str]) -> None:
+        """Run this pulumi from now on, with ENVIRONMENT as its whole environment, PATH included."""
+        self._executable, self._environment = executable, environment
+
+    def stack_file(self, source: Path) -> Path:
+        """The config file of the stack in the project folder SOURCE.
+
+        Raises:
+            RehearsalError: SOURCE is no Pulumi project, or has no such stack.
+        """
+        config_dir = source / (self._project_settings(source).get("stackConfigDir") or ".")
+        file = config_dir / f"Pulumi.{self.stack}.yaml"
+        if not file.is_file():
+            known = sorted(path.name[len("Pulumi.") : -len(".yaml")] for path in config_dir.glob("Pulumi.*.yaml"))
+            raise RehearsalError(
+                f"--stack {self.stack}: there is no {file}; the stacks are {', '.join(known) or 'none'}"
+            )
+        return file
+
+    @staticmethod
+    def _project_settings(source: Path) -> dict[str, Any]:
+        file = source / "Pulumi.yaml"
+        if not file.is_file():
+            raise RehearsalError(f"{file}: no such file; run this in a Pulumi project, or name one with --project")
+        settings: dict[str, Any] = yaml.safe_load(file.read_text())
+        return settings
 
     def write(self, source: Path, overrides: Mapping[str, Any]) -> None:
         """Copy the project in SOURCE, its program staying where it is, with OVERRIDES in the stack's config.
@@ -75,38 +98,25 @@ class PulumiProject:
         Raises:
             RehearsalError: SOURCE is no Pulumi project, or has no config file for the stack.
         """
-        project_file = source / "Pulumi.yaml"
-        if not project_file.is_file():
-            raise RehearsalError(
-                f"{project_file}: no such file; run this in a Pulumi project, or name one with --project"
-            )
-        project = yaml.safe_load(project_file.read_text())
-        config_dir = project.pop("stackConfigDir", None) or project.pop("config", None) or "."
-        stack_file = source / config_dir / f"Pulumi.{self.stack}.yaml"
-        if not stack_file.is_file():
-            known = sorted(
-                path.name[len("Pulumi.") : -len(".yaml")] for path in stack_file.parent.glob("Pulumi.*.yaml")
-            )
-            raise RehearsalError(
-                f"--stack {self.stack}: there is no {stack_file}; the stacks are {', '.join(known) or 'none'}"
-            )
+        project = self._project_settings(source)
+        settings = yaml.safe_load(self.stack_file(source).read_text()) or {}
+        project.pop("stackConfigDir", None)
         project["main"] = str((source / project.get("main", ".")).resolve())
-        settings = yaml.safe_load(stack_file.read_text()) or {}
-        kept = self._kept_settings()
-        settings = {**settings, **kept, "config": {**(settings.get("config") or {}), **overrides}}
+        settings |= self._kept_settings()
+        settings["config"] = {**(settings.get("config") or {}), **overrides}
         self.paths.project.mkdir(parents=True, exist_ok=True)
         (self.paths.project / "Pulumi.yaml").write_text(yaml.safe_dump(project, sort_keys=False))
-        self._stack_file.write_text(yaml.safe_dump(settings, sort_keys=False))
+        self._copied_stack_file.write_text(yaml.safe_dump(settings, sort_keys=False))
 
     @property
-    def _stack_file(self) -> Path:
+    def _copied_stack_file(self) -> Path:
         return self.paths.project / f"Pulumi.{self.stack}.yaml"
 
     def _kept_settings(self) -> dict[str, Any]:
         # Pulumi wrote the salt here on an earlier run; without it the secrets of its state cannot be read again.
-        if not self._stack_file.is_file():
+        if not self._copied_stack_file.is_file():
             return {}
-        earlier = yaml.safe_load(self._stack_file.read_text()) or {}
+        earlier = yaml.safe_load(self._copied_stack_file.read_text()) or {}
         return {key: earlier[key] for key in ("secretsprovider", "encryptionsalt", "encryptedkey") if key in earlier}
 
     def select(self) -> None:
@@ -134,9 +144,9 @@ class PulumiProject:
 
     def _run(self, *arguments: str) -> str:
         done = subprocess.run(
-            [self.executable, *arguments],
+            [self._executable, *arguments],
             cwd=self.paths.project,
-            env=dict(self.environment),
+            env=dict(self._environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -153,11 +163,11 @@ class PulumiProject:
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [
-                    self.executable, verb, "--yes", "--non-interactive", "--color=never", "--stack", self.stack,
+                    self._executable, verb, "--yes", "--non-interactive", "--color=never", "--stack", self.stack,
                     f"--event-log={events}", *options,
                 ],
                 cwd=self.paths.project,
-                env=dict(self.environment),
+                env=dict(self._environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -199,7 +209,12 @@ class PulumiRun:
 
     def _raw_events(self) -> Iterator[dict[str, Any]]:
         finished = threading.Event()
-        threading.Thread(target=lambda: (self._process.wait(), finished.set()), daemon=True).start()
+
+        def wait() -> None:
+            self._process.wait()
+            finished.set()
+
+        threading.Thread(target=wait, daemon=True).start()
         rest = b""
         offset = 0
         while True:
@@ -269,23 +284,17 @@ def pulumi_environment(
     """
     hidden = ("PULUMI_", "KUBECONFIG", "GOOGLE_", "CLOUDSDK_", "GCLOUD_", "HELM_")
     environment = {key: value for key, value in base.items() if not key.startswith(hidden)}
-    passphrase = paths.root / "pulumi.passphrase"
-    if not passphrase.exists():
-        passphrase.touch(mode=0o600)
-        passphrase.write_text(secrets.token_urlsafe(32))
+    if not paths.passphrase.exists():
+        paths.passphrase.touch(mode=0o600)
+        paths.passphrase.write_text(secrets.token_urlsafe(32))
     environment |= {
         "PATH": ":".join([*(str(entry) for entry in path_entries), base.get("PATH", "/usr/bin:/bin")]),
         "PULUMI_BACKEND_URL": f"file://{paths.pulumi_backend}",
-        "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(paths.passphrase),
         "PULUMI_HOME": str(paths.pulumi_home),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_ERROR_OUTPUT_STRING": "1",
+        "PULUMI_DEBUG_COMMANDS": "true",  # else --event-log is not known
     }
     return environment | dict(extra)
-
-
-def find_pulumi(path: str) -> Path | None:
-    """The official pulumi command on PATH, if there is one."""
-    found = shutil.which("pulumi", path=path)
-    return Path(found) if found else None

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 STATE_VARIABLE = "KUEUE_FLEET_REHEARSAL"
 INFO_VARIABLE = "KUBERNETES_EXEC_INFO"
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-TOKEN_FILE = "token"  # noqa: S105  (the name of a file)
+TOKEN_FILE = "pki/admin.token"  # noqa: S105  (the name of a file)
 
 
 class CredentialError(Exception):
