@@ -1,0 +1,79 @@
+"""What the committed go.mod files say, and what decides a cache key."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kueue_fleet.rehearsal.engines import catalogue
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES, Engine, module_version
+
+BY_NAME = {engine.name: engine for engine in ENGINES}
+
+
+def test_versions_come_from_go_mod() -> None:
+    versions = {engine.name: engine.version for engine in ENGINES}
+    assert versions == {
+        "etcd": "v3.6.8",
+        "kubernetes": "v1.36.3",
+        "kueue": "v0.19.2",
+        "jobset": "v0.11.0",
+        "kwok": "v0.8.0",
+        "helm": "v3.20.2",
+        "pulumi": "v3.250.0",
+    }
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_every_program_is_a_tool_of_its_go_mod(engine: Engine) -> None:
+    tools = [
+        line.split()[1] for line in (engine.folder / "go.mod").read_text().splitlines() if line.startswith("tool ")
+    ]
+    assert [package for _, package in engine.binaries] == tools
+    assert (engine.folder / "go.sum").stat().st_size > 0
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_modules_of_assets_are_in_go_mod(engine: Engine) -> None:
+    go_mod = (engine.folder / "go.mod").read_text()
+    assert all(module_version(go_mod, asset.module).startswith("v") for asset in engine.assets)
+
+
+def test_the_linker_is_told_the_version() -> None:
+    assert "-X sigs.k8s.io/kueue/pkg/version.GitVersion=v0.19.2" in BY_NAME["kueue"].linker_flags
+    assert BY_NAME["jobset"].linker_flags == "-s -w"
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("require example.com/a v1.2.3", "v1.2.3"),
+        ("\texample.com/a v1.2.3 // indirect", "v1.2.3"),
+        ("require example.com/a v1.2.3\nreplace example.com/a => example.com/b v0.0.1", "v0.0.1"),
+        ("example.com/a v1.2.3\nexample.com/a/v2 v2.0.0", "v1.2.3"),
+    ],
+)
+def test_module_version(line: str, version: str) -> None:
+    assert module_version(line, "example.com/a") == version
+
+
+def test_a_module_that_is_not_required() -> None:
+    with pytest.raises(LookupError, match=r"example\.com/a"):
+        module_version("require example.com/b v1.0.0", "example.com/a")
+
+
+def test_the_key_changes_with_sources_and_flags_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = BY_NAME["jobset"].source_hash()
+    shutil.copytree(BY_NAME["jobset"].folder, tmp_path / "jobset")
+    monkeypatch.setattr(catalogue, "SOURCES", tmp_path)
+    engine = replace(BY_NAME["jobset"])
+    assert engine.folder == tmp_path / "jobset"
+    assert engine.source_hash() == key
+    assert replace(engine, build_seconds=1).source_hash() == key
+    assert replace(engine, extra_flags=("-X a=b",)).source_hash() != key
+    with (engine.folder / "go.sum").open("a") as file:
+        file.write("\n")
+    assert engine.source_hash() != key
