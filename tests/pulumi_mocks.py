@@ -194,7 +194,7 @@ class CloudMocks(mocks.Mocks):
                 state["masterVersion"] = "1.36.3-gke.1"
                 state["selfLink"] = f"https://container.test/{name}"
             case "kubernetes:core/v1:Secret" if state.get("type") == "kubernetes.io/service-account-token":
-                token = base64.b64encode(f"token-of-{args.name}".encode()).decode()
+                token = base64.b64encode(f"token-of-{state['metadata']['name']}".encode()).decode()
                 state["data"] = {"token": token, "ca.crt": CA_CERTIFICATE}
             case _:
                 pass

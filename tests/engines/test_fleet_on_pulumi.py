@@ -1,0 +1,238 @@
+"""The components under the real Pulumi engine: what it creates, changes, replaces and destroys, and in which order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi import automation as auto
+
+from engines.memory_provider import Operation, World, serve
+from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue, ResourceFlavor, Topology
+from kueue_fleet.kueue import webhook_retry
+from kueue_fleet.rehearsal.engines import EngineCache, find_engines
+from kueue_fleet.rehearsal.paths import cache_dir
+from kueue_fleet.spec import FleetSpec, parse_fleet, render_cluster
+from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data
+
+WEBHOOK_NOT_READY = (
+    'Internal error occurred: failed calling webhook "mresourceflavor.kb.io": failed to call webhook: Post '
+    '"https://kueue-webhook-service.kueue-system.svc:443/mutate": no endpoints available for service'
+)
+
+
+class Engine:
+    """A stack of an inline program, on the real engine and the providers in memory."""
+
+    def __init__(self, folder: Path, world: World, providers: str, pulumi_command: Path) -> None:
+        self.world = world
+        self.output: list[str] = []
+        self._folder = folder
+        self._environment = {
+            "PULUMI_DEBUG_PROVIDERS": providers,
+            "PULUMI_CONFIG_PASSPHRASE": "test",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            # The state is written once, at the end, instead of at every step.
+            "PULUMI_EXPERIMENTAL": "true",
+            "PULUMI_SKIP_CHECKPOINTS": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PATH": f"{pulumi_command.parent}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    @property
+    def state_file(self) -> Path:
+        return self._folder / ".pulumi" / "stacks" / "kueue-fleet" / "test.json"
+
+    def stack(self, program: Callable[[], Any]) -> auto.Stack:
+        return auto.create_or_select_stack(
+            "test",
+            project_name="kueue-fleet",
+            program=program,
+            opts=auto.LocalWorkspaceOptions(
+                pulumi_home=str(self._folder / "home"),
+                work_dir=str(self._folder),
+                project_settings=auto.ProjectSettings(
+                    name="kueue-fleet", runtime="python", backend=auto.ProjectBackend(url=f"file://{self._folder}")
+                ),
+                env_vars=self._environment,
+            ),
+        )
+
+    def up(self, program: Callable[[], Any]) -> list[Operation]:
+        """Bring the program up; the operations on resources, in the order they were done."""
+        self.stack(program).up(on_output=self.output.append)
+        return self.world.taken_operations()
+
+    def destroy(self, program: Callable[[], Any]) -> list[Operation]:
+        self.stack(program).destroy(on_output=self.output.append)
+        return self.world.taken_operations()
+
+    def up_fleet(self, spec: FleetSpec) -> list[Operation]:
+        return self.up(fleet_program(spec))
+
+
+def fleet_program(spec: FleetSpec) -> Callable[[], None]:
+    def program() -> None:
+        made = Fleet(spec.name, spec)
+        pulumi.export("kubeconfig", made.kubeconfig)
+
+    return program
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    found = shutil.which("pulumi")
+    command = Path(found) if found else find_engines(EngineCache(cache_dir())).binary("pulumi")
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    world = World()
+    with serve(world) as providers:
+        yield Engine(tmp_path, world, providers, command)
+
+
+def test_a_fleet_comes_up_stays_as_it_is_and_goes_without_waiting_for_its_objects(engine: Engine) -> None:
+    spec = fleet(WORKER, deletionProtection=False)
+    created = engine.up_fleet(spec)
+    assert {operation.verb for operation in created} == {"create"}
+    assert len(engine.world.objects) == len(created)
+    assert engine.up_fleet(spec) == []
+    destroyed = engine.destroy(fleet_program(spec))
+    assert {operation.type.split(":")[0] for operation in destroyed} == {"gcp"}
+    assert {key[0] for key in engine.world.objects} == {MANAGER, WORKER}
+
+
+def test_a_protected_fleet_is_not_destroyed(engine: Engine) -> None:
+    spec = fleet(WORKER)
+    engine.up_fleet(spec)
+    with pytest.raises(auto.CommandError, match="protected"):
+        engine.destroy(fleet_program(spec))
+    assert engine.world.taken_operations() == []
+
+
+def test_one_more_worker_changes_the_managers_config_and_quota_only(engine: Engine) -> None:
+    engine.up_fleet(fleet(WORKER))
+    changed = engine.up_fleet(fleet(WORKER, SECOND_WORKER))
+    assert {o.short for o in changed if o.verb != "create"} == {
+        f"update MultiKueueConfig {MANAGER}/multikueue/multikueue",
+        f"update ClusterQueue {MANAGER}/gpu",
+    }
+    for operation in changed:
+        if operation.verb == "create":
+            assert SECOND_WORKER in operation.name or "asia-southeast1" in operation.name, operation.short
+
+
+def test_one_worker_less_takes_it_off_the_manager_first(engine: Engine) -> None:
+    engine.up_fleet(fleet(WORKER, SECOND_WORKER, deletionProtection=False))
+    shorts = [o.short for o in engine.up_fleet(fleet(WORKER, deletionProtection=False))]
+    order = [
+        f"update MultiKueueConfig {MANAGER}/multikueue/multikueue",
+        f"delete MultiKueueCluster {MANAGER}/multikueue/{SECOND_WORKER}",
+        f"delete Cluster {SECOND_WORKER}",
+    ]
+    assert [short for short in shorts if short in order] == order
+    assert not [short for short in shorts if WORKER in short]
+
+
+def test_another_quota_is_an_update_in_place(engine: Engine) -> None:
+    engine.up_fleet(fleet(WORKER))
+    data = fleet_data(WORKER)
+    data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 9
+    changed = engine.up_fleet(parse_fleet(data))
+    assert {o.short for o in changed} == {f"update ClusterQueue {MANAGER}/gpu", f"update ClusterQueue {WORKER}/gpu"}
+
+
+def test_a_new_rotation_reaches_the_manager_before_the_old_token_goes(engine: Engine) -> None:
+    engine.up_fleet(fleet(WORKER))
+    data = fleet_data(WORKER)
+    data["multiKueue"]["credentials"]["rotation"] = "2027-05"
+    changed = engine.up_fleet(parse_fleet(data))
+    assert [o.short for o in changed] == [
+        f"create Secret {WORKER}/multikueue/token",
+        f"update Secret {MANAGER}/multikueue/{WORKER}",
+        f"delete Secret {WORKER}/multikueue/token",
+    ]
+
+
+def test_the_token_is_neither_in_the_state_nor_in_what_is_printed(engine: Engine) -> None:
+    spec = fleet(WORKER)
+    engine.up_fleet(spec)
+    state = engine.state_file.read_text()
+    assert WORKER in state
+    for text in (state, "".join(engine.output)):
+        assert "token-of-" not in text
+        assert "dG9rZW4tb2Yt" not in text  # base64
+
+
+def objects_alone(spec: FleetSpec) -> Callable[[], None]:
+    """A cluster's queues as a platform repository declares them on a cluster that it did not make."""
+    manifests = {(m["kind"], m["metadata"]["name"]): m for m in render_cluster(spec, WORKER)}
+
+    def program() -> None:
+        def after(*needed: pulumi.Resource) -> pulumi.ResourceOptions:
+            return pulumi.ResourceOptions(depends_on=list(needed))
+
+        topology = Topology("byo/racks", manifests["Topology", "racks"])
+        flavors = [
+            ResourceFlavor("byo/l4", manifests["ResourceFlavor", "l4"]),
+            ResourceFlavor("byo/h100", manifests["ResourceFlavor", "h100"], opts=after(topology)),
+        ]
+        cohort = Cohort("byo/vision", manifests["Cohort", "vision"])
+        check = AdmissionCheck("byo/dws", manifests["AdmissionCheck", "dws"])
+        queue = ClusterQueue("byo/gpu", manifests["ClusterQueue", "gpu"], opts=after(*flavors, cohort, check))
+        LocalQueue("byo/team-a", manifests["LocalQueue", "gpu"], cluster_queue=queue)
+
+    return program
+
+
+def test_queues_alone_are_destroyed_from_the_entrance_inwards(engine: Engine) -> None:
+    program = objects_alone(fleet(WORKER))
+    assert [o.short for o in engine.up(program)][-2:] == ["create ClusterQueue byo/gpu", "create LocalQueue byo/team-a"]
+    destroyed = [o.short for o in engine.destroy(program)]
+    assert destroyed[:2] == ["delete LocalQueue byo/team-a", "delete ClusterQueue byo/gpu"]
+    assert destroyed.index("delete ResourceFlavor byo/h100") < destroyed.index("delete Topology byo/racks")
+    assert engine.world.objects == {}
+
+
+def local_queue(cluster_queue: str, version: str = "v1beta2") -> Callable[[], None]:
+    manifest = {
+        "apiVersion": f"kueue.x-k8s.io/{version}",
+        "kind": "LocalQueue",
+        "metadata": {"name": "gpu", "namespace": "team-a"},
+        "spec": {"clusterQueue": cluster_queue, "stopPolicy": "None"},
+    }
+
+    def program() -> None:
+        LocalQueue("byo/gpu", manifest)
+
+    return program
+
+
+def test_another_cluster_queue_replaces_the_local_queue_in_this_order(engine: Engine) -> None:
+    engine.up(local_queue("gpu"))
+    assert [o.short for o in engine.up(local_queue("tpu"))] == [
+        "delete LocalQueue byo/gpu",
+        "create LocalQueue byo/gpu",
+    ]
+
+
+def test_an_object_from_a_state_of_v1beta1_is_taken_over_in_place(engine: Engine) -> None:
+    engine.up(local_queue("gpu", "v1beta1"))
+    assert [o.short for o in engine.up(local_queue("gpu"))] == ["update LocalQueue byo/gpu"]
+
+
+def test_a_webhook_that_is_not_there_yet_is_waited_for(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook_retry, "RETRY_DELAYS_SECONDS", (0.01, 0.01, 0.01))
+    engine.world.failures = [("LocalQueue", WEBHOOK_NOT_READY)] * 2
+    assert [o.short for o in engine.up(local_queue("gpu"))] == ["create LocalQueue byo/gpu"]
+    assert "Kueue's webhook is not reachable yet" in "".join(engine.output)
+
+
+def test_a_refusal_of_the_webhook_is_final(engine: Engine) -> None:
+    engine.world.failures = [("LocalQueue", 'admission webhook "x.kb.io" denied the request: spec is wrong')]
+    with pytest.raises(auto.CommandError, match="denied the request"):
+        engine.up(local_queue("gpu"))
+    assert engine.world.objects == {}

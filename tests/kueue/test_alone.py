@@ -1,0 +1,138 @@
+"""Single components as a platform repository uses them: on a cluster that exists, without a fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pulumi
+import pulumi_kubernetes
+import pytest
+
+import kueue_fleet
+import pulumi_mocks
+from kueue_fleet import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    JobSetInstall,
+    KueueInstall,
+    LocalQueue,
+    ManagerCluster,
+    Namespaces,
+    PriorityClass,
+    ResourceFlavor,
+    Team,
+    Topology,
+    WorkloadPriorityClass,
+)
+from kueue_fleet.spec import (
+    AdmissionCheckSpec,
+    ClusterEntry,
+    ClusterQueueSpec,
+    CohortSpec,
+    JobSetInstallation,
+    KueueInstallation,
+    LocalQueueSpec,
+    PriorityClassFields,
+    ResourceFlavorSpec,
+    ResourceGroup,
+    TeamEntry,
+    TeamQueue,
+    TopologyLevel,
+    TopologySpec,
+    WorkloadPriorityClassFields,
+)
+
+GPUS = ResourceGroup.model_validate(
+    {
+        "coveredResources": ["nvidia.com/gpu"],
+        "flavors": [{"name": "l4", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}]}],
+    }
+)
+
+
+def platform() -> None:
+    provider = pulumi_kubernetes.Provider("existing", kubeconfig="{}", cluster_identifier="lab/existing")
+
+    def on_it(*needed: pulumi.Resource) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(provider=provider, depends_on=list(needed))
+
+    jobset = JobSetInstall("jobset", JobSetInstallation(), opts=on_it())
+    kueue = KueueInstall("kueue", KueueInstallation(), values={}, opts=on_it(jobset))
+    PriorityClass("batch", PriorityClassFields(value=10), opts=on_it())
+    WorkloadPriorityClass("urgent", WorkloadPriorityClassFields(value=10), opts=on_it(kueue))
+    topology = Topology("racks", TopologySpec(levels=(TopologyLevel(node_label="rack"),)), opts=on_it(kueue))
+    flavor = ResourceFlavor("l4", ResourceFlavorSpec(node_labels={"gpu": "l4"}), opts=on_it(kueue, topology))
+    check = AdmissionCheck("residency", AdmissionCheckSpec(controller_name="lab.dev/residency"), opts=on_it(kueue))
+    cohort = Cohort("research", CohortSpec(), opts=on_it(kueue))
+    queue = ClusterQueue(
+        "gpu",
+        ClusterQueueSpec(cohort_name="research", resource_groups=(GPUS,)),
+        opts=on_it(kueue, flavor, check, cohort),
+    )
+    namespaces = Namespaces("namespaces", ["shared"], opts=on_it())
+    LocalQueue(
+        "shared-gpu",
+        LocalQueueSpec(cluster_queue="gpu"),
+        namespace="shared",
+        object_name="gpu",
+        cluster_queue=queue,
+        opts=on_it(kueue, namespaces),
+    )
+    team = TeamEntry(name="vision", local_queues=(TeamQueue(name="gpu", cluster_queue="gpu"),))
+    Team("vision", team, cluster_queues={"gpu": queue}, opts=on_it(kueue))
+
+
+def test_everything_reaches_the_provider_that_was_given() -> None:
+    recording = pulumi_mocks.run(platform)
+    provider = recording.one("pulumi:providers:kubernetes")
+    objects = [r for r in recording if r.type.startswith("kubernetes:")]
+    assert len(objects) == 16
+    assert {r.provider for r in objects} == {provider.urn}
+
+
+def test_a_component_that_waits_for_another_waits_for_all_of_it() -> None:
+    recording = pulumi_mocks.run(platform)
+    release = recording.one("Release", "kueue")
+    assert recording.is_before(recording.one("Release", "jobset"), release)
+    for kind in ("Topology", "ResourceFlavor", "AdmissionCheck", "Cohort", "ClusterQueue", "WorkloadPriorityClass"):
+        assert recording.is_before(release, recording.one(kind, custom=True))
+    queue = recording.one("ClusterQueue", custom=True)
+    for kind in ("ResourceFlavor", "AdmissionCheck", "Cohort"):
+        assert recording.is_before(recording.one(kind, custom=True), queue)
+    locals_ = [r for r in recording.of_type("LocalQueue") if r.custom]
+    assert len(locals_) == 2
+    assert all(recording.is_before(queue, local) for local in locals_)
+    assert recording.is_before(
+        recording.one("Namespace", "namespaces/shared"), recording.one("LocalQueue", "shared-gpu", custom=True)
+    )
+
+
+def test_a_cluster_alone_serves_components_on_it() -> None:
+    entry = ClusterEntry(name="manager", role="manager", region="us-east4")
+
+    def program() -> None:
+        cluster = ManagerCluster("manager", entry, project="p", network="default", subnetwork="default")
+        options = pulumi.ResourceOptions(provider=cluster.provider, deleted_with=cluster.cluster)
+        KueueInstall("kueue", KueueInstallation(), values={}, opts=options)
+
+    recording = pulumi_mocks.run(program)
+    release = recording.one("Release")
+    assert recording.is_before(recording.one("gcp:container/cluster:Cluster"), release)
+    assert release.deleted_with == recording.one("gcp:container/cluster:Cluster").urn
+
+
+def test_without_a_provider_the_ambient_one_is_used_as_pulumi_does() -> None:
+    recording = pulumi_mocks.run(lambda: ResourceFlavor("l4", ResourceFlavorSpec(node_labels={"gpu": "l4"})))
+    assert recording.one("ResourceFlavor", custom=True).provider == ""
+
+
+ROOT = Path(kueue_fleet.__file__).parent
+
+
+@pytest.mark.parametrize(
+    "module", [*ROOT.glob("gcp/*.py"), *ROOT.glob("kueue/*.py"), ROOT / "fleet.py"], ids=lambda path: path.stem
+)
+def test_component_modules_keep_their_annotations_for_pulumis_component_host(module: Path) -> None:
+    """It reads the types of constructors at run time and fails on annotations that are text."""
+    assert "from __future__ import annotations" not in module.read_text()
