@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
@@ -24,6 +24,7 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
     KINDS,
     NODE_POOL,
     autopilot_problems,
+    check_version,
     cluster_outputs,
     completed,
     find_kind,
@@ -32,7 +33,6 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
 )
 from kueue_fleet.rehearsal.standins.gcp_schema import PROVIDER_TOKEN, Schema, check_properties, load_schema
 from kueue_fleet.rehearsal.standins.kube_objects import generated_name
-from kueue_fleet.rehearsal.standins.lab import Lab, LabError
 from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, PluginError, fail, serve, standin_version
 from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
 from kueue_fleet.rehearsal.standins.property_values import (
@@ -44,12 +44,17 @@ from kueue_fleet.rehearsal.standins.property_values import (
     reveal,
     with_secrets_of,
 )
+from kueue_fleet.rehearsal.standins.supervised import call_supervisor
+from kueue_fleet.rehearsal.supervisor_client import SupervisorClient, SupervisorError
 
 PROTECTED: Final = (
     "Cannot destroy cluster because deletion_protection is set to true. "
     "Set it to false to proceed with cluster deletion."
 )
 MAX_NAME_SUFFIX: Final = 7
+NOT_FOUND: Final = 404
+
+T = TypeVar("T")
 
 
 class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
@@ -59,7 +64,6 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         self._version = version
         self._log = log
         self._stop = threading.Event()
-        self._lab = Lab(self._stop)
         self._where: dict[str, str] = {}
         self._schema_lock = threading.Lock()
 
@@ -217,33 +221,39 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         return find_kind(token).derive(inputs, resource_id)
 
     def _put_cluster(self, urn: str, inputs: dict[str, Any]) -> dict[str, Any]:
-        body = {
-            "project": inputs["project"],
-            "location": inputs["location"],
-            "autopilot": inputs.get("enableAutopilot") is True,
-        }
-        if version := inputs.get("minMasterVersion"):
-            body["version"] = version
         name = inputs["name"]
         self._log.status(urn, "Starting the control plane")
-        progress = self._progress(urn, f"Waiting for the control plane of {name}")
-        answer = self._lab.request("PUT", self._lab.cluster_path(name), body, progress=progress)
+        control_plane = self._ask(
+            urn,
+            f"Waiting for the control plane of {name}",
+            lambda client: client.put_cluster(
+                name,
+                project=inputs["project"],
+                location=inputs["location"],
+                autopilot=inputs.get("enableAutopilot") is True,
+            ),
+        )
+        check_version(inputs, str(control_plane["version"]))
+        return control_plane
+
+    def _ask(self, urn: str, what: str, ask: Callable[[SupervisorClient], T]) -> T:
+        """What the supervisor answers; `what` is shown with the time while it works."""
+
+        def progress(seconds: float) -> None:
+            self._log.status(urn, f"{what} ({seconds:.0f} s)")
+
+        answer = call_supervisor(lambda: ask(SupervisorClient.from_environment()), self._stop, progress)
         self._log.status(urn, "")
         return answer
 
     def _put_pool(self, urn: str, inputs: dict[str, Any]) -> dict[str, Value]:
-        cluster = str(inputs["cluster"]).rpartition("/")[2]
-        control_plane = self._lab.request("GET", self._lab.cluster_path(cluster))
+        cluster, pool = str(inputs["cluster"]).rpartition("/")[2], inputs["name"]
+        what = f"Waiting for node pool {pool} of {cluster}"
+        control_plane = self._ask(urn, what, lambda client: client.get_cluster(cluster))
         if control_plane.get("autopilot"):
             raise PluginError(f"Autopilot clusters do not support mutating node pools; remove the pool of {cluster}")
-        path = self._lab.cluster_path(cluster, inputs["name"])
-        progress = self._progress(urn, f"Waiting for node pool {inputs['name']} of {cluster}")
-        self._lab.request("PUT", path, {**inputs, "cluster": cluster}, progress=progress)
-        self._log.status(urn, "")
+        self._ask(urn, what, lambda client: client.put_node_pool(cluster, pool, {**inputs, "cluster": cluster}))
         return pool_outputs(inputs, str(control_plane.get("version", "")))
-
-    def _progress(self, urn: str, what: str) -> Callable[[float], None]:
-        return lambda seconds: self._log.status(urn, f"{what} ({seconds:.0f} s)")
 
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
         """Changes the resource in place; what Google added stays."""
@@ -267,27 +277,17 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
                 raise PluginError(
                     f"{request.type}: the stand-in of the Google Cloud provider imports nothing; let Pulumi create it"
                 )
-            if not self._exists(request.type, reveal(inputs)):
-                return provider_pb2.ReadResponse()
-            if request.type == CLUSTER:
+            if request.type in (CLUSTER, NODE_POOL):
                 plain = reveal(inputs)
-                live = self._lab.request("GET", self._lab.cluster_path(plain["name"]))
-                state = with_secrets_of({**state, **cluster_outputs(plain, live)}, inputs)
+                name = plain["name"] if request.type == CLUSTER else str(plain["cluster"]).rpartition("/")[2]
+                live = self._ask(request.urn, f"Reading {name}", lambda client: _cluster_or_none(client, name))
+                if live is None:
+                    return provider_pb2.ReadResponse()
+                if request.type == CLUSTER:
+                    state = with_secrets_of({**state, **cluster_outputs(plain, live)}, inputs)
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=request.inputs)
-
-    def _exists(self, token: str, inputs: dict[str, Any]) -> bool:
-        if token not in (CLUSTER, NODE_POOL):
-            return True
-        name = inputs["name"] if token == CLUSTER else str(inputs["cluster"]).rpartition("/")[2]
-        try:
-            self._lab.request("GET", self._lab.cluster_path(name))
-        except LabError as error:
-            if error.status == 404:
-                return False
-            raise
-        return True
 
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
         """Removes the resource; a cluster with deletion protection in its state is kept, as Google's provider does."""
@@ -307,16 +307,33 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
             raise PluginError(f"{urn}: deletionPolicy is PREVENT in the state; change it to DELETE and update first")
         if policy == "ABANDON" or token not in (CLUSTER, NODE_POOL):
             return
+        name = state["name"]
         if token == CLUSTER:
-            path, what = self._lab.cluster_path(state["name"]), f"control plane of {state['name']}"
+            self._ask(urn, f"Waiting for the end of {name}", lambda client: _delete(client, name, None))
         else:
             cluster = str(state["cluster"]).rpartition("/")[2]
-            path, what = self._lab.cluster_path(cluster, state["name"]), f"node pool {state['name']} of {cluster}"
-        try:
-            self._lab.request("DELETE", path, progress=self._progress(urn, f"Waiting for the end of the {what}"))
-        except LabError as error:
-            if error.status != 404:
-                raise
+            self._ask(urn, f"Waiting for the end of {name}", lambda client: _delete(client, cluster, name))
+
+
+def _cluster_or_none(client: SupervisorClient, name: str) -> dict[str, Any] | None:
+    try:
+        return client.get_cluster(name)
+    except SupervisorError as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise
+
+
+def _delete(client: SupervisorClient, cluster: str, pool: str | None) -> None:
+    """Removes a cluster or a pool of it; one that is gone already is fine."""
+    try:
+        if pool is None:
+            client.delete_cluster(cluster)
+        else:
+            client.delete_node_pool(cluster, pool)
+    except SupervisorError as error:
+        if error.status != NOT_FOUND:
+            raise
 
 
 def _failures(failures: list[tuple[str, str]]) -> list[provider_pb2.CheckFailure]:

@@ -8,6 +8,7 @@ Source of ids and replacing properties: the resources of terraform-provider-goog
 from __future__ import annotations
 
 import hashlib
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -232,6 +233,15 @@ def autopilot_problems(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
                 (text, f"{text}: conflicts with enableAutopilot; remove it, Autopilot manages nodes itself")
             )
     return problems
+
+
+def check_version(inputs: Properties, running: str) -> None:
+    """Raises PluginError when the rehearsal's Kubernetes is older than `minMasterVersion`."""
+    wanted = str(inputs.get("minMasterVersion") or "")
+    numbers = re.match(r"(\d+)\.(\d+)", wanted)
+    here = re.match(r"v?(\d+)\.(\d+)", running)
+    if numbers and here and tuple(map(int, numbers.groups())) > tuple(map(int, here.groups())):
+        raise PluginError(f"minMasterVersion: {wanted} wanted, a rehearsal has Kubernetes {running}; lower it")
 
 
 def cluster_outputs(inputs: Properties, control_plane: Properties) -> dict[str, Value]:

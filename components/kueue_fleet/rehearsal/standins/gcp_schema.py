@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kueue_fleet.rehearsal.paths import cache_dir
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Asset, Secret, Value
 
 PROVIDER_TOKEN: Final = "pulumi:providers:gcp"  # noqa: S105  (a type token)
 READER: Final = Path(__file__).with_name("gcp_sdk_types.py")
-CACHE_VARIABLE: Final = "KUEUE_FLEET_CACHE_DIR"
 SCALARS: Final = {"str": "a string", "int": "a whole number", "float": "a number", "bool": "true or false"}
 SCHEMA_SECONDS: Final = 120
 
@@ -44,17 +44,10 @@ class Schema:
         return self.resources[token]["inputs"]
 
 
-def cache_folder() -> Path:
-    """The project's cache folder, as everywhere in the rehearsal."""
-    if named := os.environ.get(CACHE_VARIABLE):
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kueue-fleet")
-
-
 def load_schema(tokens: Sequence[str], version: str) -> Schema:
     """The schema of `tokens` for this version of the SDK. Raises RuntimeError when it does not have one of them."""
     key = hashlib.sha256(json.dumps([version, sorted(tokens), SCALARS]).encode()).hexdigest()[:16]
-    path = cache_folder() / "gcp-schema" / f"{version}-{key}.json"
+    path = cache_dir() / "gcp-schema" / f"{version}-{key}.json"
     if not path.is_file():
         site_packages = next(entry for entry in sys.path if entry.endswith("site-packages"))
         command = [sys.executable, "-I", "-S", str(READER), site_packages, *tokens]

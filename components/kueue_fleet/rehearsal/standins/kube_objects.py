@@ -282,7 +282,7 @@ def same_for_server(path: Path, old: Value, new: Value) -> bool:
 
 def owned_by_create(managed_fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The entries that a create or a client-side apply left, which server-side apply takes over."""
-    names = (FIELD_MANAGER_PREFIX, "pulumi-resource-kubernetes", "kubectl", "before-first-apply")
+    names = (FIELD_MANAGER_PREFIX, "kubectl", "before-first-apply")
     return [
         entry
         for entry in managed_fields

@@ -108,7 +108,9 @@ class KubeResources:
         """The inputs with a name and a namespace. Raises PluginError for what could only fail later."""
         api_version, kind = objects.kind_of_token(token)
         _refuse_unsupported(token, api_version, kind, reveal(news))
-        inputs = _named(token, naming, objects.without_read_only_metadata(news), reveal(olds))
+        # The parts of metadata are looked at one by one; what of it is secret is marked again at the end.
+        inputs = objects.without_read_only_metadata({**news, "metadata": reveal(news.get("metadata") or {})})
+        inputs = _named(token, naming, inputs, reveal(olds))
         if not inputs["metadata"].get("namespace") and self._is_namespaced(api_version, kind):
             inputs = objects.with_namespace(inputs, self.default_namespace)
         if wait_for := objects.annotation(reveal(inputs), objects.WAIT_FOR):
@@ -367,7 +369,7 @@ def _refuse_unsupported(token: str, api_version: str, kind: str, plain: Manifest
 
 
 def _named(token: str, naming: Naming, inputs: Properties, old: Manifest) -> Properties:
-    if reveal(inputs.get("metadata") or {}).get("name"):
+    if inputs["metadata"].get("name"):
         return inputs
     if objects.is_annotated_true(old, objects.AUTONAMED):
         return objects.with_name(inputs, old["metadata"]["name"], autonamed=True)

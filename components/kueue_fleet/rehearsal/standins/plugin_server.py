@@ -23,6 +23,8 @@ from kueue_fleet.rehearsal.standins.property_values import Value, render_struct
 MAX_THREADS: Final = 64
 """Upper limit of requests served at once; threads are made as they are needed."""
 PARENT_CHECK_SECONDS: Final = 1.0
+STOP_SECONDS: Final = 3.0
+"""For requests to end and tidy up, once they are told; the engine kills a plugin after 5 s."""
 CHANNEL_OPTIONS: Final = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -53,7 +55,7 @@ def serve(add_to_server: Callable[[grpc.Server], None], on_stop: Callable[[], No
         if os.getppid() != parent:
             break
     on_stop()
-    server.stop(grace=None).wait(2)
+    server.stop(grace=STOP_SECONDS).wait(STOP_SECONDS)
     sys.stdout.flush()
     # Requests that wait for a cluster would keep the interpreter alive until they time out.
     os._exit(0)

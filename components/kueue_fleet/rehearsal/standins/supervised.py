@@ -1,0 +1,49 @@
+"""Waits for the rehearsal's supervisor: with progress for the user, and an end when the engine cancels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final, TypeVar
+
+from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+
+PROGRESS_SECONDS: Final = 2.0
+CANCEL_POLL_SECONDS: Final = 0.2
+
+T = TypeVar("T")
+
+
+def call_supervisor(ask: Callable[[], T], stop: threading.Event, progress: Callable[[float], None]) -> T:
+    """What `ask` returns; `progress` is told the seconds waited so far, every two seconds.
+
+    Raises PluginError with the supervisor's own sentence, or when `stop` is set before it has answered.
+    """
+    results: SimpleQueue[T | RehearsalError] = SimpleQueue()
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            results.put(ask())
+        except RehearsalError as error:
+            results.put(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    waited, told = 0.0, 0.0
+    while not done.wait(CANCEL_POLL_SECONDS):
+        if stop.is_set():
+            raise PluginError("cancelled while the rehearsal's supervisor was at work")
+        waited += CANCEL_POLL_SECONDS
+        if waited - told >= PROGRESS_SECONDS:
+            told = waited
+            progress(waited)
+    if results.empty():
+        raise PluginError("the question to the rehearsal's supervisor failed; see the error above")
+    result = results.get()
+    if isinstance(result, RehearsalError):
+        raise PluginError(str(result)) from result
+    return result
