@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kueue_fleet.spec.base import Count, DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text, Whole
+from kueue_fleet.spec.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text, Whole
 from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.quantity import Quantity
 from kueue_fleet.spec.wire.selector import LabelSelector
@@ -91,7 +91,7 @@ class Controller(SpecModel):
 
     group_kind_concurrency: Mapping[Text, Annotated[Whole, Field(ge=1)]] | None = None
     """Parallel reconciles by `Kind.group`."""
-    cache_sync_timeout: Count | None = None
+    cache_sync_timeout: Annotated[Whole, Field(ge=0, le=2**63 - 1)] | None = None
     """In nanoseconds: Kueue reads this field as a bare number; default 2 minutes."""
 
 

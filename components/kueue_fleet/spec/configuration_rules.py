@@ -25,7 +25,7 @@ from kueue_fleet.spec.configuration import (
 from kueue_fleet.spec.device_rules import device_class_problems
 from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, REQUIRES, is_on
-from kueue_fleet.spec.problem import Problem, syntax_problems
+from kueue_fleet.spec.problem import Problem, item_label, syntax_problems
 
 FRAMEWORKS: Final = (
     "batch/job",
@@ -175,7 +175,7 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
     built_in = {BUILT_IN_KINDS[name] for name in enabled if name in BUILT_IN_KINDS}
     seen: set[str] = set()
     for index, framework in enumerate(settings.external_frameworks or ()):
-        path = f"multiKueue.externalFrameworks[{framework.name or index}].name"
+        path = f"multiKueue.externalFrameworks[{item_label(framework.name, index)}].name"
         if framework.name.count(".") < 2:
             yield Problem(
                 path, f"{framework.name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com"
@@ -208,7 +208,7 @@ def _cluster_profile(profile: ClusterProfileConfiguration) -> Iterator[Problem]:
         ("credentialsProviders", profile.credentials_providers),
     ):
         for index, provider in enumerate(providers or ()):
-            yield from _provider(provider, f"multiKueue.clusterProfile.{name}[{provider.name or index}]")
+            yield from _provider(provider, f"multiKueue.clusterProfile.{name}[{item_label(provider.name, index)}]")
 
 
 def _provider(provider: ClusterProfileProvider, at: str) -> Iterator[Problem]:
@@ -375,7 +375,7 @@ def _custom_labels(configuration: KueueConfiguration) -> Iterator[Problem]:
         yield Problem(base, f"{len(labels)} labels, at most 20 are allowed", "use fewer")
     names: set[str] = set()
     for index, label in enumerate(labels):
-        at = f"{base}[{label.name or index}]"
+        at = f"{base}[{item_label(label.name, index)}]"
         if label.name in names:
             yield Problem(f"{at}.name", f"{label.name} is listed twice", "give each label a name of its own")
         names.add(label.name)
@@ -391,6 +391,8 @@ def _custom_label(label: CustomMetricLabel, at: str) -> Iterator[Problem]:
         yield Problem(f"{at}.name", f'"{label.name}" is no metric label', "use letters, digits and _, a letter first")
     if label.source_label_key and label.source_annotation_key:
         yield Problem(at, "both sourceLabelKey and sourceAnnotationKey are set", "set at most one of the two")
+    if not label.source_label_key and not label.source_annotation_key and _METRIC_LABEL.fullmatch(label.name):
+        yield from syntax_problems(f"{at}.name", label.name, syntax.label_key)
     for field, key in (
         ("sourceLabelKey", label.source_label_key),
         ("sourceAnnotationKey", label.source_annotation_key),

@@ -14,7 +14,7 @@ from typing import Final
 from kueue_fleet.spec import syntax
 from kueue_fleet.spec.configuration import DeviceClassMapping, DeviceClassSource, KueueConfiguration
 from kueue_fleet.spec.feature_gates import is_on
-from kueue_fleet.spec.problem import Problem, syntax_problems
+from kueue_fleet.spec.problem import Problem, item_label, syntax_problems
 
 _C_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -29,7 +29,7 @@ def device_class_problems(
     names: set[str] = set()
     counters: dict[str, dict[str, str]] = {}
     for index, mapping in enumerate(mappings):
-        at = f"{base}[{mapping.name or index}]"
+        at = f"{base}[{item_label(mapping.name, index)}]"
         yield from _device_name(f"{at}.name", mapping.name)
         if mapping.name in names:
             yield Problem(f"{at}.name", f"{mapping.name} is mapped twice", "write one entry for each name")

@@ -47,9 +47,11 @@ HINTS: Final[Mapping[str, str]] = {
 }
 """What to do about a required field that is missing, where its name does not say."""
 _GONE: Final = {
-    "retryDelayMinutes": "remove it: the check's controller sets the delay",
-    "enable": "remove it: the section being there turns the feature on",
-    "queueVisibility": "remove it: pending workloads are asked for on demand",
+    "AdmissionCheckSpec": "remove it: the check's controller sets the delay",
+    "AdmissionCheckEntry": "remove it: the check's controller sets the delay",
+    "WaitForPodsReady": "remove it: it is on unless feature gate DisableWaitForPodsReady is",
+    "FairSharingConfiguration": "remove it: the section being there turns fair sharing on",
+    "KueueConfiguration": "remove it: pending workloads are asked for on demand",
 }
 _REPLACED_VALUES: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 
@@ -109,7 +111,7 @@ def unknown_field(path: str, name: str, model: Any) -> Problem:
     for base in model.__mro__ if is_model(model) else ():
         if name in REPLACED.get(base.__name__, {}):
             instead = REPLACED[base.__name__][name]
-            fix = f"write {instead}" if instead else _GONE[name]
+            fix = f"write {instead}" if instead else _GONE[base.__name__]
             return Problem(path, "was removed in Kueue's v1beta2", fix)
     known = sorted(fields_of(model)) if is_model(model) else []
     near = suggest.nearest(name, known)
@@ -141,17 +143,21 @@ def _shown(value: Any) -> str:
         return "a map"
     if isinstance(value, (list, tuple)):
         return "a list"
-    text = f'"{value}"' if isinstance(value, str) else str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    text = str(value) if len(str(value)) <= 80 else f"{str(value)[:77]}..."
+    return f'"{text}"' if isinstance(value, str) else text
 
 
 def _wording(kind: str, value: Any, context: Mapping[str, Any], message: str) -> tuple[str, str]:
+    if value is None:
+        return "is given where a value is needed", "write a value, or remove the line"
     if kind in ("syntax", "quantity", "duration"):
         return _split(str(context.get("reason", message)))
     if kind == "literal_error":
         return _not_one_of(value, str(context["expected"]))
     if kind in _TYPES:
         return _wrong_type(kind, value)
+    if kind == "string_too_short" and not value:
+        return "is empty", "write a value"
     if kind in _LIMITS:
         template, fix = _LIMITS[kind]
         return template, fix.format(**context)
@@ -167,8 +173,6 @@ def _not_one_of(value: Any, expected: str) -> tuple[str, str]:
     allowed = [item.strip().strip("'") for item in expected.replace(" or ", ", ").split(",")]
     if isinstance(value, str) and _REPLACED_VALUES.get(value) in allowed:
         return "was removed in Kueue's v1beta2", f"write {_REPLACED_VALUES[value]}"
-    if value is None and "None" in allowed:
-        return "is given", 'write "None" or remove the field'
     near = suggest.nearest(value, allowed) if isinstance(value, str) else None
     listed = ", ".join(allowed)
     return "is not allowed", f"did you mean {near}? Allowed: {listed}" if near else f"use one of {listed}"
@@ -209,8 +213,6 @@ _LIMITS: Final = {
 def _wrong_type(kind: str, value: Any) -> tuple[str, str]:
     wanted = _TYPES[kind]
     wrong = f"is given where {wanted} is needed"
-    if value is None:
-        return wrong, "write a value, or remove the line"
     if wanted == "text" and isinstance(value, (int, float)):
         shown = str(value).lower() if isinstance(value, bool) else str(value)
         return wrong, f'put it in quotes: "{shown}"'

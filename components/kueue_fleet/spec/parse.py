@@ -60,6 +60,15 @@ def fleet_data(document: Any, source: str) -> Any:
         raise SpecError(
             [Problem(source, f"holds {kind}, not a map of fields", "begin with name:, project:, clusters:")]
         )
+    if {"apiVersion", "kind"} <= set(document):
+        kind = document["kind"]
+        raise SpecError(
+            [
+                Problem(
+                    source, f"holds a Kubernetes object, a {kind}", "write a fleet, which holds the fields of its spec"
+                )
+            ]
+        )
     if not _STACK_KEYS.intersection(document):
         return document
     config = document.get("config")

@@ -63,3 +63,8 @@ def syntax_problems(path: str, value: str, check: Callable[[str], str | None]) -
     if reason is not None:
         wrong, _, fix = reason.partition("; ")
         yield Problem(path, f'"{value}" {wrong}', fix)
+
+
+def item_label(name: str, index: int) -> str:
+    """How an item of a list is called in a path: by its name, or by its index where it has none or a very long one."""
+    return name if 0 < len(name) <= 253 else str(index)

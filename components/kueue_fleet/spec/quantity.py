@@ -221,7 +221,7 @@ def _validate(value: object) -> Quantity:
             "quantity", 'is no quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
         )
     try:
-        return Quantity(repr(value) if isinstance(value, float) else value)
+        return Quantity(Decimal(repr(value)) if isinstance(value, float) else value)
     except ValueError as error:
         raise PydanticCustomError("quantity", "{reason}", {"reason": str(error)}) from None
 

@@ -107,4 +107,4 @@ def _label(items: Any, index: int) -> str:
         return str(index)
     names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
     labels = item_labels([name if isinstance(name, str) else "" for name in names])
-    return labels[index] if index < len(labels) else str(index)
+    return labels[index] if index < len(labels) and len(labels[index]) <= 253 else str(index)

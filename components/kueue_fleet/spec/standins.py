@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_fleet.spec.base import DEFER_RULES
-from kueue_fleet.spec.check.scope import SECTIONS
+from kueue_fleet.spec.check.scope import SECTIONS, UNREAD
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.messages import errors_in, explain, replacement
 from kueue_fleet.spec.problem import Problem
@@ -26,7 +26,7 @@ from kueue_fleet.spec.schemapath import Location, is_model, model_at, plain_type
 _ROUNDS: Final = 8
 """A renamed field can bring new problems to light, a few levels deep."""
 _REMOVED: Final = object()
-_TEXTS: Final = {"region": "us-central1", "project": "unread-project", "rotateBy": "2999-01-01"}
+_TEXTS: Final = {"region": "us-central1", "rotateBy": "2999-01-01"}
 
 
 @dataclass
@@ -66,7 +66,7 @@ def _declared(data: Any) -> dict[str, list[str]]:
     for section in SECTIONS:
         items = data.get(section) if isinstance(data, Mapping) else None
         if isinstance(items, Sequence) and not isinstance(items, str):
-            names = [item.get("name") for item in items if isinstance(item, Mapping)]
+            names = [item.get("name") if isinstance(item, Mapping) else item for item in items]
             found[section] = [name for name in names if isinstance(name, str)]
     return found
 
@@ -147,9 +147,11 @@ def _rename(parent: Any, name: str, model: Any) -> None:
 def _replace(parent: Any, location: Location, data: Any) -> None:
     """Put a stand-in at `location`, or nothing where that is allowed."""
     key = location[-1]
+    text = f"{UNREAD}{'-'.join(str(step) for step in location if isinstance(step, int)) or 0}"
     if isinstance(parent, list) and isinstance(key, int):
         item = model_at(FleetSpec, location, data)
-        parent[key] = _REMOVED if not is_model(item) or not isinstance(parent[key], dict) else _stand_in(item, str(key))
+        fits = is_model(item) and isinstance(parent[key], dict)
+        parent[key] = _stand_in(item, str(key), text) if fits else _REMOVED
         return
     if not isinstance(parent, dict):
         return
@@ -158,29 +160,29 @@ def _replace(parent: Any, location: Location, data: Any) -> None:
     if info is None or not info.is_required():
         parent.pop(key, None)
     else:
-        parent[key] = _stand_in(plain_type(info.annotation), str(key))
+        parent[key] = _stand_in(plain_type(info.annotation), str(key), text)
 
 
-def _stand_in(tp: Any, key: str) -> Any:
-    """A value that a field of type `tp` accepts."""
+def _stand_in(tp: Any, key: str, text: str) -> Any:
+    """A value that a field `key` of type `tp` accepts: `text`, where that is text."""
     if isinstance(tp, tuple):
         tp = tp[0]
     if is_model(tp):
         model: type[BaseModel] = tp
         return {
-            info.alias or name: _stand_in(plain_type(info.annotation), info.alias or name)
+            info.alias or name: _stand_in(plain_type(info.annotation), info.alias or name, text)
             for name, info in model.model_fields.items()
             if info.is_required()
         }
     if get_origin(tp) is Literal:
         return get_args(tp)[0]
     if get_origin(tp) is tuple:
-        return [] if key == "clusters" else [_stand_in(plain_type(get_args(tp)[0]), "name")]
+        return [] if key == "clusters" else [_stand_in(plain_type(get_args(tp)[0]), "name", text)]
     if tp is Quantity or tp is int:
         return 0
     if tp is bool:
         return False
-    return _TEXTS.get(key, "unread") if not get_origin(tp) else {}
+    return _TEXTS.get(key, text) if not get_origin(tp) else {}
 
 
 def _drop_removed(data: Any) -> None:

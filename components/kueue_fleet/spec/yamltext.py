@@ -98,23 +98,29 @@ def _explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     """libyaml's error in plain words, for the mistakes people make."""
     mark = error.problem_mark or error.context_mark
     line = mark.line if mark is not None else 0
-    lines = text.split("\n")
-    shown = lines[line] if line < len(lines) else ""
-    reason = error.problem or error.context or str(error)
-    where = f"{source}:{line + 1}"
+    opened = error.context_mark.line if error.context_mark is not None else line
+    lines = [*text.split("\n"), ""]
+    shown = lines[min(line, len(lines) - 1)].strip()
+    begun = lines[min(opened, len(lines) - 1)].strip()
+    reason, context = error.problem or str(error), error.context or ""
+    where, earlier = f"{source}:{line + 1}", f"{source}:{opened + 1}"
     tabbed = next((n for n in (line, line - 1) if 0 <= n < len(lines) and re.match(r" *\t", lines[n])), None)
     if tabbed is not None:
         return Problem(f"{source}:{tabbed + 1}", "a tab is used for indentation", "use spaces, two for each level")
+    if "quoted scalar" in context:
+        return Problem(earlier, f"a quote is opened and not closed: {begun}", "close it")
+    if "flow" in context:
+        return Problem(earlier, f"a bracket is opened and not closed, or a comma is missing: {begun}", "close it")
+    if "expected ':'" in reason:
+        return Problem(earlier, f"there is no colon: {begun}", "write it as 'name: value'")
     if "mapping values are not allowed" in reason:
-        return Problem(
-            where, f"a colon or the indentation is wrong at {shown.strip()!r}", "line it up with the keys beside it"
-        )
-    if "did not find expected key" in reason or "did not find expected '-' indicator" in reason:
-        return Problem(where, f"the indentation is wrong at {shown.strip()!r}", "line it up with what it belongs to")
+        return Problem(where, f"the colon or the indentation is wrong: {shown}", "line it up with the keys beside it")
+    if "did not find expected" in reason:
+        return Problem(where, f"the indentation is wrong: {shown}", "line it up with what it belongs to")
     if "undefined alias" in reason:
-        return Problem(where, f"{reason}", "define it with & before it is used, or put the value in quotes")
+        return Problem(where, f"{reason}: {shown}", "put the value in quotes")
+    if "constructor for the tag" in reason:
+        return Problem(where, f"a tag is not allowed: {shown}", "remove what begins with !")
     if "cannot start any token" in reason:
-        return Problem(
-            where, f"{shown.strip()!r} begins with a character that YAML reserves", "put the value in quotes"
-        )
-    return Problem(where, f"is not readable as YAML: {reason}", f"look at {shown.strip()!r} and the line before")
+        return Problem(where, f"a value begins with a character that YAML reserves: {shown}", "put the value in quotes")
+    return Problem(where, f"is not readable as YAML, {reason}: {shown}", "correct it")

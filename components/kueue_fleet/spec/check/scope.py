@@ -44,6 +44,8 @@ NOUNS: Final = {
 }
 """What messages call an entry of a list, and several."""
 
+UNREAD: Final = "unread-"
+"""How the names begin that stand in for names that could not be read."""
 _ORDER: Final = (
     "name",
     "project",
@@ -87,9 +89,8 @@ class Scope:
 
     def names(self, section: str) -> tuple[str, ...]:
         """Every name in a list of the file, of entries that could not be read too."""
-        return tuple(
-            dict.fromkeys([*(entry.name for entry in self.entries(section)), *self._declared.get(section, ())])
-        )
+        read = (entry.name for entry in self.entries(section) if not entry.name.startswith(UNREAD))
+        return tuple(dict.fromkeys([*read, *self._declared.get(section, ())]))
 
     def is_unread(self, *prefixes: str) -> bool:
         """Whether anything at or below one of the paths, or a whole they are in, could not be read."""
@@ -106,7 +107,9 @@ class Scope:
 
     def is_about_unread(self, problem: Problem) -> bool:
         """Whether a problem is about an object in which something could not be read."""
-        return any(_inside(problem.path, _parent(unread)) for unread in self._unread if _parent(unread))
+        return f"[{UNREAD}" in problem.path or any(
+            _inside(problem.path, _parent(unread)) for unread in self._unread if _parent(unread)
+        )
 
     def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:
         """The problem of a name at `path` that no entry of the list has, and that is not in `also`."""

@@ -44,7 +44,7 @@ class Toleration(RuledModel):
         if self.key is None and self.operator != "Exists":
             yield Problem("operator", f"{self.operator or 'not set'}, but there is no key", "set a key, or Exists here")
         if self.operator == "Exists" and self.value is not None:
-            yield Problem("value", f"{self.value!r} is set, but operator is Exists", "remove value or use Equal")
+            yield Problem("value", f'"{self.value}" is set, but operator is Exists', "remove value or use Equal")
         if self.toleration_seconds is not None and self.effect != "NoExecute":
             yield Problem(
                 "tolerationSeconds",
