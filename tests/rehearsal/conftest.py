@@ -11,7 +11,6 @@ import pytest
 import kueue_fleet
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
-
 from rehearsal.fake_engines import FakeEngines
 
 

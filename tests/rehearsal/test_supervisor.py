@@ -25,7 +25,6 @@ from kueue_fleet.rehearsal.supervisor_client import (
     SupervisorError,
     SupervisorGoneError,
 )
-
 from rehearsal.conftest import SupervisorStarter
 
 DEADLINE_SECONDS = 30.0
@@ -227,7 +226,7 @@ def test_another_cluster_of_the_same_name_is_a_conflict(supervisor_starter: Supe
     client = supervisor_starter().client
     client.put_cluster("worker", **WORKER)
     with pytest.raises(
-        SupervisorError, match="location is 'us-east4', asked for is 'us-west1'.*delete it first"
+        SupervisorError, match=r"location is 'us-east4', asked for is 'us-west1'.*delete it first"
     ) as error:
         client.put_cluster("worker", **{**WORKER, "location": "us-west1"})
     assert error.value.status == 409
@@ -512,7 +511,7 @@ def test_no_secret_is_logged(supervisor_starter: SupervisorStarter) -> None:
     running.client.put_cluster("worker", **WORKER)
     token = running.paths.admin_token.read_text()
     running.stop(keep_logs=True)
-    logs = [path for path in running.paths.root.rglob("*.log")]
+    logs = list(running.paths.root.rglob("*.log"))
     assert len(logs) >= 5
     assert not any(token in path.read_text() for path in logs)
 

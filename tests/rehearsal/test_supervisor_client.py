@@ -47,7 +47,7 @@ def response(status: int, body: bytes) -> bytes:
 
 def test_nobody_there(tmp_path: Path) -> None:
     with pytest.raises(
-        SupervisorGoneError, match="the rehearsal's supervisor does not run .*run `kueue-fleet rehearse`"
+        SupervisorGoneError, match=r"the rehearsal's supervisor does not run .*run `kueue-fleet rehearse`"
     ):
         SupervisorClient(tmp_path / "none.sock").health()
 
@@ -73,7 +73,7 @@ def test_the_supervisors_own_sentence_is_passed_on(tmp_path: Path) -> None:
     client = SupervisorClient(tmp_path / "s.sock")
     with (
         answering(client.socket, response(409, b'{"error": "cluster a: there is one already"}')),
-        pytest.raises(SupervisorError, match="^cluster a: there is one already$") as error,
+        pytest.raises(SupervisorError, match=r"^cluster a: there is one already$") as error,
     ):
         client.delete_cluster("a")
     assert error.value.status == 409
@@ -93,7 +93,7 @@ def test_an_answer_that_is_no_http(tmp_path: Path) -> None:
 
 def test_the_socket_is_named_by_the_environment() -> None:
     assert SupervisorClient.from_environment({"KUEUE_FLEET_SUPERVISOR": "/s"}).socket == Path("/s")
-    with pytest.raises(RehearsalError, match="KUEUE_FLEET_SUPERVISOR is not set: .* inside a rehearsal only"):
+    with pytest.raises(RehearsalError, match=r"KUEUE_FLEET_SUPERVISOR is not set: .* inside a rehearsal only"):
         SupervisorClient.from_environment({})
 
 
