@@ -52,17 +52,24 @@ class SystemNode:
     def __init__(self, access: ClusterAccess) -> None:
         self._access = access
 
+    async def prepare(self) -> None:
+        """Returns once the API server sends the pods of Kueue and JobSet to `system-0`."""
+        async with _api(self._access) as api:
+            await self._agent(api).prepare()
+
     async def run(self) -> None:
         """Runs the node `system-0` until cancelled."""
+        async with _api(self._access) as api:
+            await self._agent(api).run()
+
+    def _agent(self, api: KubeApi) -> NodeAgent:
         access = self._access
         programs = default_programs(
             kueue=access.engines.binary("kueue"),
             jobset=access.engines.binary("jobset"),
             kueue_visibility_directory=_keeps_visibility_below_itself(access),
         )
-        async with _api(access) as api:
-            agent = NodeAgent(api=api, folder=access.workdir / "system-0", spawn=access.spawn, programs=programs)
-            await agent.run()
+        return NodeAgent(api=api, folder=access.workdir / "system-0", spawn=access.spawn, programs=programs)
 
 
 class SimulatedCapacity:

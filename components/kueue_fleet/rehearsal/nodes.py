@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 
 from kueue_fleet.rehearsal.kube_api import ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.machines import GPU_RESOURCE
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 from kueue_fleet.rehearsal.node_planning import (
@@ -266,25 +267,23 @@ async def _wait_for(event: asyncio.Event, seconds: float) -> None:
 
 
 def gke_tolerations_policy() -> list[tuple[str, Json]]:
-    """(API path, object): what GKE's own admission adds to pods that ask for Spot or queued capacity.
+    """(API path, object): tolerations that GKE's own admission adds to pods that ask for GPUs, Spot, queued capacity.
 
-    The toleration for nvidia.com/gpu is not here: kube-apiserver's own plugin ExtendedResourceToleration adds it.
+    The one for GPUs is what the plugin ExtendedResourceToleration does, for this one resource.
     """
     consumes = " || ".join(f"'{annotation}' in object.metadata.annotations" for annotation in CONSUME_ANNOTATIONS)
+    has_gpu = f"has(c.resources) && has(c.resources.limits) && '{GPU_RESOURCE}' in c.resources.limits"
+    spot = f"'{SPOT}' in object.spec.nodeSelector && object.spec.nodeSelector['{SPOT}'] == 'true'"
     return [
+        *_toleration_policy("kueue-fleet-gpu", GPU_RESOURCE, f"object.spec.containers.exists(c, {has_gpu})"),
         *_toleration_policy("kueue-fleet-queued", QUEUED, f"has(object.metadata.annotations) && ({consumes})"),
-        *_toleration_policy(
-            "kueue-fleet-spot",
-            SPOT,
-            f"has(object.spec.nodeSelector) && '{SPOT}' in object.spec.nodeSelector "
-            f"&& object.spec.nodeSelector['{SPOT}'] == 'true'",
-        ),
+        *_toleration_policy("kueue-fleet-spot", SPOT, f"has(object.spec.nodeSelector) && {spot}"),
     ]
 
 
 def _toleration_policy(name: str, key: str, condition: str) -> list[tuple[str, Json]]:
     api_version = "admissionregistration.k8s.io/v1"
-    toleration = f"Object.spec.tolerations{{key: '{key}', operator: 'Equal', value: 'true', effect: 'NoSchedule'}}"
+    toleration = f"Object.spec.tolerations{{key: '{key}', operator: 'Exists', effect: 'NoSchedule'}}"
     policy: dict[str, Any] = {
         "apiVersion": api_version,
         "kind": "MutatingAdmissionPolicy",

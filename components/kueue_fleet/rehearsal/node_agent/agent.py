@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -50,7 +49,7 @@ _CONDITIONS = (
 
 
 class NodeAgent:
-    """One node of one cluster. `run` until cancelled; `ready` is set once pods can be placed."""
+    """One node of one cluster. `run` until cancelled; `ready` is set once it is registered."""
 
     def __init__(
         self, *, api: KubeApi, folder: Path, spawn: Spawn, programs: Mapping[str, Program], node_name: str = NODE_NAME
@@ -67,6 +66,12 @@ class NodeAgent:
         self._client: aiohttp.ClientSession | None = None
         self._host_ip = ""
 
+    async def prepare(self) -> None:
+        """Sees to it that pods for this node are known as such; before that, none of them may be created."""
+        await self._until_done(self._apply_policy)
+        if self._programs:
+            await self._until_done(self._await_policy)
+
     async def run(self) -> None:
         """Runs the node until cancelled; then stops its processes and leaves the API objects as they are."""
         address = claim_address(f"{self._folder}/{self._node_name}")
@@ -82,14 +87,14 @@ class NodeAgent:
         try:
             async with aiohttp.ClientSession(connector=connector, trust_env=False) as self._client:
                 try:
-                    await self._until_done(self._apply_policy)
+                    await self.prepare()
                     await self._until_done(self._register)
                     async with asyncio.TaskGroup() as group:
                         group.create_task(self._repeat(self._renew_lease, _LEASE_RENEW_SECONDS))
                         group.create_task(self._repeat(self._report_node, _NODE_STATUS_SECONDS))
                         group.create_task(self._routes.run())
                         group.create_task(pods.run())
-                        group.create_task(self._announce())
+                        self.ready.set()
                 finally:
                     await self._stop_workers()
         finally:
@@ -165,20 +170,15 @@ class NodeAgent:
         for path, body in admission_objects(self._programs):
             await self._api.apply(path, body)
 
-    async def _announce(self) -> None:
-        """Waits until the API server applies the policy to new pods, which takes it a moment, then sets `ready`.
-
-        Asks in kube-system, which the webhooks of Kueue leave alone: they may be down now.
-        """
-        if self._programs:
-            pod = probe_pod(next(iter(self._programs)))
-            while True:
-                with contextlib.suppress(ApiError, aiohttp.ClientError, TimeoutError, OSError):
-                    answer = await self._api.create("/api/v1/namespaces/kube-system/pods", pod, {"dryRun": "All"})
-                    if NODE_LABEL in (answer["spec"].get("nodeSelector") or {}):
-                        break
-                await asyncio.sleep(_POLICY_POLL_SECONDS)
-        self.ready.set()
+    async def _await_policy(self) -> None:
+        """Returns once the API server applies the policy to new pods, which takes it a moment."""
+        pod = probe_pod(next(iter(self._programs)), self._node_name)
+        while True:
+            # In kube-system, which the webhooks of Kueue leave alone: they may be down now.
+            answer = await self._api.create("/api/v1/namespaces/kube-system/pods", pod, {"dryRun": "All"})
+            if NODE_LABEL in (answer["spec"].get("nodeSelector") or {}):
+                return
+            await asyncio.sleep(_POLICY_POLL_SECONDS)
 
     async def _register(self) -> None:
         labels = {
@@ -256,6 +256,8 @@ class NodeAgent:
             try:
                 await step()
             except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+                if isinstance(error, ApiError) and error.status in (400, 422):
+                    raise
                 log.info("%s: %s: %s; trying again", self._node_name, step.__name__, error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:

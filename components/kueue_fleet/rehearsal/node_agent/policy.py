@@ -77,14 +77,14 @@ def admission_objects(images: Iterable[str]) -> list[tuple[str, Json]]:
     ]
 
 
-def probe_pod(image: str) -> Json:
-    """A pod to be created with dryRun: it comes back with the node's label once the API server applies the policy."""
+def probe_pod(image: str, node_name: str) -> Json:
+    """A pod to be created with dryRun: it comes back with the node's label once the API server applies the policy.
+
+    As a mirror pod it needs no service account, which the controllers of a new cluster have still to make.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "kueue-fleet-policy-probe"},
-        "spec": {
-            "automountServiceAccountToken": False,
-            "containers": [{"name": "probe", "image": image}],
-        },
+        "metadata": {"name": POLICY_NAME, "annotations": {"kubernetes.io/config.mirror": "probe"}},
+        "spec": {"nodeName": node_name, "containers": [{"name": "probe", "image": image}]},
     }

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from one_cluster import OneCluster, ensure_queues, install_jobset, install_kueue, one_cluster
+
+
+@pytest.fixture(scope="session")
+def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneCluster]:
+    """One Autopilot cluster with the node agent, simulated nodes and the simulated DWS."""
+    with one_cluster(tmp_path_factory.mktemp("lab")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kueue_cluster(bare_cluster: OneCluster) -> OneCluster:
+    """The same cluster, with Kueue, JobSet and two queues."""
+    install_jobset(bare_cluster)
+    install_kueue(bare_cluster)
+    ensure_queues(bare_cluster)
+    return bare_cluster

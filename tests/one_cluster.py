@@ -1,0 +1,299 @@
+"""One cluster of a rehearsal for the tests in tests/engines: the supervisor with its real engines, a plain client."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kueue_fleet.rehearsal.cluster_services import SimulationSettings, cluster_services
+from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
+from kueue_fleet.rehearsal.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
+from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
+from kueue_fleet.rehearsal.nodes import NodeSettings
+from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
+
+PATIENCE_SECONDS = 90.0
+"""How long anything may take on a machine that does other work too."""
+
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+Json = dict[str, Any]
+Seen = TypeVar("Seen")
+
+
+def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
+    """The services of the test cluster: a simulated cloud that is fast and has four L4, no B200 and plenty else."""
+    return cluster_services(
+        access,
+        SimulationSettings(
+            nodes=NodeSettings(provision_seconds=0.5, idle_seconds=5.0),
+            dws=DwsSettings(
+                low=8,
+                stock={"nvidia-l4": (4, 4), "nvidia-b200": (0, 0)},
+                least_wait_seconds=0.5,
+                most_wait_seconds=1.0,
+                idle_seconds=2.0,
+            ),
+        ),
+    )
+
+
+class Refused(Exception):  # noqa: N818 (not a failure: what the test wants to see)
+    """The API server said no."""
+
+
+@dataclass(frozen=True)
+class OneCluster:
+    """A running cluster. Requests are made as its administrator unless `token` says otherwise."""
+
+    name: str
+    supervisor: RunningSupervisor
+    engines: Engines
+    server: str
+    folder: Path
+    token: str = field(repr=False)
+    ca_file: Path = field(repr=False)
+
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "", token: str = "") -> Json:
+        request = urllib.request.Request(
+            self.server + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {token or self.token}",
+                "Content-Type": content_type or "application/json",
+            },
+        )
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=30) as response:
+                answer: Json = json.loads(response.read())
+                return answer
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read().decode()
+            raise Refused(f"{error.code} {json.loads(text)['message'] if text.startswith('{') else text}") from None
+
+    def get(self, path: str) -> Json:
+        return self.request("GET", path)
+
+    def find(self, path: str) -> Json | None:
+        try:
+            return self.get(path)
+        except Refused as error:
+            if str(error).startswith("404"):
+                return None
+            raise
+
+    def items(self, path: str) -> list[Json]:
+        found: list[Json] = self.get(path).get("items") or []
+        return found
+
+    def create(self, path: str, body: Json) -> Json:
+        return self.request("POST", path, body)
+
+    def ensure(self, path: str, body: Json) -> None:
+        """Creates the object unless it is there."""
+        if self.find(f"{path}/{body['metadata']['name']}") is None:
+            self.create(path, body)
+
+    def delete(self, path: str) -> None:
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        self.request("DELETE", path, body)
+
+    def helm(self, *arguments: str) -> str:
+        """Runs helm against the cluster; raises with its words when it fails."""
+        kubeconfig = self.folder / "kubeconfig"
+        home = {name: str(self.folder / "helm") for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
+        done = subprocess.run(
+            [self.engines.binary("helm"), *arguments],
+            env={**os.environ, **home, "KUBECONFIG": str(kubeconfig)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def processes(self) -> list[Json]:
+        return self.supervisor.client.processes()
+
+
+def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECONDS) -> Seen:
+    """Looks until there is something to see. `look` may fail with AssertionError meanwhile; the last one is raised."""
+    deadline = time.monotonic() + seconds
+    last: AssertionError | None = None
+    while time.monotonic() < deadline:
+        try:
+            seen = look()
+            if seen is not None and seen is not False:
+                return seen
+        except AssertionError as error:
+            last = error
+        time.sleep(0.1)
+    if last is not None:
+        raise last
+    raise AssertionError(f"nothing was seen in {seconds:.0f} s")
+
+
+@contextmanager
+def one_cluster(folder: Path, name: str = "worker", location: str = "europe-west4") -> Iterator[OneCluster]:
+    """Starts a supervisor in `folder` and one Autopilot cluster in it; stops both at the end."""
+    tests, paths = str(Path(__file__).parent), RehearsalPaths(folder)
+    with start_supervisor(
+        paths, services="one_cluster:services", environ={**os.environ, "PYTHONPATH": tests}
+    ) as supervisor:
+        cluster = supervisor.client.put_cluster(name, project="project", location=location, autopilot=True)
+        token = paths.admin_token.read_text().strip()
+        write_kubeconfig(folder / "kubeconfig", lab_kubeconfig([cluster], token, name))
+        ca_file = folder / "test-ca.crt"
+        ca_file.write_bytes(base64.b64decode(cluster["caCertificate"]))
+        engines = find_engines(EngineCache(engines_dir()))
+        yield OneCluster(name, supervisor, engines, f"https://{cluster['endpoint']}", folder, token, ca_file)
+
+
+def install_kueue(cluster: OneCluster, *values: str, name: str = "kueue") -> None:
+    """Kueue by its chart, as the components install it: with --wait, in its own namespace."""
+    settings = [part for value in values for part in ("--set", value)]
+    cluster.helm(
+        "upgrade", "--install", name, str(cluster.engines.asset("kueue-chart")), "--namespace", "kueue-system",
+        "--create-namespace", "--wait", "--timeout", f"{PATIENCE_SECONDS:.0f}s", *settings,
+    )  # fmt: skip
+
+
+def install_jobset(cluster: OneCluster) -> None:
+    """JobSet by its chart."""
+    cluster.helm(
+        "upgrade", "--install", "jobset", str(cluster.engines.asset("jobset-chart")), "--namespace", "jobset-system",
+        "--create-namespace", "--wait", "--timeout", f"{PATIENCE_SECONDS:.0f}s",
+    )  # fmt: skip
+
+
+def kueue_object(kind: str, name: str, spec: Json, namespace: str | None = None) -> Json:
+    """An object of Kueue's API."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def queue_spec(flavor: str, gpus: int, *checks: str) -> Json:
+    """A ClusterQueue of one flavor with plenty of CPU and memory."""
+    quotas = {"cpu": "1000", "memory": "4000Gi", "nvidia.com/gpu": str(gpus)}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
+    spec: Json = {
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": list(quotas), "flavors": [{"name": flavor, "resources": resources}]}],
+    }
+    if checks:
+        spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": check} for check in checks]}
+    return spec
+
+
+def ensure_queues(cluster: OneCluster) -> None:
+    """A flavor of L4s, one queue that uses nodes made on demand, and one that asks DWS for them."""
+    cluster.ensure(
+        f"{KUEUE}/resourceflavors",
+        kueue_object("ResourceFlavor", "l4", {"nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}),
+    )
+    cluster.ensure(
+        f"{KUEUE}/provisioningrequestconfigs",
+        kueue_object(
+            "ProvisioningRequestConfig",
+            "dws",
+            {
+                "provisioningClassName": "queued-provisioning.gke.io",
+                "managedResources": ["nvidia.com/gpu"],
+                "podSetUpdates": {
+                    "nodeSelector": [
+                        {
+                            "key": "autoscaling.gke.io/provisioning-request",
+                            "valueFromProvisioningClassDetail": "ResizeRequestName",
+                        }
+                    ]
+                },
+            },
+        ),
+    )
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "dws"}
+    check = {"controllerName": "kueue.x-k8s.io/provisioning-request", "parameters": parameters}
+    cluster.ensure(f"{KUEUE}/admissionchecks", kueue_object("AdmissionCheck", "dws", check))
+    for name, checks in (("on-demand", ()), ("queued", ("dws",))):
+        cluster.ensure(f"{KUEUE}/clusterqueues", kueue_object("ClusterQueue", name, queue_spec("l4", 8, *checks)))
+        queue = kueue_object("LocalQueue", name, {"clusterQueue": name}, "default")
+        cluster.ensure(f"{KUEUE}/namespaces/default/localqueues", queue)
+        wait_until(partial(_is_active, cluster, name))
+
+
+def _is_active(cluster: OneCluster, queue: str) -> bool:
+    return condition(cluster.get(f"{KUEUE}/clusterqueues/{queue}"), "Active") == "True"
+
+
+def pod_template(gpus: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
+    """A pod that asks for GPUs."""
+    resources = {"requests": {"cpu": "1", "memory": "2Gi"}, **({"limits": {"nvidia.com/gpu": gpus}} if gpus else {})}
+    return {
+        "metadata": {"annotations": annotations or {}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "train:1", "resources": resources}],
+            **spec,
+        },
+    }
+
+
+def job(name: str, queue: str, template: Json, pods: int = 1, annotations: dict[str, str] | None = None) -> Json:
+    """A Job for a LocalQueue of the namespace default."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"kueue.x-k8s.io/queue-name": queue},
+            "annotations": annotations or {},
+        },
+        "spec": {
+            "suspend": True,
+            "backoffLimit": 0,
+            "parallelism": pods,
+            "completions": pods,
+            "template": template,
+        },
+    }
+
+
+def condition(item: Json, kind: str) -> str | None:
+    """The status of a condition."""
+    for one in (item.get("status") or {}).get("conditions") or ():
+        if one["type"] == kind:
+            return str(one["status"])
+    return None
+
+
+def end_of(cluster: OneCluster, name: str) -> str:
+    """Waits for the end of a Job in namespace default: `Complete` or `Failed`."""
+
+    def ended() -> str | None:
+        found = cluster.get(f"{JOBS}/{name}")
+        return next((kind for kind in ("Complete", "Failed") if condition(found, kind) == "True"), None)
+
+    return wait_until(ended)
+
+
+def pods_of(cluster: OneCluster, name: str) -> list[Json]:
+    """The pods of a Job in namespace default."""
+    return cluster.items(f"{PODS}?labelSelector=batch.kubernetes.io/job-name%3D{name}")
