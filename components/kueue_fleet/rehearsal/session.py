@@ -44,7 +44,7 @@ CHARTS_KEY = "kueue-fleet:charts"
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Memory of a rehearsal's processes, in MiB of resident set."""
+    """Memory of a rehearsal's processes in MiB: proportional set size, which counts a page that several share once."""
 
     control_planes_mib: int
     """etcd, API servers, controller managers, schedulers, and the Kueue on each."""
@@ -213,9 +213,13 @@ class Session:
         """What the rehearsal's processes use now."""
         everything = control_planes = 0
         for row in self.client.processes():
-            everything += row["rssBytes"]
+            try:
+                size = psutil.Process(row["pid"]).memory_full_info().pss
+            except psutil.NoSuchProcess:
+                continue
+            everything += size
             if row["name"] in _CONTROL_PLANE or "kueue" in row["name"]:
-                control_planes += row["rssBytes"]
+                control_planes += size
         return Usage(control_planes // _MIB, everything // _MIB)
 
 
