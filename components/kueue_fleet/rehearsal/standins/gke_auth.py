@@ -8,6 +8,7 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import sys
@@ -23,6 +24,15 @@ TOKEN_FILE = "pki/admin.token"  # noqa: S105  (the name of a file)
 
 class CredentialError(Exception):
     """No credential is given; the text says why and what to do."""
+
+
+def is_loopback(server: str) -> bool:
+    """Whether the server's address is on this machine only; a name that merely looks like such an address is not."""
+    try:
+        host = urlsplit(server).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def credential(info_text: str | None, state: str | None) -> dict[str, Any]:
@@ -41,8 +51,7 @@ def credential(info_text: str | None, state: str | None) -> dict[str, Any]:
         raise CredentialError(
             "the client does not say for which server; set provideClusterInfo: true in the kubeconfig"
         )
-    host = urlsplit(server).hostname or ""
-    if not (host in ("localhost", "::1") or host.startswith("127.")):
+    if not is_loopback(server):
         raise CredentialError(
             f"{server} is no cluster of this rehearsal; install the real gke-gcloud-auth-plugin for GKE clusters"
         )

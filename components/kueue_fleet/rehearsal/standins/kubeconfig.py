@@ -20,25 +20,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from kueue_fleet.rehearsal.standins.gke_auth import is_loopback
 from kueue_fleet.rehearsal.standins.plugin_server import PluginError
 
 EXEC_TIMEOUT_SECONDS: Final = 60
 EXPIRY_MARGIN_SECONDS: Final = 60
-LOOPBACK_NAMES: Final = frozenset({"localhost", "::1"})
 REFUSED_CLUSTER_FIELDS: Final = ("proxy-url",)
 REFUSED_USER_FIELDS: Final = ("auth-provider", "as", "as-uid", "as-groups", "username")
 
 
 class KubeconfigError(PluginError):
     """The kubeconfig cannot be used; the text never holds a credential."""
-
-
-def is_loopback(server: str) -> bool:
-    """Whether the server's address is on this machine only."""
-    host = urlsplit(server).hostname or ""
-    return host in LOOPBACK_NAMES or host.startswith("127.")
 
 
 def load_kubeconfig(path_or_contents: str) -> dict[str, Any]:

@@ -1,0 +1,145 @@
+"""Google Cloud's resources as data: ids, outputs, places, what Autopilot refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kueue_fleet.rehearsal.standins.gcp_resources import (
+    CLUSTER,
+    KINDS,
+    NODE_POOL,
+    autopilot_problems,
+    check_version,
+    cluster_outputs,
+    completed,
+    find_kind,
+    previewed,
+)
+from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret
+
+PLACE = {"project": "p", "region": "europe-west4"}
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "resource_id", "outputs"),
+    [
+        (
+            "gcp:compute/network:Network",
+            {"name": "n", "project": "p"},
+            "projects/p/global/networks/n",
+            {"selfLink": "https://www.googleapis.com/compute/v1/projects/p/global/networks/n"},
+        ),
+        (
+            "gcp:compute/subnetwork:Subnetwork",
+            {"name": "s", "project": "p", "region": "r", "ipCidrRange": "10.1.0.0/20"},
+            "projects/p/regions/r/subnetworks/s",
+            {"gatewayAddress": "10.1.0.1"},
+        ),
+        (
+            "gcp:serviceaccount/account:Account",
+            {"accountId": "nodes", "project": "p"},
+            "projects/p/serviceAccounts/nodes@p.iam.gserviceaccount.com",
+            {
+                "email": "nodes@p.iam.gserviceaccount.com",
+                "member": "serviceAccount:nodes@p.iam.gserviceaccount.com",
+                "name": "projects/p/serviceAccounts/nodes@p.iam.gserviceaccount.com",
+            },
+        ),
+        ("gcp:projects/iAMMember:IAMMember", {"project": "p", "role": "r", "member": "m"}, "p/r/m", {}),
+        ("gcp:projects/service:Service", {"project": "p", "service": "s.googleapis.com"}, "p/s.googleapis.com", {}),
+        (CLUSTER, {"project": "p", "location": "l", "name": "c"}, "projects/p/locations/l/clusters/c", {}),
+    ],
+)
+def test_ids_and_outputs_are_those_of_google(
+    token: str, inputs: dict[str, Any], resource_id: str, outputs: dict[str, Any]
+) -> None:
+    kind = find_kind(token)
+    assert kind.resource_id(inputs) == resource_id
+    derived = kind.derive(inputs, resource_id)
+    assert outputs.items() <= derived.items()
+    assert kind.derive(inputs, resource_id) == derived, "the same inputs must give the same outputs"
+
+
+def test_a_type_that_is_not_known_is_refused_with_those_that_are() -> None:
+    with pytest.raises(PluginError, match=r"does not know this type; it knows .*container/cluster:Cluster"):
+        find_kind("gcp:sql/databaseInstance:DatabaseInstance")
+
+
+def test_project_and_place_come_from_the_provider_when_they_are_not_given() -> None:
+    subnetwork = KINDS["gcp:compute/subnetwork:Subnetwork"]
+    assert completed(subnetwork, {"name": "s"}, PLACE) == {"name": "s", **PLACE}
+    assert completed(KINDS[CLUSTER], {"name": "c"}, PLACE)["location"] == "europe-west4"
+    assert completed(KINDS[CLUSTER], {"name": "c"}, PLACE)["deletionProtection"] is True
+    assert completed(subnetwork, {"name": "s", "project": "q", "region": UNKNOWN}, {})["region"] is UNKNOWN
+
+
+@pytest.mark.parametrize(("where", "missing"), [({}, "project"), ({"project": "p"}, "location")])
+def test_a_place_that_is_given_nowhere_is_asked_for(where: dict[str, str], missing: str) -> None:
+    with pytest.raises(PluginError, match=f"{missing}: required field is not set"):
+        completed(KINDS[CLUSTER], {"name": "c"}, where)
+
+
+@pytest.mark.parametrize(
+    ("more", "problems"),
+    [
+        ({}, []),
+        ({"nodeConfig": {}}, ["nodeConfig"]),
+        ({"workloadIdentityConfig": {"workloadPool": "x"}}, ["workloadIdentityConfig"]),
+        ({"clusterAutoscaling": {"autoProvisioningDefaults": {"serviceAccount": "x"}}}, []),
+        ({"clusterAutoscaling": {"resourceLimits": [{}]}}, ["clusterAutoscaling.resourceLimits"]),
+        ({"removeDefaultNodePool": False}, []),
+    ],
+)
+def test_autopilot_refuses_what_it_manages_itself(more: dict[str, Any], problems: list[str]) -> None:
+    assert [path for path, _ in autopilot_problems({"enableAutopilot": True, **more})] == problems
+    assert autopilot_problems({"enableAutopilot": False, **more}) == []
+
+
+CONTROL_PLANE = {
+    "endpoint": "127.0.0.1:6443",
+    "caCertificate": "Q0E=",
+    "version": "1.36.3",
+    "selfLink": "https://container.googleapis.com/v1/x",
+    "dnsEndpoint": "gke-1.example",
+}
+
+
+def test_a_cluster_has_an_endpoint_a_certificate_and_a_secret_key() -> None:
+    inputs = {
+        "project": "p",
+        "location": "l",
+        "enableAutopilot": True,
+        "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}},
+    }
+    outputs = cluster_outputs(inputs, CONTROL_PLANE)
+    assert outputs["endpoint"] == "127.0.0.1:6443"
+    assert outputs["masterAuth"]["clusterCaCertificate"] == "Q0E="
+    assert outputs["masterAuth"]["clientKey"] == Secret("")
+    assert outputs["workloadIdentityConfig"] == {"workloadPool": "p.svc.id.goog"}
+    dns = outputs["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]
+    assert dns == {"allowExternalTraffic": True, "endpoint": "gke-1.example"}
+
+
+def test_what_google_adds_is_not_known_in_a_preview() -> None:
+    cluster = previewed(CLUSTER, {"name": "c"})
+    assert cluster["name"] == "c"
+    assert cluster["endpoint"] is UNKNOWN
+    assert cluster["masterAuth"] is UNKNOWN
+    assert previewed(NODE_POOL, {"name": "p"})["version"] is UNKNOWN
+    account = previewed("gcp:serviceaccount/account:Account", {"accountId": UNKNOWN, "project": "p"})
+    assert account["email"] is UNKNOWN
+    assert previewed("gcp:projects/iAMMember:IAMMember", {"role": "r"}) == {"role": "r", "etag": UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fits"), [("1.31", True), ("1.36.9-gke.1", True), ("1.40", False), ("latest", True)]
+)
+def test_a_minimum_version_is_held_against_the_rehearsals(wanted: str, fits: bool) -> None:
+    if fits:
+        check_version({"minMasterVersion": wanted}, "v1.36.3")
+        return
+    with pytest.raises(PluginError, match="a rehearsal has Kubernetes"):
+        check_version({"minMasterVersion": wanted}, "v1.36.3")
