@@ -416,6 +416,20 @@ def test_a_port_that_was_taken_meanwhile_is_named(supervisor_starter: Supervisor
     assert client.put_cluster("worker", **WORKER)["endpoint"] == f"127.0.0.1:{port}"
 
 
+def test_a_kept_rehearsal_that_cannot_be_opened_is_not_removed(supervisor_starter: SupervisorStarter) -> None:
+    first = supervisor_starter()
+    made = first.client.put_cluster("worker", **WORKER)
+    restarted(supervisor_starter, first).keep()
+    second = SupervisorClient(supervisor_starter.paths.socket).health()["pid"]
+    os.kill(second, signal.SIGTERM)
+    until(lambda: gone(second))
+    supervisor_starter.engines.misbehaves("etcd", "once exit not now")
+    with pytest.raises(RehearsalError, match="not now"):
+        supervisor_starter()
+    client = supervisor_starter().client
+    assert client.put_cluster("worker", **WORKER) == made
+
+
 def test_a_damaged_record_is_one_sentence(supervisor_starter: SupervisorStarter) -> None:
     supervisor_starter.paths.root.mkdir(mode=0o700)
     supervisor_starter.paths.lab_file.write_text('{"format": 1, "clusters": 3}')

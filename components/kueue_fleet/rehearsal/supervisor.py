@@ -298,14 +298,17 @@ async def supervise(paths: RehearsalPaths, services: ServiceFactory, *, keep: bo
         loop.add_signal_handler(number, supervisor.end, f"{number.name} received")
     if not keep:
         _watch_parent(supervisor)
+    fresh, opened = not paths.lab_file.exists(), False
     try:
         await lab.open()
+        opened = True
         async with _listening(supervisor, paths.socket):
             log.info("ready on %s", paths.socket)
             await supervisor.ended.wait()
     finally:
         await lab.close()
-        if supervisor.remove_state or not supervisor.keep:
+        # A kept rehearsal that cannot be opened now, because a port is taken, can be once the port is free.
+        if supervisor.remove_state or (not supervisor.keep and (opened or fresh)):
             remove_lab_state(paths, keep_logs=supervisor.keep_logs)
 
 
