@@ -110,6 +110,8 @@ def test_headroom_is_rounded_up_to_a_whole_unit() -> None:
     assert Quantity("10").with_headroom(15) == Quantity("12")
     assert Quantity("10500m").with_headroom(0) == Quantity("10500m")
     assert str(Quantity("100Gi").with_headroom(50)) == "150Gi"
+    assert str(Quantity("768Gi").with_headroom(10)) == "865076Mi"
+    assert str(Quantity("512Ki").with_headroom(10)) == "576717"
 
 
 def test_sum_beyond_the_largest_quantity_is_refused() -> None:

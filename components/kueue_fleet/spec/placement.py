@@ -165,11 +165,10 @@ def _rules_on(
 ) -> list[AdmissionCheckStrategyRule]:
     """The queue's own checks on `cluster`: those that exist there, for the flavors that are there.
 
-    A check for flavors none of which the cluster has is left out, since an empty list would mean every flavor. Where
-    the manager's quotas are derived its one flavor stands for all, so a check there is for every job.
+    A check for flavors none of which a worker has is left out, since an empty list would mean every flavor. The
+    manager has flavors of its own, which stand for all of the workers', so there such a check is for every job.
     """
-    manager = fleet.manager is not None and fleet.manager.name == cluster
-    derived = manager and queue.manager is None and fleet.is_dispatched(queue.name)
+    dispatching = fleet.manager is not None and fleet.manager.name == cluster and fleet.is_dispatched(queue.name)
     here = fleet.checks_on(cluster)
     flavors = {flavor.name for group in groups for flavor in group.flavors}
     strategy = queue.admission_checks_strategy
@@ -177,8 +176,8 @@ def _rules_on(
     for rule in strategy.admission_checks if strategy is not None else ():
         if rule.name not in here:
             continue
-        kept = () if derived else tuple(name for name in rule.on_flavors if name in flavors)
-        if derived or kept or not rule.on_flavors:
+        kept = tuple(name for name in rule.on_flavors if name in flavors)
+        if dispatching or kept or not rule.on_flavors:
             rules.append(AdmissionCheckStrategyRule.model_construct(name=rule.name, on_flavors=kept))
     return rules
 

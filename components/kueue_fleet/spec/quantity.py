@@ -118,11 +118,14 @@ class Quantity:
         return cls._of(nano, form or "DecimalSI")
 
     def with_headroom(self, percent: int) -> Quantity:
-        """This amount times (100 + `percent`) / 100, rounded up to a whole unit; unchanged when `percent` is 0."""
+        """This amount times (100 + `percent`) / 100, rounded up; unchanged when `percent` is 0.
+
+        Rounded to a whole unit; an amount written with a binary suffix, from 1Mi on, to a whole Mi.
+        """
         if percent == 0:
             return self
-        whole = -(-self._nano * (100 + percent) // (100 * _NANO))
-        return Quantity._of(whole * _NANO, self._format)
+        unit = _NANO * 2**20 if self._format == "BinarySI" and self._nano >= _NANO * 2**20 else _NANO
+        return Quantity._of(-(-self._nano * (100 + percent) // (100 * unit)) * unit, self._format)
 
     def __eq__(self, other: object) -> bool:
         return self._nano == other._nano if isinstance(other, Quantity) else NotImplemented
