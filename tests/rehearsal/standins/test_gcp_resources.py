@@ -17,7 +17,7 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
     find_kind,
     previewed,
 )
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret
 
 PLACE = {"project": "p", "region": "europe-west4"}

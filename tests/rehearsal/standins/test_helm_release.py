@@ -17,7 +17,7 @@ from kueue_fleet.rehearsal.standins.helm_release import (
     merged_values,
     resource_names,
 )
-from kueue_fleet.rehearsal.standins.plugin_server import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Asset, Secret
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kueue_fleet.rehearsal.standins.kube_jsonpath import parse_jsonpath_wait
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 OBJECT = {
     "status": {

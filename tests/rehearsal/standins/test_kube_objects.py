@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kueue_fleet.rehearsal.standins import kube_objects as objects
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN
 
 

@@ -12,7 +12,7 @@ from kueue_fleet.rehearsal.standins import kube_resources
 from kueue_fleet.rehearsal.standins.kube_api import ApiError
 from kueue_fleet.rehearsal.standins.kube_resources import KubeResources, Naming, parse_checkpoint
 from kueue_fleet.rehearsal.standins.kube_settings import Settings
-from kueue_fleet.rehearsal.standins.plugin_server import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret
 from rehearsal.standins.fake_api import FakeApi

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kueue_fleet.rehearsal.standins.language_host import project_python, required_plugins, site_packages_of
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 
 def test_a_project_without_its_own_environment_uses_the_rehearsals(tmp_path: Path) -> None:

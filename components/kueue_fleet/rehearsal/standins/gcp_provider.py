@@ -33,7 +33,8 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
 )
 from kueue_fleet.rehearsal.standins.gcp_schema import PROVIDER_TOKEN, Schema, check_properties, load_schema
 from kueue_fleet.rehearsal.standins.kube_objects import generated_name
-from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, PluginError, fail, serve, standin_version
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
+from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, fail, serve, standin_version
 from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
 from kueue_fleet.rehearsal.standins.property_values import (
     UnsupportedValueError,

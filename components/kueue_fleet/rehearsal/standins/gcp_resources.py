@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Pattern, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret, Value, reveal
 

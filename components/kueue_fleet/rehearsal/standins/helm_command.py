@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 HELM_VARIABLE: Final = "KUEUE_FLEET_HELM"
 CANCEL_POLL_SECONDS: Final = 0.2

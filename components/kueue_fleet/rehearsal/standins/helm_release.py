@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from kueue_fleet.rehearsal.standins.helm_command import HelmCommand, HelmError
 from kueue_fleet.rehearsal.standins.kube_objects import generated_name, parse_object_id
-from kueue_fleet.rehearsal.standins.plugin_server import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Differ, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import Asset, Secret, Value, has_unknown, reveal, with_secrets_of
 
@@ -250,7 +250,7 @@ class HelmReleases:
         try:
             output = self._helm().run(["get", "metadata", name, "--namespace", namespace, "--output", "json"])
         except HelmError as error:
-            if "not found" in str(error):
+            if "release: not found" in str(error):
                 return None
             raise
         metadata = json.loads(output)

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import urllib3
 
 from kueue_fleet.rehearsal.standins.kubeconfig import ClusterAccess
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"

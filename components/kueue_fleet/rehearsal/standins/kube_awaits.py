@@ -23,7 +23,7 @@ from kueue_fleet.rehearsal.standins.kube_objects import (
     is_annotated_true,
     parse_wait_for,
 )
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 DEFAULT_SECONDS: Final = 600.0
 SECRET_SECONDS: Final = 300.0

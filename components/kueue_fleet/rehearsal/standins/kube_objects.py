@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Path, Pattern, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value
 

@@ -17,7 +17,7 @@ from kueue_fleet.rehearsal.standins.kube_api import ApiError, KubeApi, Manifest,
 from kueue_fleet.rehearsal.standins.kube_awaits import UNSUPPORTED as UNSUPPORTED_AWAITS
 from kueue_fleet.rehearsal.standins.kube_awaits import AwaitError, Waiter, annotated_rule
 from kueue_fleet.rehearsal.standins.kube_settings import Settings
-from kueue_fleet.rehearsal.standins.plugin_server import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Differ, never_equal
 from kueue_fleet.rehearsal.standins.property_values import Value, has_unknown, reveal, with_secrets_of
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kueue_fleet.rehearsal.standins.gke_auth import is_loopback
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 EXEC_TIMEOUT_SECONDS: Final = 60
 EXPIRY_MARGIN_SECONDS: Final = 60

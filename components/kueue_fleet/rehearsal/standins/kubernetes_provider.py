@@ -22,7 +22,8 @@ from kueue_fleet.rehearsal.standins.kube_api import KubeApi
 from kueue_fleet.rehearsal.standins.kube_resources import KubeResources, Naming
 from kueue_fleet.rehearsal.standins.kube_settings import Settings, check_settings, compare_settings, parse_settings
 from kueue_fleet.rehearsal.standins.kubeconfig import ClusterAccess, KubeconfigError, cluster_access, load_kubeconfig
-from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, PluginError, fail, serve, standin_version
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
+from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, fail, serve, standin_version
 from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UnsupportedValueError, Value, parse_struct, render_struct
 

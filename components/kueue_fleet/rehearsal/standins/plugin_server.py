@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn
 
@@ -18,7 +18,8 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import any_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, status_pb2
 
-from kueue_fleet.rehearsal.standins.property_values import Value, render_struct
+from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.property_values import render_struct
 
 MAX_THREADS: Final = 64
 """Upper limit of requests served at once; threads are made as they are needed."""
@@ -95,22 +96,6 @@ class EngineLog:
             self._stub.Log(request, timeout=5)
         except grpc.RpcError as error:
             print(f"the engine took no log message ({error.code()}): {message}", file=sys.stderr, flush=True)
-
-
-class PluginError(Exception):
-    """An operation failed; the text is for the user and names what to do."""
-
-
-class InitializationError(PluginError):
-    """The resource exists, but did not become what was asked; its state is stored and the next update retries.
-
-    Source: ErrorResourceInitFailed in pulumi's provider.proto.
-    """
-
-    def __init__(self, message: str, resource_id: str, properties: Mapping[str, Value]) -> None:
-        super().__init__(message)
-        self.resource_id = resource_id
-        self.properties = properties
 
 
 def fail(context: grpc.ServicerContext, error: PluginError) -> NoReturn:

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Final, TypeVar
 
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.standins.plugin_server import PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 PROGRESS_SECONDS: Final = 2.0
 CANCEL_POLL_SECONDS: Final = 0.2
