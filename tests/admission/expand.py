@@ -1,0 +1,185 @@
+"""Scenario files in short form, as raw Kueue objects.
+
+A scenario has queues, cohorts, flavors and workloads in a line each; quotas are `nominal/borrowingLimit/lendingLimit`,
+`-` for a limit that is not set, times are seconds before or after the scenario's moment 0. What is not in the short
+form is given under the field names of Kueue.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Json = dict[str, Any]
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+ZERO = EPOCH.timestamp()
+FOLDER = Path(__file__).parent / "scenarios"
+
+
+def load_scenarios(name: str) -> list[Json]:
+    """The cases of one scenario file; common parts of the file are filled in."""
+    document = yaml.load((FOLDER / f"{name}.yaml").read_text(), Loader=yaml.CSafeLoader)
+    common = document.get("common", {})
+    cases = []
+    for case in document["cases"]:
+        merged = {**common, **case}
+        for part in ("flavors", "cohorts", "queues", "localQueues", "namespaces"):
+            if part in common and part in case:
+                merged[part] = {**common[part], **case[part]}
+        for part in ("queues", "cohorts"):
+            if f"without_{part}" in case:
+                merged[part] = {k: v for k, v in merged.get(part, {}).items() if k not in case[f"without_{part}"]}
+        merged["source"] = document["source"]
+        cases.append(merged)
+    return cases
+
+
+def ids(cases: list[Json]) -> list[str]:
+    return [case["name"] for case in cases]
+
+
+def time_text(seconds: float) -> str:
+    return (EPOCH + timedelta(seconds=seconds)).isoformat()
+
+
+def _groups(groups: list[Json]) -> list[Json]:
+    found = []
+    for group in groups:
+        flavors = []
+        covered: list[str] = []
+        for flavor, quotas in group.items():
+            resources = []
+            for resource, text in quotas.items():
+                nominal, borrow, lend = (*str(text).split("/"), "-", "-")[:3]
+                quota: Json = {"name": resource, "nominalQuota": nominal}
+                if borrow != "-":
+                    quota["borrowingLimit"] = borrow
+                if lend != "-":
+                    quota["lendingLimit"] = lend
+                resources.append(quota)
+                if resource not in covered:
+                    covered.append(resource)
+            flavors.append({"name": flavor, "resources": resources})
+        found.append({"coveredResources": covered, "flavors": flavors})
+    return found
+
+
+def queue(name: str, short: Json) -> Json:
+    spec: Json = {"namespaceSelector": {}, "resourceGroups": _groups(short.get("groups", []))}
+    spec.update({k: v for k, v in short.items() if k not in ("groups", "weight", "checks")})
+    if "weight" in short:
+        spec["fairSharing"] = {"weight": str(short["weight"])}
+    if "checks" in short:
+        spec["admissionChecksStrategy"] = {
+            "admissionChecks": [{"name": check, "onFlavors": flavors} for check, flavors in short["checks"].items()]
+        }
+    return {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+
+
+def cohort(name: str, short: Json) -> Json:
+    spec: Json = {"resourceGroups": _groups(short.get("groups", []))}
+    if short.get("parent"):
+        spec["parentName"] = short["parent"]
+    if "weight" in short:
+        spec["fairSharing"] = {"weight": str(short["weight"])}
+    return {"kind": "Cohort", "metadata": {"name": name}, "spec": spec}
+
+
+def flavor(name: str, short: Json | None) -> Json:
+    return {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": dict(short or {})}
+
+
+def pod_set(name: str, short: Json) -> Json:
+    pod = dict(short.get("pod", {}))
+    if "requests" in short:
+        pod["containers"] = [{"name": "c", "resources": {"requests": short["requests"]}}]
+    template = {"spec": pod}
+    found: Json = {"name": name, "count": short.get("count", 1), "template": template}
+    if "min" in short:
+        found["minCount"] = short["min"]
+    if "topologyRequest" in short:
+        found["topologyRequest"] = short["topologyRequest"]
+    return found
+
+
+def admission(short: Json) -> Json:
+    assignments = []
+    for name, given in short["podSets"].items():
+        flavors, usage = {}, {}
+        for resource, text in given.get("flavors", {}).items():
+            chosen, _, amount = str(text).partition(" ")
+            flavors[resource] = chosen
+            usage[resource] = amount
+        one: Json = {"name": name, "flavors": flavors, "resourceUsage": usage, "count": given.get("count", 1)}
+        if "topologyAssignment" in given:
+            one["topologyAssignment"] = given["topologyAssignment"]
+        assignments.append(one)
+    return {"clusterQueue": short["queue"], "podSetAssignments": assignments}
+
+
+def workload(key: str, short: Json) -> Json:
+    namespace, _, name = key.rpartition("/")
+    metadata: Json = {"name": name, "namespace": namespace or "default", "uid": short.get("uid", key)}
+    metadata["creationTimestamp"] = time_text(short.get("created", -1_000_000))
+    for part in ("labels", "annotations"):
+        if part in short:
+            metadata[part] = short[part]
+    spec: Json = {"podSets": [pod_set(name, given) for name, given in short["podSets"].items()]}
+    spec["queueName"] = short.get("queue", "")
+    spec["priority"] = short.get("priority", 0)
+    for part in ("active", "preemptionGates", "maximumExecutionTimeSeconds"):
+        if part in short:
+            spec[part] = short[part]
+    status: Json = {}
+    conditions = []
+    for kind, condition in short.get("conditions", {}).items():
+        state, reason, at = condition
+        conditions.append(
+            {"type": kind, "status": state, "reason": reason, "lastTransitionTime": time_text(at), "message": ""}
+        )
+    if "reserved" in short:
+        status["admission"] = admission(short["reserved"])
+    status["conditions"] = conditions
+    for part in ("admissionChecks", "reclaimablePods", "requeueState"):
+        if part in short:
+            status[part] = short[part]
+    return {"kind": "Workload", "metadata": metadata, "spec": spec, "status": status}
+
+
+def manifests(case: Json) -> list[Json]:
+    """All of a scenario's objects."""
+    found = [flavor(name, short) for name, short in case.get("flavors", {}).items()]
+    found += [cohort(name, short or {}) for name, short in case.get("cohorts", {}).items()]
+    found += [queue(name, short) for name, short in case.get("queues", {}).items()]
+    for key, target in case.get("localQueues", {}).items():
+        namespace, _, name = key.rpartition("/")
+        found.append(
+            {
+                "kind": "LocalQueue",
+                "metadata": {"name": name, "namespace": namespace or "default"},
+                "spec": {"clusterQueue": target},
+            }
+        )
+    found += [
+        {"kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        for name, labels in case.get("namespaces", {}).items()
+    ]
+    found += [
+        {
+            "kind": "AdmissionCheck",
+            "metadata": {"name": name},
+            "spec": {"controllerName": controller},
+        }
+        for name, controller in case.get("checks", {}).items()
+    ]
+    found += [
+        {"kind": "Topology", "metadata": {"name": name}, "spec": {"levels": [{"nodeLabel": level} for level in levels]}}
+        for name, levels in case.get("topologies", {}).items()
+    ]
+    found += case.get("nodes", [])
+    found += [workload(key, short) for key, short in case.get("workloads", {}).items()]
+    return found

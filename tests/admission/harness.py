@@ -1,0 +1,62 @@
+"""A cache from a scenario's objects, as most tests start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from admission.expand import ZERO, manifests, workload
+from kueue_fleet.admission.assignment import Assignment, FlavorChoice, Mode, PodSetResult
+from kueue_fleet.admission.cache import Cache
+from kueue_fleet.admission.fields import Fields
+from kueue_fleet.admission.from_kueue import parse_objects
+from kueue_fleet.admission.from_workloads import Context, parse_workload
+from kueue_fleet.admission.gates import parse_gates
+from kueue_fleet.admission.info import WorkloadInfo
+from kueue_fleet.admission.model import Configuration, FairSharingStrategy, WaitForPodsReady, Workload
+
+Json = dict[str, Any]
+
+
+def configuration(case: Json) -> Configuration:
+    """Kueue's configuration of a scenario: fair sharing, strategies and gates."""
+    gates = parse_gates(case.get("featureGates", {}))
+    fair = None
+    if case.get("fairSharing") or "strategies" in case:
+        fair = tuple(FairSharingStrategy(name) for name in case.get("strategies", ()))
+    return Configuration(fair_sharing=fair, gates=gates, wait_for_pods_ready=WaitForPodsReady())
+
+
+def build(case: Json) -> tuple[Cache, dict[str, WorkloadInfo]]:
+    """The cache with every workload that has a reservation, and all workloads by key."""
+    parsed = parse_objects(manifests(case), configuration(case))
+    cache = Cache(parsed.objects)
+    infos = {}
+    for item in parsed.workloads:
+        info = infos[item.key] = cache.info(item)
+        if info.is_reserved:
+            cache.add(info)
+    return cache, infos
+
+
+def one_workload(key: str, short: Json) -> Workload:
+    problems: list[str] = []
+    parsed = parse_workload(Fields(workload(key, short), f"Workload {key}", problems), Context())
+    assert not problems
+    return parsed
+
+
+def given_assignment(cache: Cache, info: WorkloadInfo, short: Json, counts: Json) -> Assignment:
+    """An assignment as a preemption test states it: flavors by pod set and resource, all in mode Preempt or fit."""
+    assignment = Assignment()
+    by_name = {requests.name: requests for requests in info.pod_sets}
+    for name, flavors in short.items():
+        requests = by_name[name]
+        result = PodSetResult(name, counts.get(name, requests.count), requests.requests)
+        for resource, text in flavors.items():
+            flavor, _, mode = text.partition(" ")
+            result.flavors[resource] = FlavorChoice(flavor, Mode.FIT if mode else Mode.PREEMPT)
+        assignment.pod_sets.append(result)
+    return assignment
+
+
+__all__ = ["ZERO", "build", "configuration", "given_assignment", "one_workload"]
