@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kueue_fleet.spec import FleetSpec, SpecError, parse_fleet, parse_fleet_text
+from kueue_fleet.spec import FleetSpec, SpecError, parse_fleet, parse_fleet_text, render_fleet
 from spec.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems, standalone_data
 
 GOOD = """\
@@ -484,6 +484,10 @@ def test_whatever_is_typed_the_answer_is_a_fleet_or_problems(data: st.DataObject
             here.append(copy.deepcopy(here[key]))
         if not places(typed):
             break
+    try:
+        render_fleet(parse_fleet(typed))
+    except SpecError as error:
+        assert error.problems
     for line in problems(typed):
         assert line.count("; ") >= 1
         assert "pydantic" not in line

@@ -100,6 +100,19 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
 }
 
+REFUSED["config of a queue on some workers"] = (
+    {
+        "clusterQueues/1/name": "language.models",
+        "clusterQueues/1/clusters": ["worker-b"],
+        "teams/1/localQueues/0/clusterQueue": "language.models",
+    },
+    [
+        "clusterQueues[language.models].name: language.models is on some workers only, and the MultiKueueConfig for "
+        "these would be called multikueue-language.models, to which a check refers by at most 63 letters, digits and "
+        "hyphens; shorten the queue's name, and write it without dots"
+    ],
+)
+
 ACCEPTED: dict[str, dict[str, Any]] = {
     "same name in different lists": {
         "workloadPriorityClasses/0/name": "batch",

@@ -37,8 +37,18 @@ def _unique(scope: Scope, section: str) -> Iterator[Problem]:
 
 
 def _generated(scope: Scope) -> Iterator[Problem]:
-    """A check of the file may not have the name of a MultiKueue check."""
-    made = {group.check_name for group in dispatch_groups(scope.fleet)}
+    """Names that the multiKueue section makes: no check of the file has one, and each is a name that Kueue takes."""
+    groups = dispatch_groups(scope.fleet)
+    made = {group.check_name for group in groups}
+    for group in groups[1:]:
+        if syntax.dns_label(group.config_name):
+            queue = scope.fleet.queue(group.queues[0])
+            yield Problem(
+                f"{scope.path(queue) if queue is not None else 'clusterQueues'}.name",
+                f"{group.queues[0]} is on some workers only, and the MultiKueueConfig for these would be called "
+                f"{group.config_name}, to which a check refers by at most 63 letters, digits and hyphens",
+                "shorten the queue's name, and write it without dots",
+            )
     for check in scope.fleet.admission_checks:
         if check.name in made:
             yield Problem(
