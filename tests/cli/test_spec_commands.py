@@ -18,8 +18,15 @@ clusterQueues:
   - name: queue
     namespaceSelector: {}
     resourceGroups:
-      - coveredResources: [nvidia.com/gpu]
-        flavors: [{ name: l4, resources: [{ name: nvidia.com/gpu, nominalQuota: 4 }] }]
+      - coveredResources: [nvidia.com/gpu, cpu, memory, ephemeral-storage]
+        flavors:
+          - name: l4
+            resources:
+              - { name: nvidia.com/gpu, nominalQuota: 4 }
+              - { name: cpu, nominalQuota: 16 }
+              - { name: memory, nominalQuota: 64Gi }
+              - { name: ephemeral-storage, nominalQuota: 100Gi }
+localQueues: [{ name: gpu, namespace: default, clusterQueue: queue }]
 """
 
 
@@ -47,7 +54,8 @@ def test_check_reads_standard_input() -> None:
 
 def test_check_reports_every_problem_of_every_file_and_fails(fleet_file: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.yaml"
-    broken.write_text(GOOD.replace("nominalQuota: 4", "nominalQuota: -4").replace("region: us-east4", "regoin: us-east4"))
+    wrong = GOOD.replace("nominalQuota: 4 ", "nominalQuota: -4 ").replace("region: us-east4", "regoin: us-east4")
+    broken.write_text(wrong)
     done = run("check", fleet_file, broken)
     assert done.returncode == 1
     assert f"{fleet_file}: fleet tiny is valid" in done.stdout
@@ -90,7 +98,7 @@ def test_a_mistyped_option_exits_2() -> None:
 def test_schema_is_the_schema_of_a_stack_file() -> None:
     done = run("schema")
     schema = json.loads(done.stdout)
-    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert "clusterQueues" in json.dumps(schema)
 
 

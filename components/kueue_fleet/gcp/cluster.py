@@ -124,6 +124,8 @@ class GkeCluster(pulumi.ComponentResource):
             name,
             kubeconfig=self.kubeconfig.apply(lambda kubeconfig: json.dumps(kubeconfig, sort_keys=True)),
             cluster_identifier=self.identifier,
+            # A worker's kubeconfig is rotated in place: the manager never is without it.
+            enable_secret_mutable=True,
             opts=pulumi.ResourceOptions(parent=self, depends_on=system_pool),
         )
         self.register_outputs(

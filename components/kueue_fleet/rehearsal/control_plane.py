@@ -112,8 +112,8 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
     "validatingadmissionpolicy-status-controller",
 )
-# Four clusters share two cores: a smaller heap costs some CPU, and more threads than cores gain nothing.
-_GO_RUNTIME = {"GOMAXPROCS": "2", "GOGC": "50"}
+# Four clusters share two cores: more threads than cores gain nothing.
+_GO_RUNTIME = {"GOMAXPROCS": "2"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

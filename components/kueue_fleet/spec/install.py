@@ -19,7 +19,8 @@ CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
 def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     """Kueue's Configuration on `cluster`: the fleet's, overlaid with the cluster's and, on the manager, MultiKueue's.
 
-    What neither says is as in Kueue's own chart, but the frameworks: batch/job, and JobSet where the fleet installs it.
+    What neither says is as in Kueue's own chart, but the frameworks: batch/job, and JobSet where the fleet installs it;
+    and Kueue says in its finer words why a Workload waits (UnadmittedWorkloadsObservability).
     Source of the defaults: kueue@v0.19.2 charts/kueue/values.yaml. Raises KeyError for an unknown cluster.
     """
     entry = fleet.cluster(cluster)
@@ -42,6 +43,8 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
             }
         },
         "clientConnection": {"qps": 300, "burst": 500},
+        # Beta, off by default: reasons such as ExceedsMaxQuota instead of just Pending.
+        "featureGates": {"UnadmittedWorkloadsObservability": True},
         "integrations": {"frameworks": ["batch/job", *(["jobset.x-k8s.io/jobset"] if fleet.job_set.enabled else [])]},
     }
     merged = overlay(base, overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire()))
