@@ -141,7 +141,7 @@ def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECOND
     while time.monotonic() < deadline:
         try:
             seen = look()
-            if seen is not None and seen is not False:
+            if seen:
                 return seen
         except AssertionError as error:
             last = error

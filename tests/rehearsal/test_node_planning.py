@@ -18,6 +18,7 @@ from kueue_fleet.rehearsal.node_planning import (
     is_unschedulable,
     plan_nodes,
     plan_removals,
+    plan_retirement,
     pod_needs,
     pod_requests,
     tolerates,
@@ -240,6 +241,17 @@ def test_empty_nodes_go_after_a_while_and_bound_or_used_or_foreign_ones_stay() -
     busy = [*pods, {"spec": {"nodeName": "idle"}, "status": {"phase": "Pending"}}]
     _, since = plan_removals(nodes, busy, since, 120.0, 30.0)
     assert plan_removals(nodes, pods, since, 131.0, 30.0)[0] == ["done"]
+
+
+def test_a_node_is_closed_before_it_is_deleted_and_opened_again_when_needed() -> None:
+    def node(*taints: dict[str, str]) -> dict[str, Any]:
+        return {"spec": {"taints": [{"key": "nvidia.com/gpu"}, *taints]}}
+
+    closed = {"key": "ToBeDeletedByClusterAutoscaler", "value": "100", "effect": "NoSchedule"}
+    nodes = {"open": node(), "closed": node(closed), "needed": node(closed), "other": node()}
+    assert plan_retirement(["open", "closed"], nodes, 100.9) == (["open"], [], ["needed"])
+    assert plan_retirement(["open", "closed"], nodes, 101.0) == (["open"], ["closed"], ["needed"])
+    assert plan_retirement(["long gone"], nodes, 101.0) == ([], [], ["closed", "needed"])
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from kueue_fleet.rehearsal.kube_api import KubeApi
 from kueue_fleet.rehearsal.kwok import keep_running, kwok_process, write_kwok_files
 from kueue_fleet.rehearsal.node_agent import NodeAgent, default_programs
 from kueue_fleet.rehearsal.node_planning import Place
-from kueue_fleet.rehearsal.nodes import ClusterView, NodeProvisioner, NodeSettings, gke_tolerations_policy
+from kueue_fleet.rehearsal.nodes import ClusterView, NodeProvisioner, NodeSettings, install_tolerations
 
 FIELD_MANAGER = "kueue-fleet-rehearsal"
 
@@ -83,8 +83,7 @@ class SimulatedCapacity:
         """Installs what GKE has in every cluster: the ProvisioningRequest CRD, and the tolerations its admission
         adds."""
         async with _api(self._access) as api:
-            for path, body in gke_tolerations_policy():
-                await api.apply(path, body)
+            await install_tolerations(api)
             await install_crd(api, self._access)
 
     async def run(self) -> None:
@@ -96,7 +95,8 @@ class SimulatedCapacity:
         async with _api(access) as api:
             view = ClusterView(api)
             async with asyncio.TaskGroup() as group:
-                group.create_task(keep_running(kwok_process(access.engines.binary("kwok"), folder), access.spawn))
+                kwok = kwok_process(access.engines.binary("kwok"), folder)
+                group.create_task(keep_running(kwok, access.spawn, view.release_leases))
                 group.create_task(view.run())
                 group.create_task(QueuedProvisioning(view, place, settings.dws, time.time()).run())
                 if access.autopilot:

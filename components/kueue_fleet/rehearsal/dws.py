@@ -147,6 +147,9 @@ class QueuedProvisioning:
         )
         step = next_step(request, situation, self._settings, seen.now)
         if isinstance(step, SetCondition):
+            if step.type == "CapacityRevoked":
+                # The machines go first, and then the request says so: pods must be seen to end by it.
+                await self._take_away([node["metadata"]["name"] for node in nodes])
             await self._write(request, item, step, seen.now)
         elif isinstance(step, CreateNodes):
             await self._create(request, step, seen)
@@ -196,25 +199,33 @@ class QueuedProvisioning:
                 self._created[template.name] = (request.resize_request, template.labels[ACCELERATOR], gpus)
 
     async def _give_back(self, requests: Mapping[str, Request], seen: _Pass) -> None:
-        active: dict[str, list[Json]] = {}
+        active: dict[str, int] = {}
         used: set[str] = set()
         for pod in self._view.pods.values():
             node = pod["spec"].get("nodeName")
             if node is not None:
                 used.add(node)
                 if pod["status"]["phase"] not in ("Succeeded", "Failed"):
-                    active.setdefault(node, []).append(pod)
+                    active[node] = active.get(node, 0) + 1
         names = {node["metadata"]["name"]: key for key, nodes in seen.nodes.items() for node in nodes}
         self._empty_since = {name: self._empty_since.get(name, seen.now) for name in names if name not in active}
         uses = [
-            NodeUse(name, key, len(active.get(name, ())), name in used, self._empty_since.get(name))
+            NodeUse(name, key, active.get(name, 0), name in used, self._empty_since.get(name))
             for name, key in sorted(names.items())
         ]
-        for name in plan_node_removals(uses, requests, self._settings, seen.now):
-            for pod in active.get(name, ()):
+        unneeded = plan_node_removals(uses, requests, self._settings, seen.now)
+        await self._take_away([name for name in unneeded if name in active])
+        bound = {node["metadata"]["name"]: node for nodes in seen.nodes.values() for node in nodes}
+        await self._view.retire([name for name in unneeded if name not in active], bound, seen.now)
+
+    async def _take_away(self, names: list[str]) -> None:
+        """Deletes nodes under the pods that run there."""
+        for pod in list(self._view.pods.values()):
+            if pod["spec"].get("nodeName") in names and pod["status"]["phase"] not in ("Succeeded", "Failed"):
                 await self._end_pod(pod)
+        for name in names:
             await self._view.remove_node(name)
-            log.info("%s: node %s given back", self._place.cluster, name)
+            log.info("%s: node %s was taken away", self._place.cluster, name)
 
     async def _end_pod(self, pod: Json) -> None:
         """What becomes of a pod whose machine is deleted: Failed, and marked as disrupted, for pod failure policies."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import yaml
@@ -64,9 +65,11 @@ def write_kwok_files(folder: Path, *, server: str, ca_file: Path, token: str) ->
     replace_file(folder / "kubeconfig", yaml.safe_dump(document).encode(), 0o600)
 
 
-async def keep_running(spec: ProcessSpec, spawn: Spawn) -> None:
-    """Runs the process until cancelled, and starts it again when it ends by itself: at once after a healthy while, else
-    with a growing delay. What it does must be level-triggered."""
+async def keep_running(spec: ProcessSpec, spawn: Spawn, before_restart: Callable[[], Awaitable[None]]) -> None:
+    """Runs the process until cancelled, and starts it again when it ends by itself, after `before_restart` is done.
+
+    The delay grows from 2 s to 30 s, and begins anew after a healthy minute.
+    """
     delay = _RESTART_SECONDS
     loop = asyncio.get_running_loop()
     while True:
@@ -81,6 +84,7 @@ async def keep_running(spec: ProcessSpec, spawn: Spawn) -> None:
             delay = _RESTART_SECONDS
         log.error("%s ended with code %d; starting it again in %g s, see %s", spec.name, code, delay, spec.log)
         await asyncio.sleep(delay)
+        await before_restart()
         delay = min(delay * 2, _RESTART_LAST_SECONDS)
 
 

@@ -37,6 +37,10 @@ SIMULATED = "kueue-fleet.dev/simulated"
 AUTOSCALED = "kueue-fleet.dev/autoscaled"
 """The label of the nodes that this module may remove when they are empty."""
 
+TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+"""The taint of a node that is about to be deleted; its value is the time in seconds since the epoch."""
+RETIREMENT_SECONDS = 1.0
+
 # Both names are in use: Kueue writes the first, older releases of the cluster autoscaler read the second.
 CONSUME_ANNOTATIONS = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
@@ -461,6 +465,27 @@ def plan_removals(
             continue
         since[name] = min(empty_since.get(name, now), now)
     return sorted(name for name, start in since.items() if now - start >= idle_seconds), since
+
+
+def plan_retirement(
+    unneeded: Iterable[str], nodes: Mapping[str, Json], now: float
+) -> tuple[list[str], list[str], list[str]]:
+    """(nodes to close, nodes to delete, nodes to open again).
+
+    As the cluster autoscaler does, a node is closed to new pods by a taint that says when, and deleted a moment later:
+    the scheduler may be placing a pod there just now. A closed node that has become needed is opened again.
+    """
+    wanted = set(unneeded)
+    close, delete, reopen = [], [], []
+    for name, node in sorted(nodes.items()):
+        closed = next((one for one in node["spec"].get("taints") or () if one["key"] == TO_BE_DELETED), None)
+        if name in wanted and closed is None:
+            close.append(name)
+        elif name in wanted and closed is not None and now - float(closed["value"]) >= RETIREMENT_SECONDS:
+            delete.append(name)
+        elif name not in wanted and closed is not None:
+            reopen.append(name)
+    return close, delete, reopen
 
 
 def tolerated(needs: PodNeeds, *taint_keys: str) -> PodNeeds:

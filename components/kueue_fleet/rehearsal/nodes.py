@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 
@@ -23,8 +22,10 @@ from kueue_fleet.rehearsal.node_agent.status import timestamp
 from kueue_fleet.rehearsal.node_planning import (
     CONSUME_ANNOTATIONS,
     QUEUED,
+    RESIZE_REQUEST,
     SIMULATED,
     SPOT,
+    TO_BE_DELETED,
     NodeTemplate,
     Place,
     consumed_request,
@@ -32,8 +33,10 @@ from kueue_fleet.rehearsal.node_planning import (
     is_unschedulable,
     plan_nodes,
     plan_removals,
+    plan_retirement,
     pod_needs,
 )
+from kueue_fleet.rehearsal.pod_policies import added_toleration, await_policies, pod_policy
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +61,9 @@ class NodeSettings:
     """From the first sight of a pod that fits nowhere to its node."""
     idle_seconds: float = 30.0
     """How long a node stays empty before it is removed; GKE waits 10 minutes."""
+
+
+_NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp")
 
 
 def project_pod(pod: Json) -> Json:
@@ -88,9 +94,7 @@ def project_pod(pod: Json) -> Json:
 def project_node(node: Json) -> Json:
     """What provisioning looks at in a node."""
     metadata, status = node["metadata"], node.get("status") or {}
-    kept = {
-        key: metadata[key] for key in ("name", "uid", "labels", "annotations", "deletionTimestamp") if key in metadata
-    }
+    kept = {key: metadata[key] for key in _NODE_METADATA if key in metadata}
     return {
         "metadata": kept,
         "spec": {key: node["spec"][key] for key in ("taints", "unschedulable") if key in node["spec"]},
@@ -157,7 +161,43 @@ class ClusterView:
     async def remove_node(self, name: str) -> None:
         """Deletes the node and its lease."""
         await self.api.delete(f"/api/v1/nodes/{name}", grace_seconds=0)
+        await self._delete_lease(name)
+
+    async def release_leases(self) -> None:
+        """Deletes the leases that a dead kwok holds: its successor would wait 40 s for each to run out."""
+        try:
+            for name in list(self.nodes):
+                await self._delete_lease(name)
+        except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            log.info("leases of the simulated nodes: %s; they run out by themselves", error)
+
+    async def _delete_lease(self, name: str) -> None:
         await self.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}")
+
+    async def retire(self, unneeded: Iterable[str], among: Mapping[str, Json], now: float) -> None:
+        """Closes, then deletes the unneeded nodes; opens those `among` that are needed again. Call it repeatedly."""
+        close, delete, reopen = plan_retirement(unneeded, among, now)
+        for name in close:
+            taint = {"key": TO_BE_DELETED, "value": str(int(now)), "effect": "NoSchedule"}
+            await self._patch_taints(among[name], [*(among[name]["spec"].get("taints") or ()), taint])
+        for name in reopen:
+            taints = [one for one in among[name]["spec"]["taints"] if one["key"] != TO_BE_DELETED]
+            await self._patch_taints(among[name], taints)
+        for name in delete:
+            await self.remove_node(name)
+            log.info("node %s: not needed any more, removed", name)
+
+    async def _patch_taints(self, node: Json, taints: list[Json]) -> None:
+        metadata = node["metadata"]
+        body = {
+            "metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
+            "spec": {"taints": taints},
+        }
+        try:
+            await self.api.patch(f"/api/v1/nodes/{metadata['name']}", body)
+        except ApiError as error:
+            if not (error.is_conflict or error.is_not_found):
+                raise
 
     async def say(self, pod: Json, kind: str, reason: str, message: str) -> None:
         """An Event about a pod, as the cluster autoscaler writes them."""
@@ -253,9 +293,10 @@ class NodeProvisioner:
         gone, self._empty_since = plan_removals(
             self._view.nodes, self._view.pods.values(), self._empty_since, now, self._settings.idle_seconds
         )
-        for name in gone:
-            await self._view.remove_node(name)
-            log.info("%s: node %s was empty, removed", self._place.cluster, name)
+        own = {
+            name: node for name, node in self._view.nodes.items() if RESIZE_REQUEST not in node["metadata"]["labels"]
+        }
+        await self._view.retire(gone, own, now)
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:
@@ -266,59 +307,27 @@ async def _wait_for(event: asyncio.Event, seconds: float) -> None:
         return
 
 
-def gke_tolerations_policy() -> list[tuple[str, Json]]:
-    """(API path, object): tolerations that GKE's own admission adds to pods that ask for GPUs, Spot, queued capacity.
+async def install_tolerations(api: KubeApi) -> None:
+    """Makes the API server add the tolerations that GKE's own admission adds to pods; returns once it does.
 
-    The one for GPUs is what the plugin ExtendedResourceToleration does, for this one resource.
+    To pods that ask for GPUs (as the plugin ExtendedResourceToleration does), for Spot, or for a request's capacity.
+    Raises ApiError.
     """
     consumes = " || ".join(f"'{annotation}' in object.metadata.annotations" for annotation in CONSUME_ANNOTATIONS)
     has_gpu = f"has(c.resources) && has(c.resources.limits) && '{GPU_RESOURCE}' in c.resources.limits"
     spot = f"'{SPOT}' in object.spec.nodeSelector && object.spec.nodeSelector['{SPOT}'] == 'true'"
-    return [
-        *_toleration_policy("kueue-fleet-gpu", GPU_RESOURCE, f"object.spec.containers.exists(c, {has_gpu})"),
-        *_toleration_policy("kueue-fleet-queued", QUEUED, f"has(object.metadata.annotations) && ({consumes})"),
-        *_toleration_policy("kueue-fleet-spot", SPOT, f"has(object.spec.nodeSelector) && {spot}"),
-    ]
-
-
-def _toleration_policy(name: str, key: str, condition: str) -> list[tuple[str, Json]]:
-    api_version = "admissionregistration.k8s.io/v1"
-    toleration = f"Object.spec.tolerations{{key: '{key}', operator: 'Exists', effect: 'NoSchedule'}}"
-    policy: dict[str, Any] = {
-        "apiVersion": api_version,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "matchConstraints": {
-                "resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-                ]
-            },
-            "matchConditions": [{"name": "asks", "expression": condition}],
-            "mutations": [
-                {
-                    "patchType": "JSONPatch",
-                    "jsonPatch": {
-                        "expression": (
-                            "has(object.spec.tolerations) ? "
-                            f"[JSONPatch{{op: 'add', path: '/spec/tolerations/-', value: {toleration}}}] : "
-                            f"[JSONPatch{{op: 'add', path: '/spec/tolerations', value: [{toleration}]}}]"
-                        )
-                    },
-                }
-            ],
-        },
+    conditions = {
+        GPU_RESOURCE: ("kueue-fleet-gpu", f"object.spec.containers.exists(c, {has_gpu})"),
+        QUEUED: ("kueue-fleet-queued", f"has(object.metadata.annotations) && ({consumes})"),
+        SPOT: ("kueue-fleet-spot", f"has(object.spec.nodeSelector) && {spot}"),
     }
-    binding: dict[str, Any] = {
-        "apiVersion": api_version,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name},
-    }
-    root = f"/apis/{api_version}"
-    return [
-        (f"{root}/mutatingadmissionpolicies/{name}", policy),
-        (f"{root}/mutatingadmissionpolicybindings/{name}", binding),
-    ]
+    for key, (name, condition) in conditions.items():
+        for path, body in pod_policy(name, condition, added_toleration(key)):
+            await api.apply(path, body)
+    container = {"name": "probe", "image": "probe", "resources": {"limits": {GPU_RESOURCE: "1"}}}
+    await await_policies(
+        api,
+        {"containers": [container], "nodeSelector": {SPOT: "true"}},
+        lambda spec: set(conditions) <= {one.get("key") for one in spec.get("tolerations") or ()},
+        {CONSUME_ANNOTATIONS[0]: "probe"},
+    )

@@ -21,7 +21,7 @@ import aiohttp
 from kueue_fleet.rehearsal.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.addresses import claim_address
 from kueue_fleet.rehearsal.node_agent.certificates import is_usable, service_certificate
-from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, admission_objects, probe_pod
+from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, install_policy
 from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program
 from kueue_fleet.rehearsal.node_agent.services import Backend, ServiceRoutes
 from kueue_fleet.rehearsal.node_agent.status import timestamp
@@ -38,7 +38,6 @@ _LEASE_SECONDS = 40
 _LEASE_RENEW_SECONDS = 10.0
 _NODE_STATUS_SECONDS = 240.0
 _RETRY_SECONDS = 0.5
-_POLICY_POLL_SECONDS = 0.1
 
 _CONDITIONS = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
@@ -68,9 +67,7 @@ class NodeAgent:
 
     async def prepare(self) -> None:
         """Sees to it that pods for this node are known as such; before that, none of them may be created."""
-        await self._until_done(self._apply_policy)
-        if self._programs:
-            await self._until_done(self._await_policy)
+        await self._until_done(self._install_policy)
 
     async def run(self) -> None:
         """Runs the node until cancelled; then stops its processes and leaves the API objects as they are."""
@@ -166,19 +163,8 @@ class NodeAgent:
         self._routes.authorities[f"{namespace}/{need.service}"] = data["ca.crt"]
         self._routes.changed()
 
-    async def _apply_policy(self) -> None:
-        for path, body in admission_objects(self._programs):
-            await self._api.apply(path, body)
-
-    async def _await_policy(self) -> None:
-        """Returns once the API server applies the policy to new pods, which takes it a moment."""
-        pod = probe_pod(next(iter(self._programs)), self._node_name)
-        while True:
-            # In kube-system, which the webhooks of Kueue leave alone: they may be down now.
-            answer = await self._api.create("/api/v1/namespaces/kube-system/pods", pod, {"dryRun": "All"})
-            if NODE_LABEL in (answer["spec"].get("nodeSelector") or {}):
-                return
-            await asyncio.sleep(_POLICY_POLL_SECONDS)
+    async def _install_policy(self) -> None:
+        await install_policy(self._api, self._programs)
 
     async def _register(self) -> None:
         labels = {

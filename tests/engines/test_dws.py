@@ -1,0 +1,159 @@
+"""The simulated DWS on a real control plane, asked by hand and by Kueue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from one_cluster import (
+    JOBS,
+    KUEUE,
+    OneCluster,
+    Refused,
+    condition,
+    end_of,
+    job,
+    pod_template,
+    pods_of,
+    wait_until,
+)
+
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
+TEMPLATES = "/api/v1/namespaces/default/podtemplates"
+NODES = "/api/v1/nodes?labelSelector=autoscaling.gke.io/provisioning-request"
+
+
+def ask(cluster: OneCluster, name: str, count: int, accelerator: str = "nvidia-l4", **parameters: str) -> None:
+    """A ProvisioningRequest for `count` pods with one GPU each."""
+    template = pod_template(nodeSelector={"cloud.google.com/gke-accelerator": accelerator})
+    cluster.create(
+        TEMPLATES, {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
+    )
+    cluster.create(
+        REQUESTS,
+        {
+            "apiVersion": "autoscaling.x-k8s.io/v1",
+            "kind": "ProvisioningRequest",
+            "metadata": {"name": name},
+            "spec": {
+                "provisioningClassName": "queued-provisioning.gke.io",
+                "podSets": [{"podTemplateRef": {"name": name}, "count": count}],
+                "parameters": parameters,
+            },
+        },
+    )
+
+
+def reason(cluster: OneCluster, name: str, kind: str, status: str = "True") -> str | None:
+    item = cluster.get(f"{REQUESTS}/{name}")
+    for one in (item.get("status") or {}).get("conditions") or ():
+        if one["type"] == kind and one["status"] == status:
+            return str(one["reason"])
+    return None
+
+
+def details(cluster: OneCluster, name: str) -> dict[str, str]:
+    found: dict[str, str] = cluster.get(f"{REQUESTS}/{name}")["status"]["provisioningClassDetails"]
+    return found
+
+
+def nodes_of(cluster: OneCluster, resize_request: str) -> list[dict[str, Any]]:
+    return cluster.items(f"{NODES}%3D{resize_request}")
+
+
+def test_capacity_comes_at_once_and_goes_with_the_request(bare_cluster: OneCluster) -> None:
+    ask(bare_cluster, "by-hand", 3)
+    assert wait_until(lambda: reason(bare_cluster, "by-hand", "Accepted")) == "SuccessfullyQueued"
+    assert wait_until(lambda: reason(bare_cluster, "by-hand", "Provisioned")) == "Provisioned"
+    resize_request = details(bare_cluster, "by-hand")["ResizeRequestName"]
+    nodes = nodes_of(bare_cluster, resize_request)
+    assert len(nodes) == 3
+    assert all(condition(node, "Ready") == "True" for node in nodes)
+    taints = {taint["key"] for taint in nodes[0]["spec"]["taints"]}
+    assert taints == {"nvidia.com/gpu", "cloud.google.com/gke-queued"}
+    bare_cluster.delete(f"{REQUESTS}/by-hand")
+    wait_until(lambda: not nodes_of(bare_cluster, resize_request))
+
+
+def test_a_request_waits_until_others_give_their_capacity_back(bare_cluster: OneCluster) -> None:
+    ask(bare_cluster, "first", 3)
+    wait_until(lambda: reason(bare_cluster, "first", "Provisioned"))
+    ask(bare_cluster, "second", 2)
+    waiting = wait_until(lambda: reason(bare_cluster, "second", "Provisioned", "False"))
+    assert waiting == "ResourcePoolExhausted"
+    assert nodes_of(bare_cluster, details(bare_cluster, "second")["ResizeRequestName"]) == []
+    bare_cluster.delete(f"{REQUESTS}/first")
+    wait_until(lambda: reason(bare_cluster, "second", "Provisioned"))
+    bare_cluster.delete(f"{REQUESTS}/second")
+    wait_until(lambda: not bare_cluster.items(NODES))
+
+
+def test_what_cannot_be_served_fails_with_the_reason(bare_cluster: OneCluster) -> None:
+    ask(bare_cluster, "too-long", 1, maxRunDurationSeconds="604801")
+    assert wait_until(lambda: reason(bare_cluster, "too-long", "Failed")) == "InvalidArgument"
+    ask(bare_cluster, "no-stock", 1, accelerator="nvidia-b200")
+    assert wait_until(lambda: reason(bare_cluster, "no-stock", "Provisioned", "False")) == "ResourcePoolExhausted"
+    for name in ("too-long", "no-stock"):
+        bare_cluster.delete(f"{REQUESTS}/{name}")
+
+
+def test_other_classes_are_left_alone(bare_cluster: OneCluster) -> None:
+    item = {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": "other"},
+        "spec": {
+            "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
+            "podSets": [{"podTemplateRef": {"name": "x"}, "count": 1}],
+        },
+    }
+    bare_cluster.create(REQUESTS, item)
+    ask(bare_cluster, "after-other", 1)
+    wait_until(lambda: reason(bare_cluster, "after-other", "Provisioned"))
+    assert "status" not in bare_cluster.get(f"{REQUESTS}/other")
+    for name in ("other", "after-other"):
+        bare_cluster.delete(f"{REQUESTS}/{name}")
+
+
+def test_kueue_waits_for_dws_and_the_pods_run_on_its_nodes(kueue_cluster: OneCluster) -> None:
+    template = pod_template(annotations={"kueue-fleet.dev/run-seconds": "2"})
+    kueue_cluster.create(JOBS, job("queued", "queued", template, pods=2))
+    pods = wait_until(lambda: [pod for pod in pods_of(kueue_cluster, "queued") if pod["spec"].get("nodeName")])
+    node = kueue_cluster.get(f"/api/v1/nodes/{pods[0]['spec']['nodeName']}")
+    resize_request = node["metadata"]["labels"]["autoscaling.gke.io/provisioning-request"]
+    assert pods[0]["spec"]["nodeSelector"]["autoscaling.gke.io/provisioning-request"] == resize_request
+    assert len(nodes_of(kueue_cluster, resize_request)) == 2
+    assert end_of(kueue_cluster, "queued") == "Complete"
+    wait_until(lambda: not nodes_of(kueue_cluster, resize_request))
+
+
+def test_the_end_of_the_run_duration_takes_the_machines_away(kueue_cluster: OneCluster) -> None:
+    template = pod_template(annotations={"kueue-fleet.dev/run-seconds": "3600"})
+    annotations = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "4"}
+    kueue_cluster.create(JOBS, job("overdue", "queued", template, annotations=annotations))
+
+    def ended() -> dict[str, Any] | None:
+        for pod in pods_of(kueue_cluster, "overdue"):
+            if condition(pod, "DisruptionTarget") == "True":
+                return pod
+        return None
+
+    pod = wait_until(ended)
+    assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "Terminated")
+
+    def deactivated() -> bool:
+        workloads = kueue_cluster.items(f"{KUEUE}/namespaces/default/workloads")
+        found = [one for one in workloads if one["metadata"]["name"].startswith("job-overdue-")]
+        return any(condition(one, "Finished") == "True" or one["spec"].get("active") is False for one in found)
+
+    wait_until(deactivated)
+    wait_until(lambda: not kueue_cluster.items(NODES))
+
+
+def test_the_request_cannot_be_changed(bare_cluster: OneCluster) -> None:
+    ask(bare_cluster, "fixed", 1)
+    body = {"spec": {"parameters": {"maxRunDurationSeconds": "5"}}}
+    with pytest.raises(Refused, match="Value is immutable"):
+        bare_cluster.request("PATCH", f"{REQUESTS}/fixed", body, "application/merge-patch+json")
+    bare_cluster.delete(f"{REQUESTS}/fixed")
