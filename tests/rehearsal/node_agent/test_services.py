@@ -12,6 +12,7 @@ from kueue_fleet.rehearsal.node_agent.services import (
     Patch,
     client_configs,
     pick_backend,
+    plan_relays,
     plan_routes,
     project_apiservice,
     project_crd,
@@ -47,7 +48,11 @@ def webhook(port: int = 443, ca: str = "") -> ClientConfig:
 
 def plan(services: dict[str, Any], configs: list[ClientConfig], *backends: Backend, **ca: bytes) -> list[Patch]:
     authorities = {"ks/hook": ca["hook"]} if ca else {}
-    return plan_routes(services, configs, backends, IDLE, authorities)
+    return plan_routes(services, configs, backends, IDLE, authorities, relayed=False)
+
+
+def plan_relayed(services: dict[str, Any], configs: list[ClientConfig], *backends: Backend) -> list[Patch]:
+    return plan_routes(services, configs, backends, IDLE, {}, relayed=True)
 
 
 def test_a_named_service_leads_to_the_ready_pod() -> None:
@@ -155,3 +160,20 @@ def test_every_place_that_names_a_service_is_found() -> None:
         ClientConfig(CRD_PATH, "crd", "ks/hook", 9443),
         ClientConfig("/apis/apiregistration.k8s.io/v1/apiservices/a", "apiservice", "ks/hook", 443),
     ]
+
+
+def test_where_ports_are_relayed_no_client_configuration_is_changed() -> None:
+    services, configs = {"ks/hook": service()}, [webhook()]
+    assert plan_relayed(services, configs, backend()) == [
+        Patch(SERVICE_PATH, MERGE_PATCH, {"spec": {"type": "ExternalName", "externalName": "127.70.1.2"}})
+    ]
+    assert plan_relays(services, configs, [backend()]) == {("127.70.1.2", 443): 9443}
+
+
+def test_a_port_that_the_pod_listens_on_itself_needs_no_relay() -> None:
+    direct = service(ports=[{"port": 8443, "targetPort": 8443}])
+    assert plan_relays({"ks/hook": direct}, [webhook(port=8443)], [backend()]) == {}
+
+
+def test_without_a_ready_pod_nothing_is_relayed() -> None:
+    assert plan_relays({"ks/hook": service()}, [webhook()], []) == {}

@@ -3,11 +3,12 @@
 kube-apiserver refuses loopback addresses in EndpointSlices, and no kube-proxy runs here. So a Service that a webhook,
 a CRD's conversion or an APIService names is turned into one of type ExternalName whose name is the pod's address,
 which kube-apiserver dials with the port of the client configuration; it still checks the certificate against the
-Service's own DNS name (k8s.io/kube-aggregator pkg/apiserver/resolvers.go). That port is therefore set to the target
-port. A helm upgrade that writes the objects anew is answered by the same patches; Helm compares manifests with
+Service's own DNS name (k8s.io/kube-aggregator pkg/apiserver/resolvers.go). The agent listens on that port and relays
+to the target port; where it may not (ports below 1024), the port in the client configuration is set to the target port
+instead. A helm upgrade that writes the objects anew is answered by the same patches; Helm compares manifests with
 manifests, so none of this is a difference to it.
 
-`plan_*` are pure; `ServiceRoutes` watches and patches.
+`plan_*` are pure; `ServiceRoutes` watches, patches and relays.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import aiohttp
 
 from kueue_fleet.rehearsal.kube_api import JSON_PATCH, MERGE_PATCH, ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.node_agent.relay import Endpoint, Relays, can_listen
 
 log = logging.getLogger(__name__)
 
@@ -157,18 +159,37 @@ def target_port(service: Json, port: int, backend: Backend | None) -> int | None
     return port if ports else None
 
 
+def plan_relays(
+    services: Mapping[str, Json], configs: Sequence[ClientConfig], backends: Sequence[Backend]
+) -> dict[Endpoint, int]:
+    """Where to listen for the API server, and the port to hand on to: none where the pod listens there itself."""
+    relays: dict[Endpoint, int] = {}
+    for config in configs:
+        service = services.get(config.service)
+        if service is None or not service["spec"].get("selector"):
+            continue
+        backend = pick_backend(config.service.partition("/")[0], service["spec"]["selector"], backends)
+        port = target_port(service, config.port, backend)
+        if backend is not None and port is not None and port != config.port:
+            relays[backend.ip, config.port] = port
+    return relays
+
+
 def plan_routes(
     services: Mapping[str, Json],
     configs: Sequence[ClientConfig],
     backends: Sequence[Backend],
     idle_ip: str,
     authorities: Mapping[str, bytes],
+    *,
+    relayed: bool,
 ) -> list[Patch]:
     """The patches that make every named Service lead to its pod, or to `idle_ip`, where nothing listens, while none
     is ready.
 
-    `authorities` has the PEM certificates to trust for the Services whose certificate this agent made. Nothing is
-    patched that is right already, so the plan of a settled cluster is empty.
+    `authorities` has the PEM certificates to trust for the Services whose certificate this agent made; `relayed` says
+    that the ports of the client configurations are listened on and need no change. Nothing is patched that is right
+    already, so the plan of a settled cluster is empty.
     """
     patches: list[Patch] = []
     routed: set[str] = set()
@@ -186,7 +207,7 @@ def plan_routes(
                 patches.append(Patch(path, MERGE_PATCH, {"spec": wanted}))
         port = target_port(service, config.port, backend)
         ca_bundle = base64.b64encode(authorities[config.service]).decode() if config.service in authorities else None
-        changed_port = port if port is not None and port != config.port else None
+        changed_port = port if port is not None and port != config.port and not relayed else None
         changed_ca = ca_bundle if ca_bundle is not None and ca_bundle != config.ca_bundle else None
         if changed_port is not None or changed_ca is not None:
             patches.append(_client_config_patch(config, changed_port, changed_ca))
@@ -223,6 +244,8 @@ class ServiceRoutes:
         self._idle_ip = idle_ip
         self._backends = backends
         self._changed = asyncio.Event()
+        self._relayed = can_listen(idle_ip, _DEFAULT_PORT)
+        self._relays = Relays()
 
         def watched(path: str, project: Callable[[Json], Json], page: int = 200) -> Watched:
             return Watched(api, path, project=project, on_change=lambda *_: self._changed.set(), page=page)
@@ -244,19 +267,22 @@ class ServiceRoutes:
     async def run(self) -> None:
         """Runs until cancelled."""
         watches = (self._services, *self._webhooks.values(), self._crds, self._apiservices)
-        async with asyncio.TaskGroup() as group:
-            for watch in watches:
-                group.create_task(watch.run())
-            group.create_task(self._patch_forever(watches))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for watch in watches:
+                    group.create_task(watch.run())
+                group.create_task(self._route_forever(watches))
+        finally:
+            await self._relays.close()
 
-    async def _patch_forever(self, watches: Sequence[Watched]) -> None:
+    async def _route_forever(self, watches: Sequence[Watched]) -> None:
         for watch in watches:
             await watch.synced.wait()
         while True:
             await self._changed.wait()
             self._changed.clear()
             failed = [patch for patch in self._plan() if not await self._apply(patch)]
-            if failed:
+            if failed or not await self._relay():
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._changed.set()
 
@@ -273,10 +299,28 @@ class ServiceRoutes:
             return False
         return True
 
+    async def _relay(self) -> bool:
+        if self._relayed:
+            try:
+                await self._relays.keep(plan_relays(self._services.objects, self._configs(), self._backends()))
+            except OSError as error:
+                log.info("relay: %s; trying again", error)
+                return False
+        return True
+
     def _plan(self) -> list[Patch]:
-        configs = client_configs(
+        return plan_routes(
+            self._services.objects,
+            self._configs(),
+            self._backends(),
+            self._idle_ip,
+            self.authorities,
+            relayed=self._relayed,
+        )
+
+    def _configs(self) -> list[ClientConfig]:
+        return client_configs(
             {name: watch.objects for name, watch in self._webhooks.items()},
             self._crds.objects,
             self._apiservices.objects,
         )
-        return plan_routes(self._services.objects, configs, self._backends(), self._idle_ip, self.authorities)

@@ -1,0 +1,79 @@
+"""Connections to a Service's port on a pod's address, handed on to the port that the pod listens on.
+
+What kube-proxy does on a node, for the few Services that the API server itself calls. Without it the port in every
+client configuration has to be changed, and each change of a CRD costs the API server a second of work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping
+from functools import partial
+
+log = logging.getLogger(__name__)
+
+Endpoint = tuple[str, int]
+_CHUNK_BYTES = 64 * 1024
+
+
+def can_listen(ip: str, port: int) -> bool:
+    """Whether this process may listen on a port, which below 1024 needs root or net.ipv4.ip_unprivileged_port_start."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ip, port))
+        except OSError:
+            return False
+    return True
+
+
+class Relays:
+    """Listeners, each handing its connections on to another port of the same address."""
+
+    def __init__(self) -> None:
+        self._open: dict[Endpoint, tuple[int, asyncio.Server]] = {}
+
+    async def keep(self, wanted: Mapping[Endpoint, int]) -> None:
+        """Listen on exactly the endpoints WANTED, each for the target port it is mapped to.
+
+        Raises:
+            OSError: a port cannot be listened on.
+        """
+        for endpoint, (target, server) in list(self._open.items()):
+            if wanted.get(endpoint) != target:
+                del self._open[endpoint]
+                server.close()
+        for (ip, port), target in wanted.items():
+            if (ip, port) not in self._open:
+                server = await asyncio.start_server(partial(_hand_on, ip, target), ip, port)
+                self._open[ip, port] = (target, server)
+                log.info("%s:%d leads to port %d", ip, port, target)
+
+    async def close(self) -> None:
+        """Listen no more."""
+        await self.keep({})
+
+
+async def _hand_on(ip: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        target_reader, target_writer = await asyncio.open_connection(ip, port)
+    except OSError:
+        # Nobody listens there: the caller sees its connection closed, as it would at a pod that is not ready.
+        writer.close()
+        return
+    await asyncio.gather(_copy(reader, target_writer), _copy(target_reader, writer))
+    target_writer.close()
+    writer.close()
+
+
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    try:
+        while chunk := await source.read(_CHUNK_BYTES):
+            sink.write(chunk)
+            await sink.drain()
+        sink.write_eof()
+    except OSError:
+        # One side reset the connection: so does the relay to the other.
+        sink.transport.abort()
