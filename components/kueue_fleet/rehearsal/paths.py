@@ -65,6 +65,11 @@ class RehearsalPaths:
         return self.root / "supervisor.lock"
 
     @property
+    def command_lock(self) -> Path:
+        """Held with flock by the command that changes the rehearsal."""
+        return self.root / "command.lock"
+
+    @property
     def supervisor_log(self) -> Path:
         """What the supervisor itself says."""
         return self.root / "supervisor.log"

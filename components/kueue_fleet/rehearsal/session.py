@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -97,7 +96,7 @@ class Session:
             RehearsalError: another command has it.
         """
         self.paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.paths.root / "command.lock").open("w") as lock:
+        with self.paths.command_lock.open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -127,13 +126,13 @@ class Session:
         A rehearsal that was kept earlier is used as it is. One that this block started is removed when the block
         fails, so that nothing half made stays.
         """
-        started = None if self._answers() else start_supervisor(self.paths)
+        started = None if self._answers() else self._start()
         try:
             yield
         except BaseException:
             if started:
                 started.stop(keep_logs=True)
-                _remove_state(self.paths, keep_logs=True)
+                _remove_state(self.paths, but=(self.paths.command_lock, *_logs(self.paths)))
             raise
         if started is None:
             return
@@ -142,6 +141,13 @@ class Session:
         else:
             started.stop()
             _remove_state(self.paths)
+
+    def _start(self) -> RunningSupervisor:
+        # A kept rehearsal whose supervisor was ended, by a reboot perhaps, goes on with the same clusters.
+        resumed = self.paths.lab_file.exists()
+        if not resumed:
+            _remove_state(self.paths, but=(self.paths.command_lock,))
+        return start_supervisor(self.paths, keep=resumed)
 
     def _answers(self) -> bool:
         try:
@@ -255,11 +261,18 @@ def _wait_for_end(pid: int) -> None:
         ) from None
 
 
-def _remove_state(paths: RehearsalPaths, *, keep_logs: bool = False) -> None:
-    if keep_logs:
-        for folder in (paths.bin, paths.project, paths.pulumi_backend, paths.pulumi_home):
-            shutil.rmtree(folder, ignore_errors=True)
-        for file in (paths.kubeconfig, paths.passphrase):
-            file.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(paths.root)
+def _logs(paths: RehearsalPaths) -> list[Path]:
+    return [file for pattern in ("*.log", "*.events.json") for file in paths.root.rglob(pattern)]
+
+
+def _remove_state(paths: RehearsalPaths, but: Sequence[Path] = ()) -> None:
+    """Remove everything of a rehearsal but some files, the folder itself included where nothing stays in it."""
+    kept = set(but)
+    for place in sorted(paths.root.rglob("*"), reverse=True):
+        if place.is_dir() and not place.is_symlink():
+            if not any(place.iterdir()):
+                place.rmdir()
+        elif place not in kept:
+            place.unlink(missing_ok=True)
+    if not kept:
+        paths.root.rmdir()

@@ -41,14 +41,14 @@ async def ask(port: int, text: bytes) -> bytes:
 
 async def test_bytes_go_both_ways_and_the_end_of_either_side_is_handed_on(echo: int) -> None:
     relays, port = Relays(), free_port()
-    await relays.keep({(IP, port): echo})
+    await relays.keep({(IP, port): (IP, echo)})
     assert await ask(port, b"x" * 300_000) == b"x" * 300_000
     await relays.close()
 
 
 async def test_what_is_not_wanted_any_more_is_not_listened_on(echo: int) -> None:
     relays, port = Relays(), free_port()
-    await relays.keep({(IP, port): echo})
+    await relays.keep({(IP, port): (IP, echo)})
     await relays.keep({})
     with pytest.raises(ConnectionRefusedError):
         await ask(port, b"x")
@@ -57,9 +57,9 @@ async def test_what_is_not_wanted_any_more_is_not_listened_on(echo: int) -> None
 
 async def test_a_changed_target_is_used_from_then_on(echo: int) -> None:
     relays, port = Relays(), free_port()
-    await relays.keep({(IP, port): free_port()})
+    await relays.keep({(IP, port): (IP, free_port())})
     assert await ask(port, b"") == b""
-    await relays.keep({(IP, port): echo})
+    await relays.keep({(IP, port): (IP, echo)})
     assert await ask(port, b"hello") == b"hello"
     await relays.close()
 
@@ -67,4 +67,4 @@ async def test_a_changed_target_is_used_from_then_on(echo: int) -> None:
 async def test_a_port_in_use_cannot_be_listened_on(echo: int) -> None:
     assert not can_listen(IP, echo)
     with pytest.raises(OSError, match="address already in use"):
-        await Relays().keep({(IP, echo): 1})
+        await Relays().keep({(IP, echo): (IP, 1)})

@@ -17,10 +17,12 @@ from kueue_fleet.rehearsal.node_agent.services import (
     project_apiservice,
     project_crd,
     project_webhooks,
+    routed_services,
     target_port,
 )
 
 IDLE = "127.70.0.1"
+OWN = {"ks/hook": "127.71.0.1"}
 SERVICE_PATH = "/api/v1/namespaces/ks/services/hook"
 WEBHOOK_PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/v"
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/c"
@@ -48,11 +50,11 @@ def webhook(port: int = 443, ca: str = "") -> ClientConfig:
 
 def plan(services: dict[str, Any], configs: list[ClientConfig], *backends: Backend, **ca: bytes) -> list[Patch]:
     authorities = {"ks/hook": ca["hook"]} if ca else {}
-    return plan_routes(services, configs, backends, IDLE, authorities, relayed=False)
+    return plan_routes(services, configs, backends, IDLE, authorities, {})
 
 
 def plan_relayed(services: dict[str, Any], configs: list[ClientConfig], *backends: Backend) -> list[Patch]:
-    return plan_routes(services, configs, backends, IDLE, {}, relayed=True)
+    return plan_routes(services, configs, backends, IDLE, {}, OWN)
 
 
 def test_a_named_service_leads_to_the_ready_pod() -> None:
@@ -162,18 +164,28 @@ def test_every_place_that_names_a_service_is_found() -> None:
     ]
 
 
-def test_where_ports_are_relayed_no_client_configuration_is_changed() -> None:
+def test_a_relayed_service_leads_to_its_own_address_and_no_client_configuration_is_changed() -> None:
     services, configs = {"ks/hook": service()}, [webhook()]
     assert plan_relayed(services, configs, backend()) == [
-        Patch(SERVICE_PATH, MERGE_PATCH, {"spec": {"type": "ExternalName", "externalName": "127.70.1.2"}})
+        Patch(SERVICE_PATH, MERGE_PATCH, {"spec": {"type": "ExternalName", "externalName": "127.71.0.1"}})
     ]
-    assert plan_relays(services, configs, [backend()]) == {("127.70.1.2", 443): 9443}
+    assert plan_relays(services, configs, [backend()], OWN) == {("127.71.0.1", 443): ("127.70.1.2", 9443)}
 
 
-def test_a_port_that_the_pod_listens_on_itself_needs_no_relay() -> None:
-    direct = service(ports=[{"port": 8443, "targetPort": 8443}])
-    assert plan_relays({"ks/hook": direct}, [webhook(port=8443)], [backend()]) == {}
+def test_a_rollout_changes_only_where_a_relay_leads() -> None:
+    settled = {"ks/hook": service(type="ExternalName", externalName="127.71.0.1")}
+    assert plan_relayed(settled, [webhook()], backend(ip="127.70.9.9")) == []
+    assert plan_relays(settled, [webhook()], [backend(ip="127.70.9.9")], OWN) == {
+        ("127.71.0.1", 443): ("127.70.9.9", 9443)
+    }
 
 
 def test_without_a_ready_pod_nothing_is_relayed() -> None:
-    assert plan_relays({"ks/hook": service()}, [webhook()], []) == {}
+    assert plan_relays({"ks/hook": service()}, [webhook()], [], OWN) == {}
+
+
+def test_only_services_with_pods_that_somebody_names_are_routed() -> None:
+    services = {"ks/hook": service(), "ks/headless": service(selector=None), "ks/other": service()}
+    headless = ClientConfig(CRD_PATH, "crd", "ks/headless", 443)
+    absent = ClientConfig(CRD_PATH, "crd", "ks/absent", 443)
+    assert routed_services(services, [webhook(), webhook(), headless, absent]) == ["ks/hook"]

@@ -1,4 +1,4 @@
-"""Connections to a Service's port on a pod's address, handed on to the port that the pod listens on.
+"""Connections to a Service's address and port, handed on to the pod behind it and the port that it listens on.
 
 What kube-proxy does on a node, for the few Services that the API server itself calls. Without it the port in every
 client configuration has to be changed, and each change of a CRD costs the API server a second of work.
@@ -30,13 +30,13 @@ def can_listen(ip: str, port: int) -> bool:
 
 
 class Relays:
-    """Listeners, each handing its connections on to another port of the same address."""
+    """Listeners, each handing its connections on to another endpoint."""
 
     def __init__(self) -> None:
-        self._open: dict[Endpoint, tuple[int, asyncio.Server]] = {}
+        self._open: dict[Endpoint, tuple[Endpoint, asyncio.Server]] = {}
 
-    async def keep(self, wanted: Mapping[Endpoint, int]) -> None:
-        """Listen on exactly the endpoints WANTED, each for the target port it is mapped to.
+    async def keep(self, wanted: Mapping[Endpoint, Endpoint]) -> None:
+        """Listen on exactly the endpoints WANTED, each for the endpoint it is mapped to.
 
         Raises:
             OSError: a port cannot be listened on.
@@ -47,18 +47,18 @@ class Relays:
                 server.close()
         for (ip, port), target in wanted.items():
             if (ip, port) not in self._open:
-                server = await asyncio.start_server(partial(_hand_on, ip, target), ip, port)
+                server = await asyncio.start_server(partial(_hand_on, target), ip, port)
                 self._open[ip, port] = (target, server)
-                log.info("%s:%d leads to port %d", ip, port, target)
+                log.info("%s:%d leads to %s:%d", ip, port, *target)
 
     async def close(self) -> None:
         """Listen no more."""
         await self.keep({})
 
 
-async def _hand_on(ip: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _hand_on(target: Endpoint, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        target_reader, target_writer = await asyncio.open_connection(ip, port)
+        target_reader, target_writer = await asyncio.open_connection(*target)
     except OSError:
         # Nobody listens there: the caller sees its connection closed, as it would at a pod that is not ready.
         writer.close()

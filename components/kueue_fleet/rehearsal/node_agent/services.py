@@ -3,10 +3,10 @@
 kube-apiserver refuses loopback addresses in EndpointSlices, and no kube-proxy runs here. So a Service that a webhook,
 a CRD's conversion or an APIService names is turned into one of type ExternalName whose name is the pod's address,
 which kube-apiserver dials with the port of the client configuration; it still checks the certificate against the
-Service's own DNS name (k8s.io/kube-aggregator pkg/apiserver/resolvers.go). The agent listens on that port and relays
-to the target port; where it may not (ports below 1024), the port in the client configuration is set to the target port
-instead. A helm upgrade that writes the objects anew is answered by the same patches; Helm compares manifests with
-manifests, so none of this is a difference to it.
+Service's own DNS name (k8s.io/kube-aggregator pkg/apiserver/resolvers.go). Where the agent may listen on that port,
+the Service gets an address of its own, and connections to it are relayed to the pod. Where it may not (ports below
+1024), the port in the client configuration is set to the target port instead. A helm upgrade that writes the objects
+anew is answered by the same patches; Helm compares manifests with manifests, so none of this is a difference to it.
 
 `plan_*` are pure; `ServiceRoutes` watches, patches and relays.
 """
@@ -23,6 +23,7 @@ from typing import Any
 import aiohttp
 
 from kueue_fleet.rehearsal.kube_api import JSON_PATCH, MERGE_PATCH, ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, claim_address
 from kueue_fleet.rehearsal.node_agent.relay import Endpoint, Relays, can_listen
 
 log = logging.getLogger(__name__)
@@ -160,19 +161,31 @@ def target_port(service: Json, port: int, backend: Backend | None) -> int | None
 
 
 def plan_relays(
-    services: Mapping[str, Json], configs: Sequence[ClientConfig], backends: Sequence[Backend]
-) -> dict[Endpoint, int]:
-    """Where to listen for the API server, and the port to hand on to: none where the pod listens there itself."""
-    relays: dict[Endpoint, int] = {}
+    services: Mapping[str, Json],
+    configs: Sequence[ClientConfig],
+    backends: Sequence[Backend],
+    addresses: Mapping[str, str],
+) -> dict[Endpoint, Endpoint]:
+    """Where to listen for the API server, and what to hand on to; `addresses` has the Services' own ones.
+
+    A Service without a ready pod is not listened for: its callers are refused, as by kube-proxy.
+    """
+    relays: dict[Endpoint, Endpoint] = {}
     for config in configs:
         service = services.get(config.service)
-        if service is None or not service["spec"].get("selector"):
+        if service is None or config.service not in addresses:
             continue
         backend = pick_backend(config.service.partition("/")[0], service["spec"]["selector"], backends)
         port = target_port(service, config.port, backend)
-        if backend is not None and port is not None and port != config.port:
-            relays[backend.ip, config.port] = port
+        if backend is not None and port is not None:
+            relays[addresses[config.service], config.port] = (backend.ip, port)
     return relays
+
+
+def routed_services(services: Mapping[str, Json], configs: Sequence[ClientConfig]) -> list[str]:
+    """namespace/name of the Services that have pods and are named by a client configuration."""
+    named = dict.fromkeys(config.service for config in configs)
+    return [name for name in named if name in services and services[name]["spec"].get("selector")]
 
 
 def plan_routes(
@@ -181,15 +194,14 @@ def plan_routes(
     backends: Sequence[Backend],
     idle_ip: str,
     authorities: Mapping[str, bytes],
-    *,
-    relayed: bool,
+    addresses: Mapping[str, str],
 ) -> list[Patch]:
     """The patches that make every named Service lead to its pod, or to `idle_ip`, where nothing listens, while none
     is ready.
 
-    `authorities` has the PEM certificates to trust for the Services whose certificate this agent made; `relayed` says
-    that the ports of the client configurations are listened on and need no change. Nothing is patched that is right
-    already, so the plan of a settled cluster is empty.
+    A Service in `addresses` leads to its own address, with all ports as they are. `authorities` has the PEM
+    certificates to trust for the Services whose certificate this agent made. Nothing is patched that is right already,
+    so the plan of a settled cluster is empty.
     """
     patches: list[Patch] = []
     routed: set[str] = set()
@@ -201,13 +213,14 @@ def plan_routes(
         backend = pick_backend(namespace, service["spec"]["selector"], backends)
         if config.service not in routed:
             routed.add(config.service)
-            wanted = {"type": "ExternalName", "externalName": backend.ip if backend else idle_ip}
+            address = addresses.get(config.service) or (backend.ip if backend else idle_ip)
+            wanted = {"type": "ExternalName", "externalName": address}
             if any(service["spec"].get(key) != value for key, value in wanted.items()):
                 path = f"/api/v1/namespaces/{namespace}/services/{name}"
                 patches.append(Patch(path, MERGE_PATCH, {"spec": wanted}))
         port = target_port(service, config.port, backend)
         ca_bundle = base64.b64encode(authorities[config.service]).decode() if config.service in authorities else None
-        changed_port = port if port is not None and port != config.port and not relayed else None
+        changed_port = port if port is not None and port != config.port and config.service not in addresses else None
         changed_ca = ca_bundle if ca_bundle is not None and ca_bundle != config.ca_bundle else None
         if changed_port is not None or changed_ca is not None:
             patches.append(_client_config_patch(config, changed_port, changed_ca))
@@ -246,6 +259,7 @@ class ServiceRoutes:
         self._changed = asyncio.Event()
         self._relayed = can_listen(idle_ip, _DEFAULT_PORT)
         self._relays = Relays()
+        self._addresses: dict[str, ClaimedAddress] = {}
 
         def watched(path: str, project: Callable[[Json], Json], page: int = 200) -> Watched:
             return Watched(api, path, project=project, on_change=lambda *_: self._changed.set(), page=page)
@@ -274,6 +288,8 @@ class ServiceRoutes:
                 group.create_task(self._route_forever(watches))
         finally:
             await self._relays.close()
+            for address in self._addresses.values():
+                address.release()
 
     async def _route_forever(self, watches: Sequence[Watched]) -> None:
         for watch in watches:
@@ -281,8 +297,10 @@ class ServiceRoutes:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            failed = [patch for patch in self._plan() if not await self._apply(patch)]
-            if failed or not await self._relay():
+            configs = self._configs()
+            self._claim_addresses(configs)
+            failed = [patch for patch in self._plan(configs) if not await self._apply(patch)]
+            if failed or not await self._relay(configs):
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._changed.set()
 
@@ -299,23 +317,29 @@ class ServiceRoutes:
             return False
         return True
 
-    async def _relay(self) -> bool:
-        if self._relayed:
-            try:
-                await self._relays.keep(plan_relays(self._services.objects, self._configs(), self._backends()))
-            except OSError as error:
-                log.info("relay: %s; trying again", error)
-                return False
+    def _claim_addresses(self, configs: Sequence[ClientConfig]) -> None:
+        if not self._relayed:
+            return
+        for service in routed_services(self._services.objects, configs):
+            if service not in self._addresses:
+                self._addresses[service] = claim_address(f"{self._idle_ip}/{service}")
+
+    @property
+    def _own_addresses(self) -> dict[str, str]:
+        return {service: address.ip for service, address in self._addresses.items()}
+
+    async def _relay(self, configs: Sequence[ClientConfig]) -> bool:
+        relays = plan_relays(self._services.objects, configs, self._backends(), self._own_addresses)
+        try:
+            await self._relays.keep(relays)
+        except OSError as error:
+            log.info("relay: %s; trying again", error)
+            return False
         return True
 
-    def _plan(self) -> list[Patch]:
+    def _plan(self, configs: Sequence[ClientConfig]) -> list[Patch]:
         return plan_routes(
-            self._services.objects,
-            self._configs(),
-            self._backends(),
-            self._idle_ip,
-            self.authorities,
-            relayed=self._relayed,
+            self._services.objects, configs, self._backends(), self._idle_ip, self.authorities, self._own_addresses
         )
 
     def _configs(self) -> list[ClientConfig]:
