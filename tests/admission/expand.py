@@ -34,6 +34,8 @@ def load_scenarios(name: str) -> list[Json]:
             if f"without_{part}" in case:
                 merged[part] = {k: v for k, v in merged.get(part, {}).items() if k not in case[f"without_{part}"]}
         merged["source"] = document["source"]
+        if "nodeSets" in document:
+            merged["nodes"] = document["nodeSets"][merged["nodes"]]
         cases.append(merged)
     return cases
 
@@ -70,14 +72,17 @@ def _groups(groups: list[Json]) -> list[Json]:
 
 def queue(name: str, short: Json) -> Json:
     spec: Json = {"namespaceSelector": {}, "resourceGroups": _groups(short.get("groups", []))}
-    spec.update({k: v for k, v in short.items() if k not in ("groups", "weight", "checks")})
+    spec.update({k: v for k, v in short.items() if k not in ("groups", "weight", "checks", "terminating")})
     if "weight" in short:
         spec["fairSharing"] = {"weight": str(short["weight"])}
     if "checks" in short:
         spec["admissionChecksStrategy"] = {
             "admissionChecks": [{"name": check, "onFlavors": flavors} for check, flavors in short["checks"].items()]
         }
-    return {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+    metadata: Json = {"name": name}
+    if short.get("terminating"):
+        metadata["deletionTimestamp"] = time_text(0)
+    return {"kind": "ClusterQueue", "metadata": metadata, "spec": spec}
 
 
 def cohort(name: str, short: Json) -> Json:
@@ -106,6 +111,17 @@ def pod_set(name: str, short: Json) -> Json:
     return found
 
 
+def node(name: str, short: Json) -> Json:
+    spec = {key: short[key] for key in ("taints", "unschedulable") if key in short}
+    ready = {"type": "Ready", "status": "True" if short.get("ready", True) else "False"}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": short["labels"]},
+        "spec": spec,
+        "status": {"allocatable": short["allocatable"], "conditions": [ready]},
+    }
+
+
 def admission(short: Json) -> Json:
     assignments = []
     for name, given in short["podSets"].items():
@@ -117,6 +133,8 @@ def admission(short: Json) -> Json:
         one: Json = {"name": name, "flavors": flavors, "resourceUsage": usage, "count": given.get("count", 1)}
         if "topologyAssignment" in given:
             one["topologyAssignment"] = given["topologyAssignment"]
+        if "delayed" in given:
+            one["delayedTopologyRequest"] = given["delayed"]
         assignments.append(one)
     return {"clusterQueue": short["queue"], "podSetAssignments": assignments}
 
@@ -180,6 +198,7 @@ def manifests(case: Json) -> list[Json]:
         {"kind": "Topology", "metadata": {"name": name}, "spec": {"levels": [{"nodeLabel": level} for level in levels]}}
         for name, levels in case.get("topologies", {}).items()
     ]
-    found += case.get("nodes", [])
+    found += [node(name, short) for name, short in case.get("nodes", {}).items()]
+    found += [{"kind": "Pod", **pod} for pod in case.get("pods", ())]
     found += [workload(key, short) for key, short in case.get("workloads", {}).items()]
     return found

@@ -8,22 +8,23 @@ from admission.expand import ZERO, manifests, workload
 from kueue_fleet.admission.assignment import Assignment, FlavorChoice, Mode, PodSetResult
 from kueue_fleet.admission.cache import Cache
 from kueue_fleet.admission.fields import Fields
+from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_kueue import parse_objects
 from kueue_fleet.admission.from_workloads import Context, parse_workload
-from kueue_fleet.admission.gates import parse_gates
 from kueue_fleet.admission.info import WorkloadInfo
-from kueue_fleet.admission.model import Configuration, FairSharingStrategy, WaitForPodsReady, Workload
+from kueue_fleet.admission.model import Configuration, Workload
 
 Json = dict[str, Any]
 
 
 def configuration(case: Json) -> Configuration:
-    """Kueue's configuration of a scenario: fair sharing, strategies and gates."""
-    gates = parse_gates(case.get("featureGates", {}))
-    fair = None
+    """Kueue's configuration of a scenario: fair sharing, strategies, transformations and gates."""
+    data: Json = {"featureGates": case.get("featureGates", {})}
     if case.get("fairSharing") or "strategies" in case:
-        fair = tuple(FairSharingStrategy(name) for name in case.get("strategies", ()))
-    return Configuration(fair_sharing=fair, gates=gates, wait_for_pods_ready=WaitForPodsReady())
+        data["fairSharing"] = {"preemptionStrategies": case.get("strategies", [])}
+    if "transformations" in case:
+        data["resources"] = {"transformations": case["transformations"]}
+    return parse_configuration(data)
 
 
 def build(case: Json) -> tuple[Cache, dict[str, WorkloadInfo]]:

@@ -19,6 +19,8 @@ from kueue_fleet.admission.pending import Place
 
 CASES = load_scenarios("schedule") + load_scenarios("schedule_fair") + load_scenarios("schedule_recompute")
 
+TOPOLOGY = load_scenarios("schedule_topology")
+
 
 def _engine(case: dict[str, Any]) -> tuple[Engine, list[Decision]]:
     parsed = parse_objects(manifests(case), configuration(case))
@@ -59,6 +61,30 @@ def test_a_cycle_ends_as_in_kueue(case: dict[str, Any]) -> None:
     }
     evicted = {d.key: [d.preemption, d.message] for d in decisions if isinstance(d, Evicted)}
     assert evicted == case["preempted"]
+
+
+def _placed(given: Admission) -> Any:
+    return {ps.name: (ps.topology, ps.topology_levels, ps.delayed_topology) for ps in given.pod_sets}
+
+
+@pytest.mark.parametrize("case", TOPOLOGY, ids=ids(TOPOLOGY))
+def test_a_cycle_places_pods_as_in_kueue(case: dict[str, Any]) -> None:
+    parsed = parse_objects(manifests(case), configuration(case))
+    already = {w.key for w in parsed.workloads if w.status.admitted_at is not None}
+    engine, _ = _engine(case)
+    problems: list[str] = []
+    wanted = {key: parse_admission(Fields(admission(a), key, problems), {}) for key, a in case["assigned"].items()}
+    found = {
+        key: info.admission
+        for key, info in engine.workloads.items()
+        if info.admission is not None and key not in already
+    }
+    assert {key: _simple(a) for key, a in found.items()} == {key: _simple(a) for key, a in wanted.items()}
+    assert {key: _placed(a) for key, a in found.items()} == {key: _placed(a) for key, a in wanted.items()}
+    assert _places(engine, Place.COMPETING) == {name: sorted(keys) for name, keys in case["left"].items()}
+    assert _places(engine, Place.PARKED, Place.HELD) == {
+        name: sorted(keys) for name, keys in case["inadmissible"].items()
+    }
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))

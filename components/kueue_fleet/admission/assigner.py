@@ -151,6 +151,7 @@ def _start(search: _Search, requests: PodSetRequests) -> PodSetResult:
     if requests.flavors:
         result.flavors = {resource: FlavorChoice(flavor, Mode.FIT) for resource, flavor in requests.flavors.items()}
         result.topology = requests.topology
+        result.topology_levels = requests.topology_levels
     return result
 
 

@@ -119,6 +119,8 @@ class QueueNode(TreeNode):
         self.has_multikueue = bool(multikueue)
         self.provisioning_flavors = frozenset(flavor for name in provisioning for flavor in self.checks[name])
         found: list[tuple[InactiveReason, str]] = []
+        if self.spec.terminating:
+            found.append((InactiveReason.TERMINATING, ""))
         if self.spec.stop_policy is not StopPolicy.NONE:
             found.append((InactiveReason.STOPPED, "is stopped"))
         if missing:
@@ -190,4 +192,6 @@ class QueueNode(TreeNode):
         """The message of the condition Active."""
         if not self.inactive:
             return "Can admit new workloads"
+        if self.spec.terminating:
+            return "Can't admit new workloads; clusterQueue is terminating"
         return f"Can't admit new workloads: {', '.join(text for _, text in self.inactive)}."

@@ -10,25 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
 from kueue_fleet.admission import lifecycle
 from kueue_fleet.admission.assignment import Assignment
-from kueue_fleet.admission.cache import Cache
 from kueue_fleet.admission.cluster_queue import QueueNode
+from kueue_fleet.admission.control import WorkloadControl
 from kueue_fleet.admission.cycle import Entry, Head, Outcome, run_cycle
 from kueue_fleet.admission.decisions import (
-    Admitted,
-    BackoffStarted,
-    ChecksPending,
-    Deactivated,
     Decision,
-    Evicted,
-    Inadmissible,
     Parked,
-    Queued,
     QuotaReserved,
-    Released,
     Requeued,
 )
 from kueue_fleet.admission.errors import InvariantError
@@ -48,21 +39,19 @@ from kueue_fleet.admission.events import (
     ReclaimableChanged,
     Submitted,
 )
-from kueue_fleet.admission.info import WorkloadInfo, refresh_order
-from kueue_fleet.admission.model import Admission, CheckState, LocalQueue, Objects, Snapshot, StopPolicy
+from kueue_fleet.admission.info import WorkloadInfo
+from kueue_fleet.admission.model import Admission, CheckState, Objects, Snapshot
 from kueue_fleet.admission.pending import PendingQueue, Place
 from kueue_fleet.admission.preemption import PreemptionNotice, queue_path
 from kueue_fleet.admission.reasons import (
     DeactivationCause,
     EvictionReason,
-    PreemptionReason,
-    QuotaReservedReason,
     RequeueReason,
 )
-from kueue_fleet.admission.timers import Timer, Timers
+from kueue_fleet.admission.timers import Timer
 
 
-class Engine:
+class Engine(WorkloadControl):
     """Kueue on one cluster: its queues, the workloads in them, and the books.
 
     `workloads` has every workload that is not finished or deleted. `last_entries` are the entries of the last cycle,
@@ -70,18 +59,9 @@ class Engine:
     """
 
     def __init__(self, objects: Objects) -> None:
-        self.objects = objects
-        self.cache = Cache(objects)
-        self.workloads: dict[str, WorkloadInfo] = {}
+        super().__init__(objects)
         self.last_entries: list[Entry] = []
         self.cycles = 0
-        self.now = 0.0
-        self._timers = Timers()
-        self._pending: dict[str, PendingQueue] = {}
-        self._queue_names: list[str] = []
-        self._local_queues: dict[str, LocalQueue] = {}
-        self._decisions: list[Decision] = []
-        self._configure()
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Engine:
@@ -101,7 +81,9 @@ class Engine:
         """Whether some active queue has a workload to consider, and nothing blocks admission."""
         if self.cache.blocks_admission and not self.cache.all_pods_ready():
             return False
-        return any(self.cache.queues[name].active and queue.has_competitors for name, queue in self._pending.items())
+        return bool(self._second_ready) or any(
+            self.cache.queues[name].active and queue.has_competitors for name, queue in self._pending.items()
+        )
 
     def next_timer(self) -> float | None:
         """When something happens by itself, if nothing else happens before."""
@@ -157,21 +139,6 @@ class Engine:
         except KeyError:
             raise InvariantError(f"workload {key} is not known") from None
 
-    # Queues
-
-    def _configure(self) -> None:
-        old = self._pending
-        self._local_queues = {queue.key: queue for queue in self.objects.local_queues}
-        self._queue_names = sorted(self.cache.queues)
-        self._pending = {}
-        for name in self._queue_names:
-            spec = self.cache.queues[name].spec
-            known = old.get(name)
-            if known is not None and known.strategy is spec.queueing_strategy:
-                self._pending[name] = known
-            else:
-                self._pending[name] = PendingQueue(spec.queueing_strategy, partial(self.cache.namespace_admitted, name))
-
     def _change_objects(self, objects: Objects) -> None:
         """Take over a new configuration. Parked workloads are looked at again after the usual delay."""
         self.objects = objects
@@ -195,89 +162,6 @@ class Engine:
         for name in self._queue_names:
             self._reactivate_later(name)
 
-    def _place(self, info: WorkloadInfo) -> Place | None:
-        pending = self._pending.get(info.cluster_queue)
-        return None if pending is None else pending.place_of(info.key)
-
-    def _target(self, info: WorkloadInfo) -> str:
-        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
-        return "" if local is None else local.cluster_queue
-
-    def _restart(self, info: WorkloadInfo) -> None:
-        """A workload evicted because its queue was stopped may be queued again once the queue is not."""
-        if info.requeued is not False:
-            return
-        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
-        if local is None:
-            return
-        queue = self.cache.queues.get(local.cluster_queue)
-        by_local = info.requeued_reason == EvictionReason.LOCAL_QUEUE_STOPPED
-        by_queue = info.requeued_reason == EvictionReason.CLUSTER_QUEUE_STOPPED
-        if (by_local and local.stop_policy is StopPolicy.NONE) or (
-            by_queue and queue is not None and queue.spec.stop_policy is StopPolicy.NONE
-        ):
-            info.requeued = True
-
-    def _dequeue(self, info: WorkloadInfo) -> None:
-        pending = self._pending.get(info.cluster_queue)
-        if pending is not None:
-            pending.delete(info.key)
-
-    def _enqueue(self, info: WorkloadInfo, *, parked: bool = False) -> None:
-        """Put a workload without quota where it belongs; parked, if it was parked before."""
-        blocker = self._blocker(info)
-        if blocker is not None:
-            self._dequeue(info)
-            self._decide(Inadmissible(self.now, info.key, *blocker))
-            return
-        name = self._target(info)
-        if info.cluster_queue != name:
-            self._dequeue(info)
-            info.cluster_queue = name
-        if self.cache.queues[name].checks or info.checks:
-            lifecycle.sync_checks(info, self.cache.queues[name], self.now)
-        place = self._pending[name].push(info, self.now, parked=parked)
-        self._decide(Queued(self.now, info.key, name, place is Place.COMPETING))
-
-    def _blocker(self, info: WorkloadInfo) -> tuple[str, str] | None:
-        """Why a workload is in no queue: reason and message."""
-        workload = info.workload
-        if not workload.active:
-            return "Deactivated", "The workload is deactivated"
-        local = self._local_queues.get(f"{workload.namespace}/{workload.queue}")
-        if local is None:
-            return QuotaReservedReason.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"
-        if local.stop_policy is not StopPolicy.NONE:
-            return QuotaReservedReason.SUSPENDED, f"LocalQueue {workload.queue} is inactive"
-        if local.cluster_queue not in self.cache.queues:
-            return QuotaReservedReason.MISCONFIGURED, f"ClusterQueue {local.cluster_queue} doesn't exist"
-        if not info.is_admissible(self.cache.gates):
-            return QuotaReservedReason.ADMISSION_GATED, f"Admission is gated by: {workload.gated_by}"
-        return None
-
-    def _reactivate_later(self, cluster_queue: str) -> None:
-        """Something changed in a cohort tree: its parked workloads are looked at again, with a little delay."""
-        queue = self.cache.queues.get(cluster_queue)
-        if queue is None:
-            return
-        name = f"queue {queue.name}" if queue.parent is None else f"cohort {queue.root().name}"
-        self._timers.set(Timer.REACTIVATE, name, self.now + self.cache.configuration.requeue_batch)
-
-    def _reactivate(self, name: str) -> None:
-        kind, _, node = name.partition(" ")
-        if kind == "queue":
-            names = [node] if node in self._pending else []
-        else:
-            names = [
-                q
-                for q in self._queue_names
-                if self.cache.queues[q].parent is not None and self.cache.queues[q].root().name == node
-            ]
-        for queue in names:
-            self._pending[queue].reactivate(self.now)
-
-    # Workloads come, change and go
-
     def _submit(self, event: Submitted) -> None:
         key = event.workload.key
         if key in self.workloads:
@@ -290,6 +174,7 @@ class Engine:
             if info.workload.active and self.cache.add(info):
                 self._check_stop_policy(info)
                 self._set_timers(info)
+                self._resume_second_pass(info)
             return
         self._enqueue(info)
         if info.requeue_at is not None and info.requeue_at > self.now:
@@ -306,8 +191,9 @@ class Engine:
         info.finished = isinstance(event, Finished)
         self.cache.remove(info)
         self._dequeue(info)
-        for kind in (Timer.BACKOFF, Timer.PODS_READY, Timer.MAX_EXECUTION):
+        for kind in (Timer.BACKOFF, Timer.PODS_READY, Timer.MAX_EXECUTION, Timer.SECOND_PASS):
             self._timers.cancel(kind, info.key)
+        self._second_passes.pop(info.key, None)
         del self.workloads[info.key]
         self._reactivate_later(queue)
 
@@ -381,13 +267,11 @@ class Engine:
                 queue.not_ready.add(info.key)
         self._set_timers(info)
 
-    # Reservation, admission, eviction
-
     def _cycle(self) -> None:
         if self.cache.blocks_admission and not self.cache.all_pods_ready():
             return
         self.cycles += 1
-        heads = []
+        heads = self._second_pass_heads()
         for name in self._queue_names:
             queue, pending = self.cache.queues[name], self._pending[name]
             if queue.active and pending.has_competitors:
@@ -401,8 +285,20 @@ class Engine:
             elif entry.outcome is Outcome.PREEMPTING:
                 self._preempt(entry)
         for entry in self.last_entries:
-            if entry.outcome is not Outcome.ADMITTED:
+            if entry.info.is_reserved and entry.outcome is not Outcome.ADMITTED:
+                self._plan_second_pass(entry.info)
+            elif entry.outcome is not Outcome.ADMITTED:
                 self._put_back(entry)
+
+    def _second_pass_heads(self) -> list[Head]:
+        """Workloads with quota whose pods are still to be placed, and that still wait for it."""
+        ready, self._second_ready = self._second_ready, []
+        infos = [self.workloads[key] for key in ready if key in self.workloads]
+        return [
+            Head(info, self.cache.queues[info.cluster_queue])
+            for info in infos
+            if info.is_reserved and not info.is_evicted and not info.is_admitted
+        ]
 
     def _put_back(self, entry: Entry) -> None:
         info, name = entry.info, entry.queue.name
@@ -420,6 +316,11 @@ class Engine:
     def _reserve(self, entry: Entry) -> None:
         info, queue = entry.info, entry.queue
         admission = Admission(queue.name, tuple(result.as_assignment() for result in entry.assignment.pod_sets))
+        if info.is_reserved:
+            info.admission = admission
+            self.cache.refresh(info)
+            self._sync_admitted(info)
+            return
         self._pending[queue.name].delete(info.key)
         lifecycle.reserve(info, admission, self.now)
         self._take_over(info, queue, entry.assignment)
@@ -438,20 +339,6 @@ class Engine:
         if self.cache.configuration.wait_for_pods_ready is not None and not info.pods_ready:
             queue.not_ready.add(info.key)
 
-    def _sync_admitted(self, info: WorkloadInfo) -> None:
-        """Admit a workload with quota if nothing is left to wait for."""
-        if info.is_admitted:
-            return
-        missing = lifecycle.why_not_admitted(info)
-        if missing is None:
-            info.admitted_at = self.now
-            self.cache.queues[info.cluster_queue].generation += 1
-            self._decide(Admitted(self.now, info.key, info.cluster_queue))
-            self._set_timers(info)
-        else:
-            waiting = tuple(name for name, check in info.checks.items() if check.state is not CheckState.READY)
-            self._decide(ChecksPending(self.now, info.key, missing, waiting))
-
     def _preempt(self, entry: Entry) -> None:
         for target in entry.targets:
             if target.info.is_evicted:
@@ -466,136 +353,3 @@ class Engine:
             self._evict(
                 target.info, EvictionReason.PREEMPTED, notice.text, preemptor=entry.info.key, preemption=target.reason
             )
-
-    def _evict(
-        self,
-        info: WorkloadInfo,
-        reason: EvictionReason,
-        message: str,
-        *,
-        cause: DeactivationCause | str = "",
-        preemptor: str = "",
-        preemption: PreemptionReason | None = None,
-    ) -> None:
-        lifecycle.mark_evicted(info, reason, self.now)
-        queue = self.cache.queues.get(info.cluster_queue)
-        if queue is not None and info.key in queue.workloads:
-            queue.generation += 1
-        refresh_order(info, self.cache.gates, self.cache.configuration.wait_for_pods_ready)
-        for kind in (Timer.PODS_READY, Timer.MAX_EXECUTION):
-            self._timers.cancel(kind, info.key)
-        name = info.cluster_queue
-        self._decide(Evicted(self.now, info.key, name, reason, message, cause, preemptor, preemption))
-
-    def _deactivate(self, info: WorkloadInfo, cause: DeactivationCause, message: str) -> None:
-        info.workload = replace(info.workload, active=False)
-        info.requeue_at, info.requeue_count = None, 0
-        self._decide(Deactivated(self.now, info.key, cause))
-        self._evict(info, EvictionReason.DEACTIVATED, f"The workload is deactivated due to {message}", cause=cause)
-
-    def _release(self, info: WorkloadInfo) -> None:
-        name = info.cluster_queue
-        self.cache.remove(info)
-        lifecycle.release(info, self.now)
-        self.cache.refresh(info)
-        self._decide(Released(self.now, info.key, name))
-        self._reactivate_later(name)
-        if not info.workload.active:
-            self._enqueue(info)
-            return
-        if info.requeued is False and info.requeued_reason in (
-            EvictionReason.PODS_READY_TIMEOUT,
-            EvictionReason.ADMISSION_CHECK,
-        ):
-            if info.requeue_at is None or info.requeue_at <= self.now:
-                self._finish_backoff(info)
-                return
-            self._decide(BackoffStarted(self.now, info.key, info.requeue_at, info.requeue_count))
-            self._timers.reset(Timer.BACKOFF, info.key, info.requeue_at)
-        self._restart(info)
-        self._enqueue(info)
-
-    def _check_stop_policy(self, info: WorkloadInfo) -> None:
-        """Stopped queues: drain what is admitted, take back what only has quota."""
-        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
-        queue = self.cache.queues.get(info.cluster_queue)
-        checks = (
-            (
-                local.stop_policy if local else StopPolicy.NONE,
-                EvictionReason.LOCAL_QUEUE_STOPPED,
-                "The LocalQueue is stopped",
-            ),
-            (
-                queue.spec.stop_policy if queue else StopPolicy.NONE,
-                EvictionReason.CLUSTER_QUEUE_STOPPED,
-                "The ClusterQueue is stopped",
-            ),
-        )
-        for policy, reason, message in checks:
-            if info.is_admitted and policy is StopPolicy.HOLD_AND_DRAIN and not info.is_evicted:
-                self._evict(info, reason, message)
-            elif not info.is_admitted and info.is_reserved and policy is not StopPolicy.NONE:
-                self._release(info)
-                return
-
-    # Timers
-
-    def _set_timers(self, info: WorkloadInfo) -> None:
-        settings = self.cache.configuration.wait_for_pods_ready
-        self._timers.cancel(Timer.PODS_READY, info.key)
-        if info.admitted_at is None or info.is_evicted:
-            return
-        if settings is not None and not info.pods_ready:
-            if not info.waits_for_recovery:
-                self._timers.reset(Timer.PODS_READY, info.key, info.admitted_at + settings.timeout)
-            elif settings.recovery_timeout is not None and info.pods_ready_since is not None:
-                self._timers.reset(Timer.PODS_READY, info.key, info.pods_ready_since + settings.recovery_timeout)
-        limit = info.workload.max_execution_seconds
-        if limit is not None:
-            self._timers.reset(Timer.MAX_EXECUTION, info.key, info.admitted_at + limit - info.past_execution)
-
-    def _go_off(self, kind: Timer, name: str) -> None:
-        if kind is Timer.REACTIVATE:
-            self._reactivate(name)
-            return
-        info = self.workloads.get(name)
-        if info is None:
-            return
-        if kind is Timer.BACKOFF:
-            if not info.is_reserved:
-                self._finish_backoff(info)
-        elif kind is Timer.PODS_READY:
-            self._time_out(info)
-        elif info.is_admitted and not info.is_evicted:
-            info.past_execution = 0.0
-            self._deactivate(
-                info, DeactivationCause.MAXIMUM_EXECUTION_TIME_EXCEEDED, "exceeding the maximum execution time"
-            )
-
-    def _finish_backoff(self, info: WorkloadInfo) -> None:
-        info.requeue_at = None
-        if info.requeued is False and info.requeued_reason in (
-            EvictionReason.PODS_READY_TIMEOUT,
-            EvictionReason.ADMISSION_CHECK,
-        ):
-            info.requeued = True
-        self._enqueue(info)
-
-    def _time_out(self, info: WorkloadInfo) -> None:
-        settings = self.cache.configuration.wait_for_pods_ready
-        if settings is None or not info.is_admitted or info.is_evicted or info.pods_ready:
-            return
-        if settings.backoff_limit is not None and info.requeue_count + 1 > settings.backoff_limit:
-            self._deactivate(
-                info,
-                DeactivationCause.REQUEUING_LIMIT_EXCEEDED,
-                "exceeding the maximum number of re-queuing retries",
-            )
-            return
-        cause = "WaitForRecovery" if info.waits_for_recovery else "WaitForStart"
-        lifecycle.start_backoff(info, settings, self.now)
-        message = f"Exceeded the PodsReady timeout {info.key}"
-        self._evict(info, EvictionReason.PODS_READY_TIMEOUT, message, cause=cause)
-
-    def _decide(self, decision: Decision) -> None:
-        self._decisions.append(decision)

@@ -133,7 +133,8 @@ class Fields:
         try:
             return Quantity(repr(value) if isinstance(value, float) else value)
         except ValueError as error:
-            self.wrong(name, f"{value!r} {error}", 'write a number such as 4, "500m" or "64Gi"')
+            what, _, fix = str(error).partition("; ")
+            self.wrong(name, f"{value!r} {what}", fix or 'write a number such as 4, "500m" or "64Gi"')
             return None
 
     def quantities(self, name: str) -> dict[str, Quantity]:

@@ -8,12 +8,13 @@ not modelled raises `NotModelledError` with the object's name. Kinds that do not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kueue_fleet.admission.amounts import quota_amount, request_amount
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.fields import Fields
-from kueue_fleet.admission.from_pods import parse_requirements, parse_toleration
+from kueue_fleet.admission.from_pods import parse_pod_set, parse_requirements, parse_toleration
 from kueue_fleet.admission.from_workloads import Context, parse_job, parse_job_set, parse_workload
 from kueue_fleet.admission.model import (
     AdmissionCheck,
@@ -39,7 +40,7 @@ from kueue_fleet.admission.model import (
     Topology,
     Workload,
 )
-from kueue_fleet.admission.pods import Taint
+from kueue_fleet.admission.pods import ResourceRules, Taint
 from kueue_fleet.admission.selectors import LabelSelector, Requirement
 
 Manifest = object
@@ -80,7 +81,7 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
         flavors=read.all("ResourceFlavor", parse_flavor),
         checks=read.all("AdmissionCheck", parse_check),
         topologies=read.all("Topology", parse_topology),
-        nodes=read.all("Node", parse_node),
+        nodes=_with_pods(read.all("Node", parse_node), read.of("Pod")),
         namespaces=read.all("Namespace", _parse_namespace),
         configuration=settings,
     )
@@ -102,11 +103,12 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
         *read.all("JobSet", lambda fields: parse_job_set(fields, context)),
     )
     if problems:
-        raise ObjectError(problems)
+        raise ObjectError(list(dict.fromkeys(problems)))
     return Parsed(objects, workloads)
 
 
-_NAMESPACED = frozenset(("LocalQueue", "Workload", "Job", "JobSet", "LimitRange"))
+_NAMESPACED = frozenset(("LocalQueue", "Workload", "Job", "JobSet", "LimitRange", "Pod"))
+_TOPOLOGY_KINDS = ("required", "preferred", "unconstrained", "slice-required")
 
 
 class _Reader:
@@ -231,6 +233,7 @@ def parse_cluster_queue(fields: Fields) -> ClusterQueue:
         ),
         fair_weight=_fair_weight(spec),
         stop_policy=spec.choice("stopPolicy", StopPolicy, StopPolicy.NONE),
+        terminating="deletionTimestamp" in fields.child("metadata"),
     )
 
 
@@ -291,3 +294,19 @@ def parse_node(fields: Fields) -> Node:
         ready=conditions.get("Ready", "True") == "True",
         unschedulable=spec.flag("unschedulable"),
     )
+
+
+def _with_pods(nodes: tuple[Node, ...], pods: Iterable[Fields]) -> tuple[Node, ...]:
+    """Nodes with what running pods that Kueue does not place take of them."""
+    used: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        spec, annotations = pod.child("spec"), pod.child("metadata").child("annotations")
+        name = spec.text("nodeName")
+        placed = any(f"kueue.x-k8s.io/podset-{kind}-topology" in annotations for kind in _TOPOLOGY_KINDS)
+        if not name or placed or pod.child("status").text("phase") in ("Succeeded", "Failed"):
+            continue
+        amounts = used.setdefault(name, {})
+        requests = parse_pod_set(spec, "pod", 1, None, None, ResourceRules()).node_requests
+        for resource, amount in (*requests, ("pods", 1)):
+            amounts[resource] = amounts.get(resource, 0) + amount
+    return tuple(replace(node, used=tuple(sorted(used.get(node.name, {}).items()))) for node in nodes)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class PodSetRequests:
     """What a pod set asks for in total, by resource; and once reserved, from which flavors."""
 
-    __slots__ = ("count", "flavors", "name", "placement", "pod_set", "requests", "topology")
+    __slots__ = ("count", "flavors", "name", "placement", "pod_set", "requests", "topology", "topology_levels")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class PodSetRequests:
         placement: int,
         flavors: dict[str, str] | None = None,
         topology: tuple[DomainAssignment, ...] | None = None,
+        topology_levels: tuple[str, ...] = (),
     ) -> None:
         self.pod_set = pod_set
         self.name = pod_set.name
@@ -49,6 +50,7 @@ class PodSetRequests:
         self.placement = placement
         self.flavors = flavors
         self.topology = topology
+        self.topology_levels = topology_levels
 
     def scaled_to(self, count: int) -> PodSetRequests:
         """The same pod set with another number of pods; a placed one keeps its number."""
@@ -313,5 +315,11 @@ def _from_assignment(psa: PodSetAssignment, pod_set: PodSet, left: int, placemen
         requests = tuple((name, times(amount // count, left)) for name, amount in requests)
         count = left
     return PodSetRequests(
-        pod_set, count, requests, placements.id(placement_key(pod_set)), dict(psa.flavors), psa.topology
+        pod_set,
+        count,
+        requests,
+        placements.id(placement_key(pod_set)),
+        dict(psa.flavors),
+        psa.topology,
+        psa.topology_levels,
     )

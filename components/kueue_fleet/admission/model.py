@@ -155,6 +155,7 @@ class ClusterQueue:
     checks: tuple[ClusterQueueCheck, ...] = ()
     fair_weight: float = 1.0
     stop_policy: StopPolicy = StopPolicy.NONE
+    terminating: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from kueue_fleet.admission.evidence import TopologyPlacement
 from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.model import DomainAssignment
 from kueue_fleet.admission.reasons import QuotaReservedReason
-from kueue_fleet.admission.topology_search import Failure, PlacementRequest, place
+from kueue_fleet.admission.topology_search import Failure, PlacementRequest, Usage, place
 
 if TYPE_CHECKING:
     from kueue_fleet.admission.cache import Cache
@@ -93,8 +93,10 @@ def _place_all(
     cache: Cache, requests: TopologyRequests, *, empty: bool
 ) -> dict[str, tuple[DomainAssignment, ...]] | tuple[Failure, str]:
     placed: dict[str, tuple[DomainAssignment, ...]] = {}
+    by_host: Usage = {}
     for flavor in sorted(requests):
-        found = place(cache.topologies[flavor], requests[flavor], empty=empty)
+        state = cache.topologies[flavor]
+        found = place(state, requests[flavor], empty=empty, assumed=by_host if state.by_host else None)
         if isinstance(found, Failure):
             return found, flavor
         placed.update(found)

@@ -14,6 +14,8 @@ class Timer(IntEnum):
     BACKOFF = 1
     PODS_READY = 2
     MAX_EXECUTION = 3
+    SECOND_PASS = 4
+    """Try to place the pods of a workload that has quota and all its checks ready."""
 
 
 class Timers:

@@ -81,10 +81,14 @@ class _Plan:
 
 
 def place(
-    state: TopologyState, requests: Sequence[PlacementRequest], *, empty: bool
+    state: TopologyState, requests: Sequence[PlacementRequest], *, empty: bool, assumed: Usage | None = None
 ) -> dict[str, tuple[DomainAssignment, ...]] | Failure:
-    """Domains for each pod set of one flavor, or the first that does not fit; with `empty`, on an empty topology."""
-    assumed: Usage = {}
+    """Domains for each pod set of one flavor, or the first that does not fit; with `empty`, on an empty topology.
+
+    `assumed` is what other pod sets of the workload take; what these take is added.
+    """
+    if assumed is None:
+        assumed = {}
     groups: dict[str, list[PlacementRequest]] = {}
     for index, request in enumerate(requests):
         topology = request.pod_set.topology

@@ -1,0 +1,392 @@
+"""The life of workloads: two phases, evictions, back-off, stopped queues, timeouts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from admission.build import Cluster, job, names, objects, queue
+from kueue_fleet.admission.decisions import (
+    Admitted,
+    BackoffStarted,
+    ChecksPending,
+    Deactivated,
+    Evicted,
+    Inadmissible,
+    Parked,
+    Requeued,
+)
+from kueue_fleet.admission.engine import Engine
+from kueue_fleet.admission.errors import InvariantError
+from kueue_fleet.admission.events import (
+    ActiveChanged,
+    CheckStateChanged,
+    CycleStarted,
+    Deleted,
+    Finished,
+    GatedByChanged,
+    ObjectsChanged,
+    PodsReadyChanged,
+    PodsStopped,
+    PriorityChanged,
+    ReclaimableChanged,
+    Submitted,
+    TimePassed,
+)
+from kueue_fleet.admission.model import (
+    AdmissionCheck,
+    CheckState,
+    ClusterQueueCheck,
+    Configuration,
+    LocalQueue,
+    Preemption,
+    PreemptionPolicy,
+    QueueingStrategy,
+    StopPolicy,
+    WaitForPodsReady,
+)
+from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.admission.reasons import AdmittedReason, DeactivationCause, EvictionReason, QuotaReservedReason
+
+PREEMPTING = Preemption(within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)
+
+
+def checked() -> Cluster:
+    cluster = Cluster(queue(checks=(ClusterQueueCheck("check"),)), checks=(AdmissionCheck("check", "example.com/c"),))
+    cluster.submit(job("a"))
+    return cluster
+
+
+def with_pods_ready(**settings: Any) -> Cluster:
+    configuration = Configuration(wait_for_pods_ready=WaitForPodsReady(**settings))
+    cluster = Cluster(queue(), configuration=configuration)
+    cluster.submit(job("a"))
+    cluster.cycle()
+    return cluster
+
+
+class TestQueueing:
+    def test_a_cycle_admits_one_workload_of_each_queue(self) -> None:
+        cluster = Cluster(queue("x"), queue("y"))
+        cluster.submit(job("a", to="x"), job("b", to="x"), job("c", to="y"))
+        assert cluster.cycle_names() == [
+            ("QuotaReserved", "a"),
+            ("Admitted", "a"),
+            ("QuotaReserved", "c"),
+            ("Admitted", "c"),
+        ]
+
+    def test_what_does_not_fit_comes_back_a_second_after_something_finished(self) -> None:
+        cluster = Cluster(queue(cores=1))
+        cluster.submit(job("a"), job("b", created=1))
+        cluster.cycle()
+        (parked,) = cluster.cycle()
+        assert isinstance(parked, Parked)
+        assert parked.reason is QuotaReservedReason.WAITING_FOR_QUOTA
+        assert not cluster.engine.wants_cycle
+        cluster.engine.handle(Finished(5, "ns/a"))
+        assert cluster.engine.next_timer() == 6
+        assert not cluster.engine.wants_cycle
+        cluster.engine.handle(TimePassed(6))
+        cluster.now = 6
+        assert cluster.cycle_names() == [("QuotaReserved", "b"), ("Admitted", "b")]
+
+    def test_a_strict_head_blocks_its_queue(self) -> None:
+        cluster = Cluster(queue(cores=2, queueing_strategy=QueueingStrategy.STRICT_FIFO))
+        cluster.submit(job("big", 3), job("small", created=1))
+        (back,) = cluster.cycle()
+        assert isinstance(back, Requeued)
+        assert back.key == "ns/big"
+        assert not cluster.admitted
+
+    @pytest.mark.parametrize(
+        ("to", "message"),
+        [("none", "LocalQueue none doesn't exist"), ("lost", "ClusterQueue gone doesn't exist")],
+    )
+    def test_a_missing_queue_is_named(self, to: str, message: str) -> None:
+        local = (LocalQueue("ns", "cq", "cq"), LocalQueue("ns", "lost", "gone"))
+        cluster = Cluster(queue(), local_queues=local)
+        (found,) = cluster.submit(job("a", to=to))
+        assert isinstance(found, Inadmissible)
+        assert (found.reason, found.message) == ("Misconfigured", message)
+
+    def test_a_gate_keeps_a_workload_out_until_it_is_gone(self) -> None:
+        cluster = Cluster(queue())
+        (found,) = cluster.submit(job("a", gated_by="example.com/gate"))
+        assert isinstance(found, Inadmissible)
+        assert found.reason == "AdmissionGated"
+        cluster.engine.handle(GatedByChanged(0, "ns/a", ""))
+        cluster.cycle()
+        assert cluster.admitted == {"a"}
+
+    def test_a_raised_priority_changes_the_order(self) -> None:
+        cluster = Cluster(queue(cores=1))
+        cluster.submit(job("a"), job("b", created=1))
+        cluster.engine.handle(PriorityChanged(0, "ns/b", 7))
+        cluster.cycle()
+        assert cluster.admitted == {"b"}
+
+    def test_pods_that_are_no_longer_needed_free_quota(self) -> None:
+        cluster = Cluster(queue(cores=3))
+        pods = (PodSet(count=3, requests=(("cpu", 1000),)),)
+        cluster.submit(job("a", pod_sets=pods), job("b", 2, created=1))
+        cluster.cycle()
+        cluster.cycle()
+        cluster.engine.handle(ReclaimableChanged(1, "ns/a", (("main", 2),)))
+        cluster.engine.handle(TimePassed(2))
+        cluster.now = 2
+        cluster.cycle()
+        assert cluster.admitted == {"a", "b"}
+
+
+class TestPreemption:
+    def test_a_victim_keeps_its_quota_until_its_pods_are_gone(self) -> None:
+        cluster = Cluster(queue(cores=1, preemption=PREEMPTING))
+        cluster.submit(job("low"))
+        cluster.cycle()
+        cluster.submit(job("high", priority=1, created=1))
+        evicted, requeued = cluster.cycle()
+        assert isinstance(evicted, Evicted)
+        assert (evicted.reason, evicted.preemptor) == (EvictionReason.PREEMPTED, "ns/high")
+        assert evicted.message == (
+            "Preempted to accommodate a workload (UID: high, JobUID: UNKNOWN) due to prioritization in the "
+            "ClusterQueue; preemptor path: /cq; preemptee path: /cq"
+        )
+        assert isinstance(requeued, Requeued)
+        assert requeued.reason is QuotaReservedReason.WAITING_FOR_PREEMPTED_WORKLOADS
+        assert names(cluster.cycle()) == [("Requeued", "high")], "the eviction is not decided twice"
+        assert names(cluster.engine.handle(PodsStopped(1, "ns/low"))) == [("Released", "low"), ("Queued", "low")]
+        cluster.now = 1
+        cluster.cycle()
+        assert cluster.admitted == {"high"}
+
+    def test_stopping_what_was_not_evicted_is_refused(self) -> None:
+        cluster = Cluster(queue())
+        cluster.submit(job("a"))
+        cluster.cycle()
+        with pytest.raises(InvariantError, match="was not evicted"):
+            cluster.engine.handle(PodsStopped(1, "ns/a"))
+
+
+class TestChecks:
+    def test_quota_first_then_admission_when_the_check_is_ready(self) -> None:
+        cluster = checked()
+        pending = cluster.cycle()[-1]
+        assert isinstance(pending, ChecksPending)
+        assert (pending.reason, pending.checks) == (AdmittedReason.UNSATISFIED_ADMISSION_CHECKS, ("check",))
+        (admitted,) = cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.READY))
+        assert isinstance(admitted, Admitted)
+
+    def test_a_check_for_one_flavor_applies_to_that_flavor_only(self) -> None:
+        cluster = Cluster(
+            queue(checks=(ClusterQueueCheck("check", ("other",)),)), checks=(AdmissionCheck("check", "example.com/c"),)
+        )
+        cluster.submit(job("a"))
+        assert cluster.cycle_names() == [("QuotaReserved", "a"), ("Admitted", "a")]
+
+    def test_retry_evicts_and_waits(self) -> None:
+        cluster = checked()
+        cluster.cycle()
+        (evicted,) = cluster.engine.handle(
+            CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, "no room", requeue_after=60)
+        )
+        assert isinstance(evicted, Evicted)
+        assert evicted.reason is EvictionReason.ADMISSION_CHECK
+        assert evicted.message == 'Evicted due to AdmissionCheck in Retry state: "check" (no room)'
+        info = cluster.engine.workloads["ns/a"]
+        assert (info.checks["check"].state, info.checks["check"].retry_count) == (CheckState.PENDING, 1)
+        decisions = cluster.engine.handle(PodsStopped(4, "ns/a"))
+        assert BackoffStarted(4, "ns/a", 63, 0) in decisions
+        assert not cluster.engine.wants_cycle
+        cluster.engine.handle(TimePassed(63))
+        assert info.queue_time == 3, "it queues by the time of its eviction"
+        cluster.now = 63
+        assert cluster.cycle_names()[0] == ("QuotaReserved", "a")
+
+    def test_rejected_deactivates(self) -> None:
+        cluster = checked()
+        cluster.cycle()
+        decisions = cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.REJECTED, "never"))
+        assert decisions[0] == Deactivated(3, "ns/a", DeactivationCause.ADMISSION_CHECK)
+        released, inadmissible = cluster.engine.handle(PodsStopped(4, "ns/a"))
+        assert isinstance(inadmissible, Inadmissible)
+        cluster.engine.handle(ActiveChanged(5, "ns/a", True))
+        cluster.now = 5
+        assert cluster.cycle_names()[0] == ("QuotaReserved", "a")
+        assert released.key == "ns/a"
+
+    def test_a_retry_without_a_reservation_keeps_it_out(self) -> None:
+        cluster = checked()
+        cluster.engine.handle(CheckStateChanged(0, "ns/a", "check", CheckState.RETRY))
+        (parked,) = cluster.cycle()
+        assert isinstance(parked, Parked)
+        assert parked.message == "The workload has failed admission checks"
+
+    def test_a_check_that_is_not_active_makes_the_queue_inactive(self) -> None:
+        cluster = Cluster(
+            queue(checks=(ClusterQueueCheck("check"),)),
+            checks=(AdmissionCheck("check", "example.com/c", active=False),),
+        )
+        cluster.submit(job("a"))
+        assert not cluster.engine.wants_cycle
+        assert cluster.cycle() == []
+
+
+class TestStopPolicies:
+    def test_hold_admits_nothing_more_and_evicts_nothing(self) -> None:
+        cluster = Cluster(queue())
+        cluster.submit(job("a"))
+        cluster.cycle()
+        cluster.submit(job("b"))
+        cluster.engine.handle(ObjectsChanged(1, objects(queue(stop_policy=StopPolicy.HOLD))))
+        cluster.now = 1
+        assert cluster.cycle() == []
+        assert cluster.admitted == {"a"}
+
+    def test_drain_evicts_and_a_restart_requeues(self) -> None:
+        cluster = Cluster(queue())
+        cluster.submit(job("a"))
+        cluster.cycle()
+        drained = cluster.engine.handle(ObjectsChanged(1, objects(queue(stop_policy=StopPolicy.HOLD_AND_DRAIN))))
+        assert isinstance(drained[0], Evicted)
+        assert drained[0].reason is EvictionReason.CLUSTER_QUEUE_STOPPED
+        cluster.engine.handle(PodsStopped(2, "ns/a"))
+        assert not cluster.engine.wants_cycle
+        cluster.engine.handle(ObjectsChanged(3, objects(queue())))
+        cluster.engine.handle(TimePassed(4))
+        cluster.now = 4
+        cluster.cycle()
+        assert cluster.admitted == {"a"}
+
+    def test_a_stopped_local_queue_takes_its_workloads_out(self) -> None:
+        cluster = Cluster(queue())
+        cluster.submit(job("a"))
+        stopped = (LocalQueue("ns", "cq", "cq", StopPolicy.HOLD),)
+        (found,) = cluster.engine.handle(ObjectsChanged(1, objects(queue(), local_queues=stopped)))
+        assert isinstance(found, Inadmissible)
+        assert (found.reason, found.message) == ("Suspended", "LocalQueue cq is inactive")
+        assert not cluster.engine.wants_cycle
+
+    def test_hold_takes_quota_back_from_who_waits_for_checks(self) -> None:
+        cluster = checked()
+        cluster.cycle()
+        stopped = objects(
+            queue(checks=(ClusterQueueCheck("check"),), stop_policy=StopPolicy.HOLD),
+            checks=(AdmissionCheck("check", "example.com/c"),),
+        )
+        assert names(cluster.engine.handle(ObjectsChanged(1, stopped)))[0] == ("Released", "a")
+
+    def test_a_stopped_queue_still_lends_its_quota(self) -> None:
+        cluster = Cluster(queue("x", 10, cohort="co"), queue("y", 7, cohort="co", stop_policy=StopPolicy.HOLD))
+        cluster.submit(job("a", 17, to="x"))
+        cluster.cycle()
+        assert cluster.admitted == {"a"}
+
+
+class TestTimeouts:
+    def test_pods_that_are_not_ready_in_time_evict_with_back_off(self) -> None:
+        cluster = with_pods_ready(timeout=300, backoff_base=60)
+        assert cluster.engine.next_timer() == 300
+        (evicted,) = cluster.engine.handle(TimePassed(300))
+        assert isinstance(evicted, Evicted)
+        assert (evicted.reason, evicted.cause) == (EvictionReason.PODS_READY_TIMEOUT, "WaitForStart")
+        decisions = cluster.engine.handle(PodsStopped(301, "ns/a"))
+        assert BackoffStarted(301, "ns/a", 360, 1) in decisions
+        cluster.engine.handle(TimePassed(360))
+        assert cluster.engine.wants_cycle
+
+    def test_ready_pods_stop_the_clock_and_a_failed_one_starts_another(self) -> None:
+        cluster = with_pods_ready(timeout=300, recovery_timeout=100)
+        cluster.engine.handle(PodsReadyChanged(10, "ns/a", True))
+        assert cluster.engine.next_timer() is None
+        cluster.engine.handle(PodsReadyChanged(1000, "ns/a", False))
+        (evicted,) = cluster.engine.handle(TimePassed(1100))
+        assert isinstance(evicted, Evicted)
+        assert evicted.cause == "WaitForRecovery"
+
+    def test_the_limit_of_requeues_deactivates(self) -> None:
+        cluster = with_pods_ready(timeout=300, backoff_limit=0)
+        decisions = cluster.engine.handle(TimePassed(300))
+        assert decisions[0] == Deactivated(300, "ns/a", DeactivationCause.REQUEUING_LIMIT_EXCEEDED)
+
+    def test_block_admission_lets_one_start_after_the_other(self) -> None:
+        cluster = with_pods_ready(block_admission=True)
+        cluster.submit(job("b"))
+        assert cluster.engine.wants_cycle is False
+        assert cluster.cycle() == []
+        cluster.engine.handle(PodsReadyChanged(1, "ns/a", True))
+        cluster.now = 1
+        cluster.cycle()
+        assert cluster.admitted == {"a", "b"}
+
+    def test_the_maximum_execution_time_counts_across_evictions(self) -> None:
+        cluster = Cluster(queue(cores=1, preemption=PREEMPTING))
+        cluster.submit(job("a", max_execution_seconds=100.0))
+        cluster.cycle()
+        cluster.now = 40
+        cluster.submit(job("high", priority=1))
+        cluster.cycle()
+        cluster.engine.handle(PodsStopped(40, "ns/a"))
+        cluster.cycle()
+        cluster.engine.handle(Finished(50, "ns/high"))
+        cluster.now = 51
+        cluster.engine.handle(TimePassed(51))
+        cluster.cycle()
+        assert cluster.admitted == {"a"}
+        assert cluster.engine.next_timer() == 51 + 60
+        decisions = cluster.engine.handle(TimePassed(111))
+        assert decisions[0] == Deactivated(111, "ns/a", DeactivationCause.MAXIMUM_EXECUTION_TIME_EXCEEDED)
+
+
+class TestEngine:
+    def test_time_does_not_run_backwards(self) -> None:
+        engine = Engine(objects(queue()))
+        engine.handle(TimePassed(5))
+        with pytest.raises(InvariantError, match="before the time of the engine"):
+            engine.handle(TimePassed(4))
+
+    def test_a_workload_is_submitted_once(self) -> None:
+        cluster = Cluster(queue())
+        cluster.submit(job("a"))
+        with pytest.raises(InvariantError, match="submitted twice"):
+            cluster.submit(job("a"))
+
+    def test_a_snapshot_makes_an_equal_engine(self) -> None:
+        cluster = Cluster(queue(cores=2, preemption=PREEMPTING))
+        cluster.submit(job("a"), job("b"), job("c", 2, priority=3))
+        cluster.cycle()
+        copy = Engine.from_snapshot(cluster.engine.snapshot())
+        assert copy.snapshot() == cluster.engine.snapshot()
+        assert names(copy.handle(CycleStarted(0))) == names(cluster.cycle())
+
+    def test_deleting_frees_the_books(self) -> None:
+        cluster = Cluster(queue())
+        cluster.submit(job("a"))
+        cluster.cycle()
+        cluster.engine.handle(Deleted(1, "ns/a"))
+        assert not any(cluster.engine.cache.queues["cq"].usage.values())
+        assert cluster.engine.workloads == {}
+
+    def test_a_new_quota_is_used_after_the_usual_delay(self) -> None:
+        cluster = Cluster(queue(cores=1))
+        cluster.submit(job("a", 2))
+        cluster.cycle()
+        cluster.engine.handle(ObjectsChanged(1, objects(queue(cores=2))))
+        assert not cluster.engine.wants_cycle
+        cluster.engine.handle(TimePassed(2))
+        cluster.now = 2
+        cluster.cycle()
+        assert cluster.admitted == {"a"}
+
+    def test_a_workload_with_quota_is_counted_when_it_is_submitted(self) -> None:
+        cluster = Cluster(queue(cores=2))
+        cluster.submit(job("a"))
+        cluster.cycle()
+        running = cluster.engine.workloads["ns/a"].as_workload()
+        other = Cluster(queue(cores=2))
+        other.engine.handle(Submitted(0, replace(running, name="copy")))
+        other.submit(job("big", 2))
+        other.cycle()
+        assert other.admitted == {"copy"}
