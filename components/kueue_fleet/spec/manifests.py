@@ -51,11 +51,10 @@ def namespace_manifest(name: str, team: str | None = None) -> Manifest:
 
 def priority_class_manifest(name: str, fields: PriorityClassFields) -> Manifest:
     """A PriorityClass; its fields stand at the top of the object."""
-    body: dict[str, Any] = {
-        "value": fields.value,
-        "globalDefault": fields.global_default,
-        "preemptionPolicy": fields.preemption_policy,
-    }
+    body: dict[str, Any] = {"value": fields.value, "preemptionPolicy": fields.preemption_policy}
+    # The API server does not keep a false, so one written out would be a change at every `pulumi up`.
+    if fields.global_default:
+        body["globalDefault"] = True
     if fields.description:
         body["description"] = fields.description
     return manifest("scheduling.k8s.io/v1", "PriorityClass", name, **body)
