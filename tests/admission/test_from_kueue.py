@@ -66,9 +66,13 @@ class TestWhatIsRead:
         assert dict(objects.namespaces)["ns"] == (("kubernetes.io/metadata.name", "ns"),)
 
     def test_no_namespace_selector_selects_nothing(self) -> None:
+        specs: list[dict[str, Any]] = [
+            {},
+            {"namespaceSelector": {}},
+            {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+        ]
         selectors = [
-            parse_objects([cluster_queue(**spec)]).objects.cluster_queues[0].namespace_selector
-            for spec in ({}, {"namespaceSelector": {}}, {"namespaceSelector": {"matchLabels": {"a": "b"}}})
+            parse_objects([cluster_queue(**spec)]).objects.cluster_queues[0].namespace_selector for spec in specs
         ]
         assert selectors[0] is None
         assert [s is not None and s.matches({"a": "c"}) for s in selectors] == [False, True, False]
@@ -157,7 +161,8 @@ class TestWhatIsWrong:
         )
         assert problems(broken, {"kind": "LocalQueue", "metadata": {"name": "lq"}, "spec": {}}) == [
             "ClusterQueue cq.spec.resourceGroups[0].flavors[0].name: is missing; give it",
-            "ClusterQueue cq.spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: '4 Gi' has a space in it; write 4Gi",
+            "ClusterQueue cq.spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: '4 Gi' has a space in it; "
+            "write 4Gi",
             "ClusterQueue cq.spec.queueingStrategy: is 'Fifo'; write one of StrictFIFO, BestEffortFIFO",
             "LocalQueue default/lq.spec.clusterQueue: is missing; give it",
         ]
@@ -252,5 +257,5 @@ class TestConfiguration:
         assert parse_configuration({"featureGates": {"DisableWaitForPodsReady": True}}).wait_for_pods_ready is None
 
     def test_a_wrong_duration(self) -> None:
-        with pytest.raises(ObjectError, match="waitForPodsReady.timeout: '5 minutes' is no duration"):
+        with pytest.raises(ObjectError, match=r"waitForPodsReady\.timeout: '5 minutes' is no duration"):
             parse_configuration({"waitForPodsReady": {"timeout": "5 minutes"}})

@@ -8,7 +8,6 @@ Source: kueue@v0.19.2 pkg/scheduler/preemption/preemption.go and classical/.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
 
 from kueue_fleet.admission.candidates import Target, candidates_in
 from kueue_fleet.admission.info import WorkloadInfo
@@ -38,11 +37,8 @@ REASON_OF = (
 )
 
 
-class _Candidate(NamedTuple):
-    info: WorkloadInfo
-    variant: Variant
-    common: TreeNode | None
-    """The lowest cohort that has both queues below it."""
+_Candidate = tuple[WorkloadInfo, Variant, TreeNode | None]
+"""A workload, by which right it may be preempted, and the lowest cohort that has both queues below it."""
 
 
 def classical_targets(context: PreemptionContext) -> list[Target]:
@@ -52,16 +48,19 @@ def classical_targets(context: PreemptionContext) -> list[Target]:
     if not (own or by_hierarchy or by_priority):
         return []
     ordered: list[_Candidate] = []
-    for evicted in (True, False):
-        for candidates in (by_hierarchy, by_priority, own):
-            ordered += [candidate for candidate in candidates if candidate.info.is_evicted is evicted]
+    # Each list has its evicted workloads first.
+    counts = [_count_evicted(candidates) for candidates in (by_hierarchy, by_priority, own)]
+    for candidates, evicted in zip((by_hierarchy, by_priority, own), counts, strict=True):
+        ordered += candidates[:evicted]
+    for candidates, evicted in zip((by_hierarchy, by_priority, own), counts, strict=True):
+        ordered += candidates[evicted:]
     for borrowing in _attempts(context, by_hierarchy, by_priority):
         targets: list[Target] = []
-        for candidate in ordered:
-            if not _is_valid(context, candidate, borrowing=borrowing):
+        for info, variant, common in ordered:
+            if common is not None and not _is_valid(context, info, variant, common, borrowing=borrowing):
                 continue
-            take_out(context, candidate.info)
-            targets.append(Target(candidate.info, REASON_OF[candidate.variant]))
+            take_out(context, info)
+            targets.append(Target(info, REASON_OF[variant]))
             if fits(context, borrowing=borrowing):
                 targets = fill_back(context, targets, borrowing=borrowing)
                 restore(context, targets)
@@ -90,7 +89,14 @@ def _own_candidates(context: PreemptionContext) -> list[_Candidate]:
         queue, context.info, queue.spec.preemption.within_cluster_queue, context.frs, context.cache.gates
     )
     found.sort(key=_victim_order)
-    return [_Candidate(info, Variant.WITHIN_QUEUE, None) for info in found]
+    return [(info, Variant.WITHIN_QUEUE, None) for info in found]
+
+
+def _count_evicted(candidates: list[_Candidate]) -> int:
+    for index, (info, _, _) in enumerate(candidates):
+        if info.evicted_at is None:
+            return index
+    return len(candidates)
 
 
 def _victim_order(info: WorkloadInfo) -> tuple[bool, int, float, str]:
@@ -112,7 +118,7 @@ def _cohort_candidates(context: PreemptionContext) -> tuple[list[_Candidate], li
         advantage = advantage or fitting
         done = cohort
     for candidates in (by_hierarchy, by_priority):
-        candidates.sort(key=lambda candidate: candidate.info.victim_order)
+        candidates.sort(key=lambda candidate: candidate[0].victim_order)
     return by_hierarchy, by_priority
 
 
@@ -132,32 +138,32 @@ def _collect(
     for queue in cohort.queues:
         if queue is context.queue or within_nominal(queue, context.frs):
             continue
-        for info in candidates_in(queue, context.info, policy, context.frs, context.cache.gates):
-            variant = Variant.HIERARCHICAL if advantage else _priority_variant(context, info)
-            found.append(_Candidate(info, variant, common))
+        candidates = candidates_in(queue, context.info, policy, context.frs, context.cache.gates)
+        if advantage:
+            found += [(info, Variant.HIERARCHICAL, common) for info in candidates]
+        elif context.queue.spec.preemption.borrow_within_cohort.policy is PreemptionPolicy.NEVER:
+            found += [(info, Variant.WITHOUT_BORROWING, common) for info in candidates]
+        else:
+            found += [(info, _priority_variant(context, info), common) for info in candidates]
 
 
 def _priority_variant(context: PreemptionContext, candidate: WorkloadInfo) -> Variant:
-    rule = context.queue.spec.preemption.borrow_within_cohort
-    threshold = rule.max_priority_threshold
-    if (
-        rule.policy is PreemptionPolicy.NEVER
-        or candidate.priority >= context.info.priority
-        or (threshold is not None and candidate.priority > threshold)
-    ):
+    threshold = context.queue.spec.preemption.borrow_within_cohort.max_priority_threshold
+    if candidate.priority >= context.info.priority or (threshold is not None and candidate.priority > threshold):
         return Variant.WITHOUT_BORROWING
     return Variant.WHILE_BORROWING
 
 
-def _is_valid(context: PreemptionContext, candidate: _Candidate, *, borrowing: bool) -> bool:
-    """Whether the candidate may be taken now; its queue or a cohort of it may have come within quota meanwhile."""
-    if candidate.common is None:
-        return True
-    if borrowing and candidate.variant is Variant.WITHOUT_BORROWING:
+def _is_valid(
+    context: PreemptionContext, info: WorkloadInfo, variant: Variant, common: TreeNode, *, borrowing: bool
+) -> bool:
+    """Whether a candidate may be taken now; its queue or a cohort of it may have come within quota meanwhile."""
+    if borrowing and variant is Variant.WITHOUT_BORROWING:
         return False
-    node: TreeNode | None = context.cache.queues[candidate.info.cluster_queue]
-    while node is not None and node is not candidate.common:
-        if within_nominal(node, context.frs):
+    frs = context.frs
+    node: TreeNode | None = context.cache.queues[info.cluster_queue]
+    while node is not None and node is not common:
+        if within_nominal(node, frs):
             return False
         node = node.parent
     return True

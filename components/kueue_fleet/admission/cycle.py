@@ -21,7 +21,7 @@ from kueue_fleet.admission.model import CheckState, PreemptionPolicy
 from kueue_fleet.admission.ordering import classical_order, fair_order
 from kueue_fleet.admission.partial import search_counts
 from kueue_fleet.admission.placement import place_for_preemption, reserve_topology, topology_fits
-from kueue_fleet.admission.preemption import find_targets, make_oracle
+from kueue_fleet.admission.preemption import Simulated, find_targets, make_oracle
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.tree import Usage, add_all, available, remove_all
 
@@ -117,7 +117,8 @@ class _Pass:
         self.cache = cache
         self.number = number
         self.now = now
-        self.oracle = make_oracle(cache)
+        self.simulated: Simulated = {}
+        self.oracle = make_oracle(cache, self.simulated)
         self.victims: dict[str, WorkloadInfo] = {}
         self.held: list[_Held] = []
         self.blocked = cache.blocks_admission and not cache.all_pods_ready()
@@ -200,11 +201,12 @@ def _record(this: _Pass, entry: Entry) -> None:
 def find_assignment(this: _Pass, info: WorkloadInfo) -> tuple[Assignment, list[Target]]:
     """The full assignment, or with fewer pods if only that fits, and the targets it needs."""
     cache = this.cache
+    this.simulated.clear()
     full = assign(cache, info, this.oracle, cycle=this.number)
     if full.mode is Mode.FIT:
         return full, []
     if full.mode is Mode.PREEMPT:
-        targets = find_targets(cache, info, full)
+        targets = find_targets(cache, info, full, this.simulated)
         if targets:
             return full, targets
     if cache.gates.partial_admission and info.can_be_partially_admitted:
@@ -213,7 +215,7 @@ def find_assignment(this: _Pass, info: WorkloadInfo) -> tuple[Assignment, list[T
             reduced = assign(cache, info, this.oracle, cycle=this.number, counts=counts)
             if reduced.mode is Mode.FIT:
                 return reduced, []
-            found = find_targets(cache, info, reduced) if reduced.mode is Mode.PREEMPT else []
+            found = find_targets(cache, info, reduced, this.simulated) if reduced.mode is Mode.PREEMPT else []
             return (reduced, found) if found else None
 
         partial = search_counts(info.workload.pod_sets, fits)

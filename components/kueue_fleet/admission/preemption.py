@@ -20,21 +20,29 @@ from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.placement import topology_requests
 from kueue_fleet.admission.reasons import PREEMPTION_TEXT, PreemptionReason
 from kueue_fleet.admission.simulation import PreemptionContext
-from kueue_fleet.admission.tree import TreeNode, add_all, borrow_level, remove_all
+from kueue_fleet.admission.tree import TreeNode, Usage, add_all, borrow_level, remove_all
+
+Simulated = dict[tuple[str, Usage, frozenset[int]], list[Target]]
+"""Targets that were found for a workload, some requests and flavor-resources. Valid while the books do not change."""
 
 
-def find_targets(cache: Cache, info: WorkloadInfo, assignment: Assignment) -> list[Target]:
+def find_targets(
+    cache: Cache, info: WorkloadInfo, assignment: Assignment, simulated: Simulated | None = None
+) -> list[Target]:
     """Workloads to evict so that `info` fits with the flavors of `assignment`; empty if there is no such set.
+
+    With `simulated`, a search that the oracle has done already is not done again.
 
     Kueue's order of the targets is an accident of how it thins them out; compare them as sets.
     """
     queue = cache.queues[info.cluster_queue]
     topology = topology_requests(cache, info, queue, assignment) if queue.tas_flavors else None
-    return _targets(
-        PreemptionContext(
-            cache, info, queue, total_requests(assignment, info, cache), needing_preemption(assignment, cache), topology
-        )
-    )
+    requests, frs = total_requests(assignment, info, cache), needing_preemption(assignment, cache)
+    if simulated is not None and not topology:
+        known = simulated.get((info.key, requests, frs))
+        if known is not None:
+            return known
+    return _targets(PreemptionContext(cache, info, queue, requests, frs, topology))
 
 
 def _targets(context: PreemptionContext) -> list[Target]:
@@ -43,11 +51,16 @@ def _targets(context: PreemptionContext) -> list[Target]:
     return classical_targets(context)
 
 
-def make_oracle(cache: Cache) -> Oracle:
-    """The oracle for `assigner.assign`: looks for targets for one flavor-resource at a time."""
+def make_oracle(cache: Cache, simulated: Simulated) -> Oracle:
+    """The oracle for `assigner.assign`: looks for targets for one flavor-resource at a time.
+
+    It keeps what it found in `simulated`; empty that when the books change.
+    """
 
     def simulate(queue: QueueNode, info: WorkloadInfo, fr: int, amount: int) -> tuple[Possibility, int]:
-        targets = _targets(PreemptionContext(cache, info, queue, ((fr, amount),), frozenset((fr,)), None))
+        requests, frs = ((fr, amount),), frozenset((fr,))
+        targets = _targets(PreemptionContext(cache, info, queue, requests, frs, None))
+        simulated[(info.key, requests, frs)] = targets
         if not targets:
             return Possibility.NO_CANDIDATES, borrow_level(queue, fr, amount)[0]
         for target in targets:

@@ -12,7 +12,7 @@ from kueue_fleet.admission.candidates import Target
 from kueue_fleet.admission.cluster_queue import QueueNode
 from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.placement import TopologyRequests, fits_topology
-from kueue_fleet.admission.tree import Usage, add_all, available, borrows_with, remove_all
+from kueue_fleet.admission.tree import Usage, add_all, borrows_with, raw_available, remove_all
 
 
 class PreemptionContext(NamedTuple):
@@ -44,9 +44,9 @@ def fits(context: PreemptionContext, *, borrowing: bool) -> bool:
     """Whether the workload fits now, with or without borrowing."""
     queue = context.queue
     for fr, amount in context.requests:
-        if not borrowing and borrows_with(queue, fr, amount):
+        if amount > 0 and amount > raw_available(queue, fr):
             return False
-        if amount > available(queue, fr):
+        if not borrowing and borrows_with(queue, fr, amount):
             return False
     return not context.topology or fits_topology(context.cache, context.info, context.topology)
 

@@ -206,7 +206,10 @@ def borrows_with(queue: TreeNode, fr: int, amount: int) -> bool:
 def within_nominal(node: TreeNode, frs: Iterable[int]) -> bool:
     """Whether the node uses no more than its subtree quota in any of `frs`."""
     subtree, usage = node.subtree, node.usage
-    return all(subtree.get(fr, 0) >= usage.get(fr, 0) for fr in frs)
+    for fr in frs:  # noqa: SIM110 - called for every candidate; a generator takes three times as long
+        if subtree.get(fr, 0) < usage.get(fr, 0):
+            return False
+    return True
 
 
 def borrow_level(queue: TreeNode, fr: int, amount: int) -> tuple[int, bool]:
