@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from admission.build import Cluster, job, names, objects, queue
+from kueue_fleet.admission.cycle import Outcome
 from kueue_fleet.admission.decisions import (
     Admitted,
     BackoffStarted,
@@ -35,6 +36,7 @@ from kueue_fleet.admission.events import (
     Submitted,
     TimePassed,
 )
+from kueue_fleet.admission.evidence import InsufficientQuota
 from kueue_fleet.admission.model import (
     AdmissionCheck,
     CheckState,
@@ -338,6 +340,31 @@ class TestTimeouts:
         assert cluster.engine.next_timer() == 51 + 60
         decisions = cluster.engine.handle(TimePassed(111))
         assert decisions[0] == Deactivated(111, "ns/a", DeactivationCause.MAXIMUM_EXECUTION_TIME_EXCEEDED)
+
+
+class TestExamine:
+    def test_a_workload_behind_the_head_is_explained_in_numbers(self) -> None:
+        cluster = Cluster(queue(cores=4))
+        cluster.submit(job("a", 3), job("b", 3, created=1), job("c", 2, created=2))
+        cluster.cycle()
+        before = cluster.engine.snapshot()
+        entry = cluster.engine.examine("ns/c")
+        assert (entry.outcome, entry.why) == (Outcome.WAITING, QuotaReservedReason.WAITING_FOR_QUOTA)
+        assert entry.assignment.pod_sets[0].evidence == [InsufficientQuota("default", "cpu", 2000, 1000)]
+        assert cluster.engine.snapshot() == before
+        assert dict(cluster.engine.cache.queues["cq"].usage) == {0: 3000}
+
+    def test_what_would_be_admitted_or_preempt_says_so_and_changes_nothing(self) -> None:
+        cluster = Cluster(queue(cores=2, preemption=PREEMPTING))
+        cluster.submit(job("a"), job("b"))
+        cluster.cycle()
+        assert cluster.engine.examine("ns/b").outcome is Outcome.ADMITTED
+        cluster.submit(job("big", 2, priority=1))
+        entry = cluster.engine.examine("ns/big")
+        assert entry.outcome is Outcome.PREEMPTING
+        assert [target.info.workload.name for target in entry.targets] == ["a"]
+        assert cluster.admitted == {"a"}
+        assert dict(cluster.engine.cache.queues["cq"].usage) == {0: 1000}
 
 
 class TestEngine:

@@ -217,6 +217,23 @@ class TestWhatIsRefused:
             parse_objects([thing])
         assert thing["kind"] in caught.value.place
 
+    def test_a_placement_that_waits_for_a_checks_node_selector(self) -> None:
+        update = {"name": "main", "nodeSelector": {"pool": "x"}}
+        workload = {
+            "kind": "Workload",
+            "metadata": {"name": "w"},
+            "spec": {"podSets": [{"name": "main", "template": {"spec": {}}}]},
+            "status": {
+                "admission": {
+                    "clusterQueue": "cq",
+                    "podSetAssignments": [{"name": "main", "delayedTopologyRequest": "Pending"}],
+                },
+                "admissionChecks": [{"name": "c", "state": "Ready", "podSetUpdates": [update]}],
+            },
+        }
+        with pytest.raises(NotModelledError, match="podSetUpdates"):
+            parse_objects([workload])
+
     @pytest.mark.parametrize(
         ("configuration", "feature"),
         [

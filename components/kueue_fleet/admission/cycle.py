@@ -144,10 +144,35 @@ def run_cycle(cache: Cache, heads: Iterable[Head], *, number: int, now: float) -
     for entry in order(entries, cache):
         _process(this, entry)
         done.append(entry)
+    _put_books_back(this)
+    return done
+
+
+def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
+    """What a cycle would find for a pending workload if it were the head of its queue now, from its first flavor on.
+
+    Nothing is decided and nothing changes. The outcome is `ADMITTED`, `PREEMPTING` or `WAITING` as it would be if
+    nobody else were considered.
+    """
+    entry = Entry(info, cache.queues[info.cluster_queue], is_preemptor=False)
+    if _is_inadmissible(cache, entry):
+        return entry
+    progress, info.last_progress = info.last_progress, None
+    this = _Pass(cache, 0, now)
+    _record(this, entry)
+    _process(this, entry)
+    _put_books_back(this)
+    if entry.outcome is Outcome.ADMITTED:
+        remove_all(entry.queue, entry.usage())
+        reserve_topology(cache, entry, -1)
+    info.last_progress = progress
+    return entry
+
+
+def _put_books_back(this: _Pass) -> None:
     for held in reversed(this.held):
         remove_all(held.entry.queue, held.usage)
-        reserve_topology(cache, held.entry, -1)
-    return done
+        reserve_topology(this.cache, held.entry, -1)
 
 
 def _is_inadmissible(cache: Cache, entry: Entry) -> bool:

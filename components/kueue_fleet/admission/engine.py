@@ -15,7 +15,7 @@ from kueue_fleet.admission import lifecycle
 from kueue_fleet.admission.assignment import Assignment
 from kueue_fleet.admission.cluster_queue import QueueNode
 from kueue_fleet.admission.control import WorkloadControl
-from kueue_fleet.admission.cycle import Entry, Head, Outcome, run_cycle
+from kueue_fleet.admission.cycle import Entry, Head, Outcome, examine, run_cycle
 from kueue_fleet.admission.decisions import (
     Decision,
     Parked,
@@ -84,6 +84,13 @@ class Engine(WorkloadControl):
         return bool(self._second_ready) or any(
             self.cache.queues[name].active and queue.has_competitors for name, queue in self._pending.items()
         )
+
+    def examine(self, key: str) -> Entry:
+        """What a cycle would find for a pending workload if it were the head of its queue now; nothing changes."""
+        info = self._get(key)
+        if info.is_reserved or info.cluster_queue not in self.cache.queues:
+            raise InvariantError(f"workload {key} is in no queue")
+        return examine(self.cache, info, now=self.now)
 
     def next_timer(self) -> float | None:
         """When something happens by itself, if nothing else happens before."""

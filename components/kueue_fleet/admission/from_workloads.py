@@ -92,8 +92,16 @@ def _refuse(fields: Fields, annotations: Fields) -> None:
         raise NotModelledError("elastic jobs (workload slices)", fields.path)
     if f"{_PREFIX}workload-allowed-resource-flavors" in annotations:
         raise NotModelledError("concurrent admission", fields.path)
-    if any(fields.child("status").children("unhealthyNodes")):
+    status = fields.child("status")
+    if any(status.children("unhealthyNodes")):
         raise NotModelledError("replacement of failed nodes (status.unhealthyNodes)", fields.path)
+    pending = any(
+        item.text("delayedTopologyRequest") == "Pending"
+        for item in status.child("admission").children("podSetAssignments")
+    )
+    updates = [update for check in status.children("admissionChecks") for update in check.children("podSetUpdates")]
+    if pending and any("nodeSelector" in update or "tolerations" in update for update in updates):
+        raise NotModelledError("placement by an admission check's podSetUpdates", fields.path)
 
 
 def _boost(annotations: Fields) -> int:
