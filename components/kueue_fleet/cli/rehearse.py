@@ -103,7 +103,7 @@ def _bring_up(session: Session, fleet: FleetSpec) -> None:
 
 
 def _pulumi_up(session: Session, say: Say) -> None:
-    run = session.up()
+    run = session.pulumi().up()
     begun: set[str] = set()
     finished = 0
     try:

@@ -89,14 +89,14 @@ SERVER_HOSTS = (
     "10.96.0.1",
 )
 SERVICE_RANGE = "10.96.0.0/16"
-# What batch workloads, Deployments and a lost node need; no volumes, no certificates, no cloud.
+# What batch workloads, Deployments and a lost node need; no volumes, no certificates, no cloud, and no EndpointSlices,
+# which may not hold the loopback addresses of pods here.
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "cronjob-controller",
     "daemonset-controller",
     "deployment-controller",
     "disruption-controller",
-    "endpointslice-controller",
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +22,7 @@ from typing import Any
 import yaml
 
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+from kueue_fleet.rehearsal.processes import die_with_parent
 
 _EVENT_POLL_SECONDS = 0.1
 _MARKUP = re.compile(r"<\{%[^%]*%\}>")
@@ -102,6 +105,8 @@ class PulumiProject:
         settings = yaml.safe_load(self.stack_file(source).read_text()) or {}
         project.pop("stackConfigDir", None)
         project["main"] = str((source / project.get("main", ".")).resolve())
+        # The copy lies elsewhere, so a relative virtual environment would not be found; this one has what is needed.
+        project["runtime"] = {"name": "python", "options": {"virtualenv": sys.prefix}}
         settings |= self._kept_settings()
         settings["config"] = {**(settings.get("config") or {}), **overrides}
         self.paths.project.mkdir(parents=True, exist_ok=True)
@@ -171,6 +176,7 @@ class PulumiProject:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                preexec_fn=die_with_parent(signal.SIGTERM),
             )  # fmt: skip
         return PulumiRun(verb, process, events, log)
 

@@ -23,7 +23,7 @@ from kueue_fleet.rehearsal.job_views import JobView
 from kueue_fleet.rehearsal.jobs import ClusterClients, follow_jobs, read_jobs, submit_jobs
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths, engines_dir, rehearsal_paths
-from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, PulumiRun, pulumi_environment
+from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, pulumi_environment
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.standins.helm_command import HELM_VARIABLE
 from kueue_fleet.rehearsal.standins.install import StandIn, find_real_parts, install_standins
@@ -166,8 +166,12 @@ class Session:
     def _project(self) -> PulumiProject:
         return PulumiProject(self.stack, self.paths)
 
-    def up(self) -> PulumiRun:
-        """Begin the `pulumi up` of the stack, on a copy of its config."""
+    def pulumi(self) -> PulumiProject:
+        """The stack in the rehearsal's own backend, on a fresh copy of its config, ready for `up` and `destroy`.
+
+        Raises:
+            RehearsalError: the project or the stack is not there, or Pulumi refuses its state.
+        """
         project = self._project
         charts = {"kueue": str(self.engines.asset("kueue-chart")), "jobSet": str(self.engines.asset("jobset-chart"))}
         project.write(self.project_dir, {CHARTS_KEY: charts})
@@ -184,7 +188,7 @@ class Session:
         )
         project.use(pulumi, environment)
         project.select()
-        return project.up()
+        return project
 
     def write_kubeconfig(self, fleet: FleetSpec) -> None:
         """Write the kubeconfig whose contexts are named as the fleet's clusters."""
