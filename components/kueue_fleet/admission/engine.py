@@ -8,7 +8,6 @@ do at their leisure happens at once. Only two things are left to the caller: whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from kueue_fleet.admission import lifecycle
@@ -111,10 +110,6 @@ class Engine(WorkloadControl):
         self.now = event.now
         self._dispatch(event)
         return self._decisions
-
-    def handle_all(self, events: Iterable[Event]) -> list[Decision]:
-        """Handle events one after the other."""
-        return [decision for event in events for decision in self.handle(event)]
 
     def _dispatch(self, event: Event) -> None:
         match event:
