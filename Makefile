@@ -39,7 +39,7 @@ golden: $(READY) ## rewrite the golden files; read the diff before you commit it
 
 .PHONY: bench
 bench: $(READY) engines ## measure, and print figures beside a peer's from the same run
-	@$(BIN)/python -m tests.bench
+	@PYTHONPATH=tests $(BIN)/python -m bench
 
 .PHONY: engines
 engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)

@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import kueue_fleet
 import pulumi_mocks
+from bench.large_fleet import WORKERS, large_fleet
 from kueue_fleet import Fleet
 from kueue_fleet.spec import FleetSpec, parse_fleet, render_fleet
 from pulumi_mocks import Recorded, Recording
@@ -278,24 +279,8 @@ def test_the_spec_does_without_pulumi() -> None:
     assert python(program).strip() == "[]"
 
 
-def test_twenty_one_clusters_are_imported_and_built_in_two_seconds_of_work() -> None:
-    """A manager and twenty workers of the stack in stacks/. CPU time, best of three, as the machine may be busy."""
-    program = f"""
-from time import process_time
-from pathlib import Path
-from kueue_fleet import Fleet
-from kueue_fleet.gcp.network import REGION_RANGES
-from kueue_fleet.spec import parse_fleet
-import pulumi_mocks, yaml
-data = yaml.safe_load(Path({str(STACK)!r}).read_text())["config"]["kueue-fleet:fleet"]
-regions = [region for region in REGION_RANGES if region != "europe-west4"][:20]
-workers = [dict(name=f"worker-{{region}}", role="worker", region=region) for region in regions]
-data["clusters"] = [data["clusters"][0], *workers]
-data["multiKueue"] |= dict(workers=[worker["name"] for worker in workers])
-data["multiKueue"]["credentials"]["rotateBy"] = "2027-02-01"
-spec = parse_fleet(data)
-recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec))
-assert len(recording.of_type("gcp:container/cluster:Cluster")) == 21
-print(process_time())
-"""
-    assert min(float(python(program)) for _ in range(3)) <= 2.0
+def test_the_largest_fleet_has_every_worker_connected() -> None:
+    spec = parse_fleet(large_fleet())
+    recording = run(spec)
+    assert len(recording.of_type("gcp:container/cluster:Cluster")) == 1 + WORKERS
+    assert len(recording.of_type("kubernetes:kueue.x-k8s.io/v1beta2:MultiKueueCluster")) == WORKERS
