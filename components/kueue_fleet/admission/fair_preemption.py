@@ -135,6 +135,8 @@ class TargetOrder:
         for candidate in reversed(candidates):
             self._left.setdefault(candidate.cluster_queue, []).append(candidate)
         self._pruned: set[int] = set()
+        # A queue's own share changes only when one of its workloads is taken, and each is popped before that.
+        self._ranks: dict[int, tuple[bool, tuple[bool, float]]] = {}
 
     def next_queue(self) -> QueueNode | None:
         """The queue to take from; None when nothing is left."""
@@ -154,7 +156,16 @@ class TargetOrder:
 
     def pop(self, queue: QueueNode) -> WorkloadInfo:
         """The next candidate of `queue`."""
+        self._ranks.pop(id(queue), None)
         return self._left[queue.name].pop()
+
+    def _rank(self, queue: QueueNode) -> tuple[bool, tuple[bool, float]]:
+        """Whether the queue borrows, and its share as a sort key."""
+        known = self._ranks.get(id(queue))
+        if known is None:
+            share = dominant_share(queue, self._ids)
+            known = self._ranks[id(queue)] = (share.is_borrowing, share.key)
+        return known
 
     def drop(self, queue: QueueNode) -> None:
         """Take nothing more from `queue`."""
@@ -187,33 +198,32 @@ class TargetOrder:
         return dominant_share(node, self._ids)
 
     def _descend(self, cohort: TreeNode) -> QueueNode | None:
-        queue, queue_share = self._best_queue(cohort)
+        queue, queue_key = self._best_queue(cohort)
         child, child_share = self._best_cohort(cohort)
         if child is None and queue is None:
             self._pruned.add(id(cohort))
             return None
-        if child is not None and child_share.key >= queue_share.key:
+        if child is not None and child_share.key >= queue_key:
             return self._descend(child)
         return queue
 
-    def _best_queue(self, cohort: TreeNode) -> tuple[QueueNode | None, Share]:
-        best, best_share = None, _NEGATIVE
+    def _best_queue(self, cohort: TreeNode) -> tuple[QueueNode | None, tuple[bool, float]]:
+        best, best_key = None, _NEGATIVE.key
+        pruned = self._pruned
         for queue in cohort.queues:
-            if id(queue) in self._pruned:
+            if id(queue) in pruned:
                 continue
-            if not self.has_workload(queue):
-                self._pruned.add(id(queue))
+            if not self._left.get(queue.name):
+                pruned.add(id(queue))
                 continue
-            share = dominant_share(queue, self._ids)
-            if not share.is_borrowing and queue is not self._own:
-                self._pruned.add(id(queue))
-            elif best is None or share.key > best_share.key:
-                best, best_share = queue, share
-            elif share.key == best_share.key and precedes(
-                self._left[queue.name][-1], self._left[best.name][-1], self._own.name
-            ):
+            borrowing, key = self._rank(queue)
+            if not borrowing and queue is not self._own:
+                pruned.add(id(queue))
+            elif best is None or key > best_key:
+                best, best_key = queue, key
+            elif key == best_key and precedes(self._left[queue.name][-1], self._left[best.name][-1], self._own.name):
                 best = queue
-        return best, best_share
+        return best, best_key
 
     def _best_cohort(self, cohort: TreeNode) -> tuple[TreeNode | None, Share]:
         best, best_share = None, _NEGATIVE
