@@ -85,6 +85,7 @@ class Fleet(pulumi.ComponentResource):
             spec.network_name,
             project=spec.project,
             regions=[cluster.region for cluster in spec.clusters],
+            ranges=spec.network.ranges,
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}

@@ -6,7 +6,7 @@ names and places, and the defaults of the installation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Annotated, Final, Literal
 
@@ -23,6 +23,7 @@ INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 
 GkeClusterName = Annotated[Text, syntax_of(syntax.gke_cluster_name)]
 Region = Annotated[Text, syntax_of(syntax.region)]
+Ipv4Range = Annotated[Text, syntax_of(syntax.ipv4_range)]
 Zone = Annotated[Text, syntax_of(syntax.zone)]
 ProjectId = Annotated[Text, syntax_of(syntax.project_id)]
 GcpLabelKey = Annotated[Text, syntax_of(syntax.gcp_label_key)]
@@ -69,6 +70,8 @@ class Network(SpecModel):
 
     name: GkeClusterName | None = None
     """Default: the fleet's name."""
+    ranges: Mapping[Region, Ipv4Range] = Field(default_factory=dict)
+    """Range of the nodes by region, such as `us-east4: 10.150.0.0/20`. Default: that of Google's auto-mode networks."""
 
 
 class ClusterEntry(RuledModel):

@@ -8,6 +8,7 @@ Source: k8s.io/apimachinery pkg/api/validate/content and pkg/util/validation; Go
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 
@@ -82,6 +83,15 @@ def version(text: str) -> str | None:
     if _VERSION.fullmatch(text.removeprefix("v")):
         return f"begins with a v; write {text.removeprefix('v')}"
     return "is no version; write three numbers, such as 0.19.2"
+
+
+def ipv4_range(text: str) -> str | None:
+    """An IPv4 range of a subnet: /29 or larger (https://cloud.google.com/vpc/docs/subnets#ip-ranges)."""
+    try:
+        network = ipaddress.IPv4Network(text)
+    except ValueError as wrong:
+        return f"is no IPv4 range ({wrong}); write one such as 10.150.0.0/20"
+    return None if network.prefixlen <= 29 else "is too small for a subnet; use /29 or larger"
 
 
 def region(text: str) -> str | None:

@@ -16,6 +16,37 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "multiKueue: is set, but there are no workers; remove it, or add clusters of role worker",
         ],
     ),
+    "a region that is not there": (
+        {"clusters/1/region": "us-eats4"},
+        [
+            (
+                "clusters[worker-a].region: us-eats4 is no region that is known here; did you mean us-east4? A newer "
+                "region needs a range in network.ranges"
+            )
+        ],
+    ),
+    "a region like no other": (
+        {"clusters/1/region": "moon-base1"},
+        [
+            (
+                "clusters[worker-a].region: moon-base1 is no region that is known here; use a region of Google Cloud; "
+                "a newer one needs a range in network.ranges"
+            )
+        ],
+    ),
+    "a range that is none": (
+        {"network": {"ranges": {"us-east4": "10.150.0.1/20"}}},
+        [
+            (
+                'network.ranges[us-east4]: "10.150.0.1/20" is no IPv4 range (10.150.0.1/20 has host bits set); write '
+                "one such as 10.150.0.0/20"
+            )
+        ],
+    ),
+    "a range too small": (
+        {"network": {"ranges": {"us-east4": "10.150.0.0/30"}}},
+        ['network.ranges[us-east4]: "10.150.0.0/30" is too small for a subnet; use /29 or larger'],
+    ),
     "second manager": (
         {"clusters/+": {"name": "boss", "role": "manager", "region": "us-east4"}},
         [
@@ -167,6 +198,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 ACCEPTED: dict[str, dict[str, Any]] = {
+    "a newer region": {"clusters/1/region": "moon-base1", "network": {"ranges": {"moon-base1": "10.250.0.0/20"}}},
     "workers in another order": {"multiKueue/workers": ["worker-b", "worker-a"]},
     "incremental": {"multiKueue/dispatcher": "Incremental", "multiKueue/incremental": {"stepSize": 1}},
     "external": {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/dispatcher"}},

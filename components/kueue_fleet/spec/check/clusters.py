@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.regions import REGION_RANGES
 
 MAX_WORKERS = 20
 """MultiKueueConfig.spec.clusters holds at most 20 (kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go)."""
@@ -17,8 +18,23 @@ def check_clusters(scope: Scope) -> Iterator[Problem]:
     if not scope.is_unread_field("clusters", "role"):
         yield from _roles(scope)
         yield from _section(scope)
+    yield from _regions(scope)
     yield from _workers(scope)
     yield from _dispatched(scope)
+
+
+def _regions(scope: Scope) -> Iterator[Problem]:
+    known = {**REGION_RANGES, **scope.fleet.network.ranges}
+    for cluster in scope.fleet.clusters:
+        if not scope.is_unread(f"{scope.path(cluster)}.region") and cluster.region not in known:
+            near = suggest.nearest(cluster.region, known)
+            yield Problem(
+                f"{scope.path(cluster)}.region",
+                f"{cluster.region} is no region that is known here",
+                f"did you mean {near}? A newer region needs a range in network.ranges"
+                if near
+                else "use a region of Google Cloud; a newer one needs a range in network.ranges",
+            )
 
 
 def _roles(scope: Scope) -> Iterator[Problem]:
