@@ -4,10 +4,12 @@ In: config `kueue-fleet:fleet`, and optionally `kueue-fleet:charts` with other c
 what one needs to go on with it. A fleet that breaks a rule ends the program with the list of its problems.
 """
 
+from datetime import UTC, datetime
+
 import pulumi
 
 from kueue_fleet import Fleet
-from kueue_fleet.spec import FleetSpec, SpecError, check_fleet, parse_fleet
+from kueue_fleet.spec import FleetSpec, SpecError, check_dates, check_fleet, parse_fleet
 
 
 def read_fleet(config: pulumi.Config) -> FleetSpec:
@@ -17,7 +19,7 @@ def read_fleet(config: pulumi.Config) -> FleetSpec:
     except SpecError as error:
         problems = "\n".join(f"  {problem}" for problem in error.problems)
         raise pulumi.RunError(f"the fleet in {config.full_key('fleet')} cannot be used:\n{problems}") from None
-    for problem in check_fleet(fleet):
+    for problem in (*check_fleet(fleet), *check_dates(fleet, datetime.now(UTC).date())):  # noqa: TID251  (a program)
         pulumi.log.warn(str(problem))
     return fleet
 

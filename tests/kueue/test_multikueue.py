@@ -81,6 +81,7 @@ def test_the_worker_grants_before_it_makes_the_token_and_waits_until_kubernetes_
     assert token.inputs["type"] == "kubernetes.io/service-account-token"
     assert token.inputs["metadata"]["annotations"] == {
         "kubernetes.io/service-account.name": "multikueue-manager",
+        "kueue-fleet.dev/rotate-by": "2027-02-01",
         "pulumi.com/waitFor": "jsonpath={.data.token}",
     }
     for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding"):

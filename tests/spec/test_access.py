@@ -31,7 +31,10 @@ def test_account_role_binding_and_token() -> None:
         "metadata": {
             "name": "multikueue-manager-2026-11",
             "namespace": "kueue-system",
-            "annotations": {"kubernetes.io/service-account.name": "multikueue-manager"},
+            "annotations": {
+                "kubernetes.io/service-account.name": "multikueue-manager",
+                "kueue-fleet.dev/rotate-by": "2027-02-01",
+            },
         },
         "type": "kubernetes.io/service-account-token",
     }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 from pathlib import Path
 
 from kueue_fleet.cli.console import CommandError
-from kueue_fleet.spec import FleetSpec, Problem, SpecError, check_fleet, parse_fleet_text
+from kueue_fleet.spec import FleetSpec, Problem, SpecError, check_dates, check_fleet, parse_fleet_text
 
 
 def read_text(file: Path) -> str:
@@ -35,7 +36,7 @@ def read_fleet(file: Path) -> tuple[FleetSpec | None, list[Problem]]:
         fleet = parse_fleet_text(read_text(file), source=str(file))
     except SpecError as refused:
         return None, list(refused.problems)
-    return fleet, check_fleet(fleet)
+    return fleet, [*check_fleet(fleet), *check_dates(fleet, date.today())]  # noqa: DTZ011  (the day where the user is)
 
 
 def load_fleet(file: Path) -> FleetSpec:

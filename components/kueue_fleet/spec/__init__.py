@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kueue_fleet.spec.access import ACCOUNT_NAME, render_worker_access, token_secret_name
 from kueue_fleet.spec.check import check_fleet
+from kueue_fleet.spec.check.dates import check_dates
 from kueue_fleet.spec.clusters import (
     ClusterEntry,
     ClusterKueue,
@@ -160,6 +161,7 @@ __all__ = [
     "WorkloadPriorityClassEntry",
     "WorkloadPriorityClassFields",
     "admission_check_manifest",
+    "check_dates",
     "check_fleet",
     "check_objects",
     "cluster_queue_manifest",

@@ -16,6 +16,8 @@ from kueue_fleet.spec.manifests import Manifest, manifest
 
 ACCOUNT_NAME: Final = "multikueue-manager"
 """Name of the ServiceAccount, ClusterRole and binding on each worker."""
+ROTATE_BY_ANNOTATION: Final = "kueue-fleet.dev/rotate-by"
+"""On the token Secret: the day by which it should have been replaced."""
 
 _SYNC: Final = ["create", "delete", "get", "list", "watch"]
 _PATCHED: Final = frozenset({"jobs", "rayclusters", "rayjobs", "rayservices"})
@@ -59,8 +61,9 @@ def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
     manages, no others. Source: kueue@v0.19.2 test/util/multikueue.go (MultiKueueRulesForManager), less the verbs that
     no adapter in pkg/controller/jobs uses.
     """
+    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
     secret = token_secret_name(fleet)
-    if secret is None or fleet.manager is None:
+    if secret is None or fleet.manager is None or not isinstance(credentials, ServiceAccountToken):
         return []
     namespace = fleet.kueue.namespace
     configuration = kueue_configuration(fleet, fleet.manager.name)
@@ -69,7 +72,10 @@ def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
     subject = {"kind": "ServiceAccount", "name": ACCOUNT_NAME, "namespace": namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT_NAME}
     token = manifest("v1", "Secret", secret, namespace, type="kubernetes.io/service-account-token")
-    token["metadata"]["annotations"] = {"kubernetes.io/service-account.name": ACCOUNT_NAME}
+    token["metadata"]["annotations"] = {
+        "kubernetes.io/service-account.name": ACCOUNT_NAME,
+        ROTATE_BY_ANNOTATION: str(credentials.rotate_by),
+    }
     return [
         manifest("v1", "ServiceAccount", ACCOUNT_NAME, namespace),
         manifest("rbac.authorization.k8s.io/v1", "ClusterRole", ACCOUNT_NAME, rules=worker_rules(frameworks, external)),

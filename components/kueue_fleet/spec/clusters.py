@@ -124,7 +124,7 @@ class ServiceAccountToken(SpecModel):
     rotation: DnsLabel
     """Serial of the token, such as "2026-11"; a new one makes a new token and drops the old."""
     rotate_by: Annotated[date, BeforeValidator(_day)]
-    """Day by which the token should have been replaced; checks and dashboards warn of it."""
+    """Day by which the token should have been replaced; `check` and `pulumi up` warn from 14 days before."""
 
 
 class ClusterProfile(SpecModel):
