@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from pulumi import automation as auto
 from engines.memory_provider import Operation, World, serve
 from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue, ResourceFlavor, Topology
 from kueue_fleet.kueue import webhook_retry
-from kueue_fleet.rehearsal.engines import EngineCache, find_engines
-from kueue_fleet.rehearsal.paths import cache_dir
+from kueue_fleet.rehearsal.engines import EngineCache, build_engines
+from kueue_fleet.rehearsal.paths import engines_dir
 from kueue_fleet.spec import FleetSpec, parse_fleet, render_cluster
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data
 
@@ -86,8 +85,7 @@ def fleet_program(spec: FleetSpec) -> Callable[[], None]:
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    found = shutil.which("pulumi")
-    command = Path(found) if found else find_engines(EngineCache(cache_dir())).binary("pulumi")
+    command = build_engines(EngineCache(engines_dir()), names=["pulumi"]).binary("pulumi")
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
     world = World()
     with serve(world) as providers:
