@@ -9,18 +9,19 @@ import sys
 
 import typer
 
-from kueue_fleet.cli import console, rehearse, spec_commands
+from kueue_fleet.cli import console, rehearse, simulate, spec_commands
 
 app = typer.Typer(
     name="kueue-fleet",
     help="One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, applied.",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 spec_commands.register(app)
 rehearse.register(app)
+simulate.register(app)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ Pulumi's own reader; so a file means the same to the checker and to `pulumi up`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 import yaml
@@ -71,8 +72,16 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _integer)
 
 def load_yaml(text: str, source: str) -> Any:
     """The one document in `text`. Raises SpecError, with `source` and the line, for text that is no good YAML."""
+    documents = load_documents(text, source)
+    if len(documents) > 1:
+        raise SpecError([Problem(source, f"holds {len(documents)} YAML documents", "keep one fleet to a file")])
+    return documents[0][1] if documents else None
+
+
+def load_documents(text: str, source: str) -> list[tuple[int, Any]]:
+    """Every document in `text` with the line where it begins. Raises SpecError as `load_yaml` does."""
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        return list(_documents(text))
     except _DuplicateKeyError as error:
         raise SpecError(
             [
@@ -89,9 +98,16 @@ def load_yaml(text: str, source: str) -> Any:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         reason = str(getattr(error, "reason", None) or error)
         raise SpecError([Problem(f"{source}:{line}", f"is not readable as YAML: {reason}", "remove it")]) from None
-    if len(documents) > 1:
-        raise SpecError([Problem(source, f"holds {len(documents)} YAML documents", "keep one fleet to a file")])
-    return documents[0] if documents else None
+
+
+def _documents(text: str) -> Iterator[tuple[int, Any]]:
+    loader: Any = _Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            yield node.start_mark.line + 1, loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:

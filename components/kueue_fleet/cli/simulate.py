@@ -1,0 +1,185 @@
+"""`simulate`: what Kueue would do with a set of jobs over time, without a cluster."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.fleet_files import read_text
+
+if TYPE_CHECKING:
+    # The other commands start without the admission core.
+    from kueue_fleet.simulation.documents import Document
+    from kueue_fleet.simulation.result import Result
+
+_SHOWN_PROBLEMS = 20
+_SHOWN_WORKLOADS = 60
+
+
+class Output(StrEnum):
+    """How the result is printed."""
+
+    text = "text"
+    json = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module to APP."""
+    app.command()(simulate)
+
+
+def simulate(
+    objects: Annotated[
+        Path | None,
+        typer.Option(
+            "--objects",
+            help="A YAML or JSON file of Kubernetes objects, or a folder of such files: Kueue's objects, and Jobs, "
+            "JobSets or Workloads.",
+        ),
+    ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option("--until", min=0, help="Stop at this second.", show_default="when nothing more happens"),
+    ] = None,
+    fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
+    decision_seconds: Annotated[
+        float | None, typer.Option("--decision-seconds", min=0, help="Time to write one decision.", show_default="0")
+    ] = None,
+    release_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--release-seconds", min=0, help="Time from a workload's end until its quota is free.", show_default="0"
+        ),
+    ] = None,
+    stop_seconds: Annotated[
+        float, typer.Option("--stop-seconds", min=0, help="Time from an eviction until the pods are gone.")
+    ] = 0.0,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
+    ] = Output.text,
+) -> None:
+    """Show when and where each job would be admitted, by Kueue's own rules on a virtual clock.
+
+    A workload arrives at its metadata.creationTimestamp, the earliest of the input being second 0, and runs as many
+    seconds as its annotation `kueue-fleet.dev/run-seconds` says; without it, for ever. An evicted one starts over.
+    Admission checks stay Pending: nothing here answers them.
+
+    Examples:
+
+        kueue-fleet simulate --objects cluster.yaml
+
+        kubectl get -o yaml resourceflavors,cohorts,clusterqueues,localqueues,jobs -A | kueue-fleet simulate --objects -
+
+        kueue-fleet simulate --objects dump/ --until 3600 --fair-sharing --output json
+    """
+    from kueue_fleet.simulation.cluster import Delays
+    from kueue_fleet.simulation.errors import SimulationError
+
+    if objects is None:
+        raise console.CommandError("nothing to simulate; give --objects PATH", exit_code=2)
+    delays = Delays(decision_seconds or 0.0, release_seconds or 0.0, stop_seconds)
+    try:
+        result = _of_objects(objects, delays, until, fair_sharing=fair_sharing)
+    except SimulationError as refused:
+        raise console.CommandError(_summary(refused.problems)) from None
+    if output is Output.json:
+        typer.echo(json.dumps(result.as_json(), indent=2))
+    else:
+        _print(result)
+
+
+def _of_objects(path: Path, delays: object, until: float | None, *, fair_sharing: bool) -> Result:
+    from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
+    from kueue_fleet.simulation.cluster import Delays
+    from kueue_fleet.simulation.objects_run import simulate_objects
+    from kueue_fleet.simulation.raw import read_raw
+
+    assert isinstance(delays, Delays)
+    configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
+    return simulate_objects(read_raw(read_objects(path), configuration), delays, until=until)
+
+
+def read_objects(path: Path) -> list[Document]:
+    """The Kubernetes objects in a file, in the YAML and JSON files of a folder, or on standard input for `-`.
+
+    Raises:
+        CommandError: there is nothing to read.
+        SimulationError: what there is holds no objects.
+    """
+    from kueue_fleet.simulation.documents import read_documents
+    from kueue_fleet.simulation.errors import SimulationError
+
+    files = [path]
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml", ".json") and p.is_file())
+        if not files:
+            raise console.CommandError(f"{path}: has no .yaml, .yml or .json file; give a folder with objects")
+    found: list[Document] = []
+    problems: list[str] = []
+    for file in files:
+        try:
+            found += read_documents(read_text(file), "stdin" if str(file) == "-" else str(file))
+        except SimulationError as refused:
+            problems += refused.problems
+    if problems:
+        raise SimulationError(problems)
+    if not found:
+        raise console.CommandError(f"{path}: holds no objects; write Kueue's objects and jobs into it")
+    return found
+
+
+def _summary(problems: tuple[str, ...]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    shown = [f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
+    if len(problems) > len(shown):
+        shown.append(f"  and {len(problems) - len(shown)} more")
+    return "\n".join([f"the input has {console.count(len(problems), 'error')}:", *shown])
+
+
+def _print(result: Result) -> None:
+    from kueue_fleet.simulation.result import waiting_times
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("workload", no_wrap=True)
+    for heading in ("queue", "flavors"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("state", "reason"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("arrived", "admitted", "finished", "evicted"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    workloads = result.as_json()["workloads"]
+    for workload in workloads[:_SHOWN_WORKLOADS]:
+        flavors = dict.fromkeys(name for pod_set in workload["flavors"].values() for name in pod_set.values())
+        table.add_row(
+            f"{workload['namespace']}/{workload['name']}",
+            "/".join(part for part in (workload["cluster"], workload["clusterQueue"]) if part) or "-",
+            ", ".join(flavors) or "-",
+            workload["state"],
+            "" if workload["state"] in (workload["reason"], "Finished") else workload["reason"],
+            *(_time(workload[name]) for name in ("arrivedAt", "admittedAt", "finishedAt")),
+            str(len(workload["evictions"]) or "-"),
+        )
+    console.out.print(table)
+    if len(workloads) > _SHOWN_WORKLOADS:
+        rest = console.count(len(workloads) - _SHOWN_WORKLOADS, "more workload")
+        console.out.print(f"and {rest}; --output json has all")
+    console.out.print()
+    waits = Table("waiting", "workloads", "admitted", "mean wait", "longest wait", box=None, header_style="bold")
+    for wait in waiting_times(result.records):
+        waits.add_row(wait.name, str(wait.workloads), str(wait.admitted), _span(wait.mean), _span(wait.longest))
+    console.out.print(waits)
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:g}"
+
+
+def _span(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.1f} s"

@@ -1,0 +1,79 @@
+"""Text into Kubernetes objects: YAML with several documents, JSON, Lists; each with the line where it begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.spec.problem import SpecError
+from kueue_fleet.spec.yamltext import load_documents
+
+
+class Document(NamedTuple):
+    """One object and where it stands: `source:line`, and its index if it is in a List."""
+
+    where: str
+    data: Mapping[str, Any]
+
+
+def read_documents(text: str, source: str) -> list[Document]:
+    """The objects in `text`, Lists unpacked, empty documents left out.
+
+    Raises SimulationError with every problem: text that is neither YAML nor JSON, or holds something else than objects.
+    """
+    problems: list[str] = []
+    documents = list(_unpack(_load(text, source), problems))
+    if problems:
+        raise SimulationError(problems)
+    return documents
+
+
+def _load(text: str, source: str) -> list[tuple[str, Any]]:
+    if source.endswith(".json"):
+        try:
+            return [(f"{source}:1", json.loads(text))]
+        except json.JSONDecodeError as error:
+            raise SimulationError(
+                [f"{source}:{error.lineno}: is not readable as JSON: {error.msg}; correct it"]
+            ) from None
+        except RecursionError:
+            raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
+    try:
+        return [(f"{source}:{line}", data) for line, data in load_documents(text, source)]
+    except SpecError as error:
+        raise SimulationError(str(problem) for problem in error.problems) from None
+    except RecursionError:
+        raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
+
+
+def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[Document]:
+    for where, data in loaded:
+        if data is None:
+            continue
+        if isinstance(data, list):
+            problems.append(f"{where}: is a list of {len(data)}; write objects, or a List with items")
+        elif not isinstance(data, Mapping):
+            problems.append(f"{where}: is {_shown(data)}, no Kubernetes object; begin with apiVersion and kind")
+        elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
+            yield from _items(where, data["items"], problems)
+        elif "kind" not in data:
+            keys = ", ".join(str(key) for key in list(data)[:3])
+            problems.append(f"{where}: has no kind, but {keys[:60] or 'nothing'}; write apiVersion and kind")
+        else:
+            yield Document(where, data)
+
+
+def _items(where: str, items: list[Any], problems: list[str]) -> Iterator[Document]:
+    for index, item in enumerate(items):
+        if isinstance(item, Mapping) and "kind" in item:
+            yield Document(f"{where}: items[{index}]", item)
+        else:
+            what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, no Kubernetes object"
+            problems.append(f"{where}: items[{index}]: {what}; write apiVersion and kind")
+
+
+def _shown(data: object) -> str:
+    text = " ".join(str(data)[:200].split())
+    return f"the text {text[:40]!r}{'...' if len(text) > 40 else ''}" if isinstance(data, str) else repr(data)[:40]

@@ -1,0 +1,306 @@
+"""Kubernetes objects, as kubectl prints them, into what can be simulated or explained.
+
+In: `documents.Document`s of one cluster. Out: `RawInput`: the core's objects, and the workloads with their arrivals.
+Jobs that a given Workload or JobSet stands for are left out, so that a dump of a whole cluster counts nothing twice.
+Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
+cycles of cohorts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kueue_fleet.admission.errors import NotModelledError, ObjectError
+from kueue_fleet.admission.fields import Fields
+from kueue_fleet.admission.from_kueue import Parsed, parse_objects
+from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.runner import Arrival
+from kueue_fleet.spec.objects import SPECS, check_objects
+from kueue_fleet.spec.problem import errors_of
+
+RUN_SECONDS: Final = "kueue-fleet.dev/run-seconds"
+"""Annotation of a Job, JobSet or Workload, or of a Job's pods: how long it runs once it is admitted."""
+_JOBS: Final = ("Job", "JobSet")
+_WORKLOADS: Final = ("Workload", *_JOBS)
+
+
+@dataclass(frozen=True, slots=True)
+class RawInput:
+    """Objects of one cluster and its workloads; `origin` is the earliest creationTimestamp, 0.0 if there is none."""
+
+    objects: Objects
+    arrivals: tuple[Arrival, ...]
+    origin: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    where: str
+    kind: str
+    namespace: str
+    name: str
+    data: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """As the core's paths begin."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+def read_raw(documents: Iterable[Document], configuration: Configuration | None = None) -> RawInput:
+    """The objects and workloads in `documents`. Raises SimulationError with every problem."""
+    problems: list[str] = []
+    items = list(_items(documents, problems))
+    places = {item.label: item.where for item in items}
+    owners = {key: item for item in items if (key := _owner(item)) is not None and item.kind == "Workload"}
+    kept = [item for item in items if not _is_stood_for(item, owners)]
+    stated, seen = [], set()
+    for problem in errors_of(check_objects([item.data for item in kept])):
+        stated.append(_with_place_of_bracket(str(problem), places))
+        seen.add(problem.path.partition("]")[0].replace("[", " ", 1))
+    parsed = None
+    try:
+        parsed = parse_objects([item.data for item in kept], configuration)
+    except ObjectError as error:
+        stated += [_with_place(text, places) for text in error.problems if not _is_seen(text, seen)]
+    except NotModelledError as error:
+        stated.append(_with_place(str(error), places))
+    problems += stated
+    stories = _stories(items, owners, problems)
+    if parsed is not None:
+        problems += [_with_place(text, places) for text in check_references(parsed)]
+    if problems or parsed is None:
+        raise SimulationError(problems)
+    times = [time for item in items if (time := _created(item.data)) is not None]
+    origin = min(times, default=0.0)
+    return RawInput(_with_namespaces(parsed), tuple(_arrivals(parsed, kept, stories, origin)), origin)
+
+
+def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item]:
+    generated: dict[str, int] = {}
+    for where, data in documents:
+        metadata = data.get("metadata")
+        if not isinstance(metadata, Mapping):
+            problems.append(f"{where}: {data['kind']} has no metadata; give it a name there")
+            continue
+        kind, name = str(data["kind"]), metadata.get("name")
+        prefix = metadata.get("generateName")
+        if name is None and isinstance(prefix, str) and prefix:
+            number = generated[f"{kind} {prefix}"] = generated.get(f"{kind} {prefix}", 0) + 1
+            name = f"{prefix}{number}"
+            data = {**data, "metadata": {**metadata, "name": name}}
+        if not isinstance(name, str) or not name:
+            problems.append(f"{where}: {kind}.metadata.name: is {name!r}; give it a name")
+            continue
+        namespace = str(metadata.get("namespace") or "default") if kind in (*_WORKLOADS, "LocalQueue") else ""
+        yield _Item(where, kind, namespace, name, data)
+
+
+def _owner(item: _Item) -> tuple[str, str, str] | None:
+    """Namespace, kind and name of the Job or JobSet that owns the object."""
+    metadata = item.data["metadata"]
+    references = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+    for reference in references if isinstance(references, list) else ():
+        if isinstance(reference, Mapping) and reference.get("kind") in _JOBS:
+            return item.namespace, str(reference["kind"]), str(reference.get("name"))
+    return None
+
+
+def _is_stood_for(item: _Item, owners: Mapping[tuple[str, str, str], _Item]) -> bool:
+    return item.kind in _JOBS and ((item.namespace, item.kind, item.name) in owners or _owner(item) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """What the core does not read of a workload: the name of its job, its run time, and when it was over."""
+
+    name: str
+    run_seconds: float | None
+    finished_at: float | None
+
+
+def _stories(
+    items: Iterable[_Item], owners: Mapping[tuple[str, str, str], _Item], problems: list[str]
+) -> dict[str, _Story]:
+    by_key = {(item.namespace, item.kind, item.name): item for item in items}
+    found = {}
+    for item in by_key.values():
+        if item.kind not in _WORKLOADS:
+            continue
+        owner = _owner(item) if item.kind == "Workload" else None
+        job = by_key.get(owner) if owner else None
+        seconds = _run_seconds(item, problems)
+        if seconds is None and job is not None:
+            seconds = _run_seconds(job, problems)
+        found[item.label] = _Story(owner[2] if owner else item.name, seconds, _finished_at(item))
+    return found
+
+
+def _run_seconds(item: _Item, problems: list[str]) -> float | None:
+    """The run time on the object itself, else the longest on the pods of its jobs."""
+    places: list[tuple[str, object]] = [("metadata", item.data)]
+    spec = item.data.get("spec")
+    if isinstance(spec, Mapping) and item.kind == "Job":
+        places.append(("spec.template.metadata", spec.get("template")))
+    elif isinstance(spec, Mapping) and isinstance(spec.get("replicatedJobs"), list):
+        for index, replicated in enumerate(spec["replicatedJobs"]):
+            pods = _inside(replicated, "template", "spec", "template")
+            places.append((f"spec.replicatedJobs[{index}].template.spec.template.metadata", pods))
+    own: list[float] = []
+    for path, data in places:
+        text = _inside(data, "metadata", "annotations").get(RUN_SECONDS)
+        if text is None:
+            continue
+        seconds = _number(text)
+        if seconds is None:
+            where = f"{item.where}: {item.label}.{path}.annotations[{RUN_SECONDS}]"
+            problems.append(f"{where}: is {text!r}, no number of seconds; write 0 or more, in quotes")
+            continue
+        if path == "metadata":
+            return seconds
+        own.append(seconds)
+    return max(own, default=None)
+
+
+def _number(text: object) -> float | None:
+    try:
+        seconds = float(text) if isinstance(text, (str, int, float)) and not isinstance(text, bool) else math.nan
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _inside(data: object, *names: str) -> Mapping[str, Any]:
+    for name in names:
+        data = data.get(name) if isinstance(data, Mapping) else None
+    return data if isinstance(data, Mapping) else {}
+
+
+def _finished_at(item: _Item) -> float | None:
+    """When the object's status says it was over."""
+    conditions = _inside(item.data, "status").get("conditions")
+    ends = ("Finished",) if item.kind == "Workload" else ("Complete", "Completed", "Failed")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if isinstance(condition, Mapping) and condition.get("status") == "True" and condition.get("type") in ends:
+            return Fields(condition, item.label, []).seconds("lastTransitionTime", 0.0)
+    return None
+
+
+def _created(data: Mapping[str, Any]) -> float | None:
+    metadata = data["metadata"]
+    return Fields(metadata, "", []).seconds("creationTimestamp") if isinstance(metadata, Mapping) else None
+
+
+def _arrivals(
+    parsed: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], origin: float
+) -> Iterator[Arrival]:
+    by_kind = {kind: [item for item in items if item.kind == kind] for kind in _WORKLOADS}
+    in_order = [item for kind in _WORKLOADS for item in by_kind[kind]]
+    keys: set[str] = set()
+    for item, workload in zip(in_order, parsed.workloads, strict=True):
+        story = stories[item.label]
+        created = workload.created if _created(item.data) is not None else origin
+        name = workload.name if workload.key not in keys else f"{item.kind.lower()}-{workload.name}"
+        workload = replace(workload, created=created, name=name)
+        keys.add(workload.key)
+        reserved = workload.status.reserved_at if workload.status.admission is not None else None
+        at = max(created, reserved or created)
+        yield Arrival(workload, story.name, at, story.run_seconds, finished_at=story.finished_at)
+
+
+def _with_namespaces(parsed: Parsed) -> Objects:
+    """Every namespace in use has at least the label with its name, as in any cluster."""
+    known = {name for name, _ in parsed.objects.namespaces}
+    used = dict.fromkeys(workload.namespace for workload in parsed.workloads)
+    added = tuple((name, (("kubernetes.io/metadata.name", name),)) for name in used if name not in known)
+    return replace(parsed.objects, namespaces=(*parsed.objects.namespaces, *added))
+
+
+def check_references(parsed: Parsed) -> Iterator[str]:
+    """References to nothing, and cohorts that are their own ancestors."""
+    objects = parsed.objects
+    topologies = {topology.name for topology in objects.topologies}
+    for flavor in objects.flavors:
+        if flavor.topology is not None and flavor.topology not in topologies:
+            yield _missing(f"ResourceFlavor {flavor.name}.spec.topologyName", "Topology", flavor.topology)
+    for queue in objects.cluster_queues:
+        yield from _queue_references(queue, objects)
+    queues = {queue.name for queue in objects.cluster_queues}
+    for local_queue in objects.local_queues:
+        if local_queue.cluster_queue not in queues:
+            path = f"LocalQueue {local_queue.key}.spec.clusterQueue"
+            yield _missing(path, "ClusterQueue", local_queue.cluster_queue)
+    local = {queue.key for queue in objects.local_queues}
+    asking: dict[str, list[str]] = {}
+    for workload in parsed.workloads:
+        asking.setdefault(f"{workload.namespace}/{workload.queue}", []).append(workload.key)
+    for key, workloads in asking.items():
+        if key not in local:
+            more = f" (and {len(workloads) - 1} more workloads)" if len(workloads) > 1 else ""
+            yield _missing(f"workload {workloads[0]}{more}", "LocalQueue", key)
+    yield from _cycles({cohort.name: cohort.parent for cohort in objects.cohorts})
+
+
+def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[str]:
+    flavors = {flavor.name for flavor in objects.flavors}
+    checks = {check.name for check in objects.checks}
+    for group in queue.groups:
+        for quotas in group.flavors:
+            if quotas.flavor not in flavors:
+                path = f"ClusterQueue {queue.name}.spec.resourceGroups.flavors"
+                yield _missing(path, "ResourceFlavor", quotas.flavor)
+    for check in queue.checks:
+        if check.name not in checks:
+            path = f"ClusterQueue {queue.name}.spec.admissionChecksStrategy.admissionChecks"
+            yield _missing(path, "AdmissionCheck", check.name)
+
+
+def _missing(path: str, kind: str, name: str) -> str:
+    return f"{path}: there is no {kind} {name}; add it, or name another"
+
+
+def _cycles(parents: Mapping[str, str | None]) -> Iterator[str]:
+    reported: set[str] = set()
+    for start in parents:
+        path: list[str] = []
+        name: str | None = start
+        while name is not None and name not in path:
+            path.append(name)
+            name = parents.get(name)
+        if name is not None and name not in reported:
+            circle = path[path.index(name) :]
+            reported.update(circle)
+            way = " -> ".join([*circle, name])
+            yield f"Cohort {name}.spec.parentName: is a cycle, {way}; remove the parent of one of them"
+
+
+def _with_place(text: str, places: Mapping[str, str]) -> str:
+    """The problem, with the file and line of the object that its path begins with."""
+    for end in (index for index, letter in enumerate(text) if letter in ".:"):
+        where = places.get(text[:end])
+        if where is not None:
+            return f"{where}: {text}"
+    return text
+
+
+def _with_place_of_bracket(text: str, places: Mapping[str, str]) -> str:
+    """The same for paths that begin with `Kind[name]`."""
+    kind, _, rest = text.partition("[")
+    name = rest.partition("]")[0]
+    for label in (f"{kind} {name}", *(label for label in places if label.startswith(f"{kind} "))):
+        if label in places and label.rpartition("/")[2].rpartition(" ")[2] == name:
+            return f"{places[label]}: {text}"
+    return text
+
+
+def _is_seen(text: str, seen: set[str]) -> bool:
+    """Whether the wire models already had something to say about the object."""
+    kind = text.partition(" ")[0]
+    return kind in SPECS and any(
+        text.startswith((f"{label}.", f"{label}:")) or f"/{label.partition(' ')[2]}." in text for label in seen
+    )

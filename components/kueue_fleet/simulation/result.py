@@ -1,0 +1,91 @@
+"""The result of a simulation, as one versioned JSON document.
+
+`schemaVersion` 1: `workloads[]` in order of arrival, each with namespace, name, clusterQueue, cluster (null where there
+is only one), state, reason (Kueue's token), message, flavors {podSet: {resource: flavor}}, arrivedAt, quotaReservedAt,
+admittedAt, finishedAt (null for what has not happened) and evictions[] {time, reason, preemptor}. Times are seconds;
+second 0 is the earliest creationTimestamp of the input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kueue_fleet.simulation.records import Record
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What happened: the records, the second 0 of their clock, and `until` in seconds from it (None: to the end)."""
+
+    records: tuple[Record, ...]
+    origin: float = 0.0
+    until: float | None = None
+    seed: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The document."""
+        records = sorted(self.records, key=lambda record: (record.arrived_at, record.namespace, record.name))
+        return {
+            "schemaVersion": SCHEMA_VERSION,
+            "seed": self.seed,
+            "until": self.until,
+            "workloads": [self._workload(record) for record in records],
+        }
+
+    def _workload(self, record: Record) -> dict[str, Any]:
+        return {
+            "namespace": record.namespace,
+            "name": record.name,
+            "clusterQueue": record.cluster_queue or None,
+            "cluster": record.cluster,
+            "state": record.state.value,
+            "reason": record.reason,
+            "message": record.message,
+            "flavors": record.flavors,
+            "arrivedAt": self.seconds(record.arrived_at),
+            "quotaReservedAt": self.seconds(record.reserved_at),
+            "admittedAt": self.seconds(record.admitted_at),
+            "finishedAt": self.seconds(record.finished_at),
+            "evictions": [
+                {
+                    "time": self.seconds(eviction.time),
+                    "reason": eviction.reason,
+                    **({"preemptor": eviction.preemptor} if eviction.preemptor else {}),
+                }
+                for eviction in record.evictions
+            ],
+        }
+
+    def seconds(self, time: float | None) -> float | None:
+        """A time of the records in seconds from second 0, to the millisecond."""
+        return None if time is None else round(time - self.origin, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How long the workloads of one class waited for their first admission. Seconds, over those that were admitted."""
+
+    name: str
+    workloads: int
+    admitted: int
+    mean: float | None
+    longest: float | None
+
+
+def waiting_times(records: Iterable[Record]) -> list[Waiting]:
+    """Waiting times by the records' label, or by ClusterQueue where they have none, sorted by name."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.label or record.cluster_queue or "(no queue)", []).append(record)
+    return [_waiting(name, groups[name]) for name in sorted(groups)]
+
+
+def _waiting(name: str, records: Sequence[Record]) -> Waiting:
+    waits = [r.first_admitted_at - r.arrived_at for r in records if r.first_admitted_at is not None]
+    mean = math.fsum(waits) / len(waits) if waits else None
+    return Waiting(name, len(records), len(waits), mean, max(waits, default=None))

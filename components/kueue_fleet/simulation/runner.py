@@ -1,0 +1,126 @@
+"""One cluster with workloads that arrive, run as long as they are said to, and finish.
+
+In: objects, arrivals, delays. Out: the records. Admission checks are left to nobody: a workload with a check that is
+not Ready keeps its reservation and waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from kueue_fleet.admission.decisions import Admitted, Decision, Evicted
+from kueue_fleet.admission.events import Finished, PodsReadyChanged, PodsStopped, Submitted
+from kueue_fleet.admission.model import Objects, Workload
+from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.cluster import Delays, SimulatedCluster, drive
+from kueue_fleet.simulation.records import Record, State
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A workload, the name of its job, when it is there, and how long it runs (None: for ever).
+
+    `finished_at` is set for one that is over before the simulation begins.
+    """
+
+    workload: Workload
+    name: str
+    at: float
+    run_seconds: float | None = None
+    label: str = ""
+    finished_at: float | None = None
+
+
+def simulate_cluster(
+    objects: Objects, arrivals: Iterable[Arrival], delays: Delays, *, start: float, until: float | None
+) -> list[Record]:
+    """What happens to each workload, in the order of arrivals given. Times are on the clock of `start` and `until`."""
+    runner = _Runner(objects, delays)
+    records = [runner.expect(arrival) for arrival in arrivals]
+    drive(runner.agenda, [runner.cluster], start, until)
+    runner.settle()
+    return [record for record in records if until is None or record.arrived_at <= until]
+
+
+class _Runner:
+    def __init__(self, objects: Objects, delays: Delays) -> None:
+        self.agenda = Agenda()
+        self.cluster = SimulatedCluster("", objects, delays, self._hear)
+        self._delays = delays
+        self._records: dict[str, Record] = {}
+
+    def expect(self, arrival: Arrival) -> Record:
+        workload = arrival.workload
+        record = Record(
+            workload.key, workload.namespace, arrival.name, workload.created, arrival.run_seconds, arrival.label
+        )
+        if arrival.finished_at is not None:
+            record.finish(arrival.finished_at)
+            return record
+        self._records[record.key] = record
+        self.agenda.plan(arrival.at, partial(self._arrive, workload))
+        return record
+
+    def _arrive(self, workload: Workload, now: float) -> None:
+        record, status = self._records[workload.key], workload.status
+        if status.reserved_at is not None and status.admission is not None:
+            record.cluster_queue = status.admission.cluster_queue
+            record.admission, record.reserved_at = status.admission, status.reserved_at
+            record.reason = "QuotaReserved"
+            if status.admitted_at is not None:
+                record.admitted_at = record.first_admitted_at = status.admitted_at
+                record.reason = "Admitted"
+        self.cluster.handle(Submitted(now, workload))
+        if record.admitted_at is not None:
+            self._start(record, record.admitted_at, now)
+        if status.evicted_at is not None and status.reserved_at is not None:
+            self.agenda.plan(now + self._delays.stop, partial(self._stop, record.key, record.attempt))
+
+    def _hear(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
+        record = self._records[decision.key]
+        if record.finished_at is not None:
+            return
+        record.take(decision, at)
+        if isinstance(decision, Admitted):
+            self._start(record, at, at)
+        elif isinstance(decision, Evicted):
+            self.agenda.plan(at + self._delays.stop, partial(self._stop, record.key, record.attempt))
+
+    def _start(self, record: Record, admitted_at: float, now: float) -> None:
+        self.agenda.plan(now, partial(self._become_ready, record.key, record.attempt))
+        if record.run_seconds is not None:
+            end = max(admitted_at + record.run_seconds, now)
+            self.agenda.plan(end, partial(self._finish, record.key, record.attempt))
+
+    def _become_ready(self, key: str, attempt: int, now: float) -> None:
+        if self._is_current(key, attempt):
+            self.cluster.handle(PodsReadyChanged(now, key, True))
+
+    def _finish(self, key: str, attempt: int, now: float) -> None:
+        if self._is_current(key, attempt):
+            self._records[key].finish(now)
+            if self._delays.release:
+                self.agenda.plan(now + self._delays.release, partial(self._free, key))
+            else:
+                self._free(key, now)
+
+    def _free(self, key: str, now: float) -> None:
+        self.cluster.handle(Finished(now, key))
+
+    def _stop(self, key: str, attempt: int, now: float) -> None:
+        if self._is_current(key, attempt):
+            self.cluster.handle(PodsStopped(now, key))
+
+    def _is_current(self, key: str, attempt: int) -> bool:
+        record = self._records[key]
+        return record.finished_at is None and record.attempt == attempt
+
+    def settle(self) -> None:
+        """Give the reason of their shape to workloads that were parked with others, without a cycle of their own."""
+        for record in self._records.values():
+            if record.state is State.PENDING and record.cluster_queue:
+                why = self.cluster.engine.pending(record.cluster_queue).parked_for(record.key)
+                if why is not None and not record.message:
+                    record.reason = why.value

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kueue_fleet.cli import app
+from simulation.objects import cluster, job
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    jobs = [job("a", 0, "100"), job("b", 10, "20", **{"priority-class": "high"}), job("c", 11, "7", cpu="1")]
+    (tmp_path / "queues.yaml").write_text(yaml.safe_dump_all(cluster(preemption=preemption)))
+    (tmp_path / "jobs.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": jobs}))
+    return tmp_path
+
+
+def test_json_of_a_folder(dump: Path) -> None:
+    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--output", "json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["schemaVersion"] == 1
+    assert [(w["name"], w["state"], w["admittedAt"]) for w in found["workloads"]] == [
+        ("a", "Finished", 31.0),
+        ("b", "Finished", 10.0),
+        ("c", "Finished", 132.0),
+    ]
+
+
+def test_table(dump: Path) -> None:
+    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump)])
+    assert done.exit_code == 0, done.output
+    assert "default/a" in done.stdout
+    assert "mean wait" in done.stdout
+
+
+def test_two_hash_seeds_give_the_same_text(dump: Path) -> None:
+    start = "from kueue_fleet.cli import main; main()"
+    command = [sys.executable, "-c", start, "simulate", "--objects", str(dump), "--output", "json"]
+    texts = {
+        subprocess.run(
+            command,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT / "components")},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(texts) == 1
+
+
+def test_bad_input_is_one_message(tmp_path: Path) -> None:
+    file = tmp_path / "garbage.yaml"
+    file.write_text("- nothing here\n" * 1000)
+    done = CliRunner().invoke(app, ["simulate", "--objects", str(file)])
+    assert done.exit_code == 1
+    assert "garbage.yaml:1: is a list of 1000" in str(done.exception)
+    assert done.stdout == ""
+
+
+def test_nothing_to_simulate() -> None:
+    done = CliRunner().invoke(app, ["simulate"])
+    assert "--objects" in str(done.exception)

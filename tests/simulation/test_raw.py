@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kueue_fleet.simulation.cluster import Delays
+from kueue_fleet.simulation.documents import read_documents
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.objects_run import simulate_objects
+from kueue_fleet.simulation.raw import read_raw
+from simulation.objects import API, at, cluster, documents, job
+
+
+def run(*objects: dict[str, Any], until: float | None = None, delays: Delays | None = None) -> dict[str, Any]:
+    found = simulate_objects(read_raw(documents(*objects)), delays or Delays(), until=until).as_json()["workloads"]
+    return {workload["name"]: workload for workload in found}
+
+
+def problems_of(*objects: dict[str, Any]) -> str:
+    with pytest.raises(SimulationError) as refused:
+        read_raw(documents(*objects))
+    return "\n".join(refused.value.problems)
+
+
+def test_second_job_waits_for_the_first() -> None:
+    found = run(*cluster(), job("a", 0, "100"), job("b", 10, "5"))
+    assert found["a"]["admittedAt"] == 0
+    assert found["a"]["finishedAt"] == 100
+    assert found["b"]["arrivedAt"] == 10
+    # Kueue looks at parked workloads again one second after something changed.
+    assert found["b"]["admittedAt"] == 101
+    assert found["b"]["flavors"] == {"main": {"cpu": "rf"}}
+    assert found["b"]["state"] == "Finished"
+
+
+def test_workload_without_run_time_runs_for_ever() -> None:
+    found = run(*cluster(), job("a", 0), job("b", 1), until=100_000)
+    assert (found["a"]["state"], found["a"]["finishedAt"]) == ("Admitted", None)
+    assert (found["b"]["state"], found["b"]["reason"]) == ("Pending", "WaitingForQuota")
+
+
+def test_preempted_workload_starts_over() -> None:
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    objects = [*cluster(preemption=preemption), job("a", 0, "100"), job("b", 50, "10", **{"priority-class": "high"})]
+    found = run(*objects)
+    assert found["b"]["admittedAt"] == 50
+    assert found["a"]["evictions"] == [{"time": 50.0, "reason": "Preempted", "preemptor": "default/b"}]
+    assert found["a"]["admittedAt"] == 61
+    assert found["a"]["finishedAt"] == 161
+
+
+def test_eviction_keeps_quota_until_the_pods_are_gone() -> None:
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    objects = [*cluster(preemption=preemption), job("a", 0), job("b", 50, **{"priority-class": "high"})]
+    assert run(*objects, until=300, delays=Delays(stop=30))["b"]["admittedAt"] == 80
+
+
+def test_decisions_are_written_one_after_the_other() -> None:
+    found = run(*cluster(cpu=10), job("a", 0), job("b", 0), until=10, delays=Delays(decision=0.5))
+    assert [found[name]["admittedAt"] for name in "ab"] == [0.5, 1.0]
+
+
+def test_finished_workload_frees_its_quota_later() -> None:
+    found = run(*cluster(), job("a", 0, "10"), job("b", 0, "10"), delays=Delays(release=5))
+    assert found["a"]["finishedAt"] == 10
+    assert found["b"]["admittedAt"] == 16
+
+
+def test_stop_at_a_second() -> None:
+    found = run(*cluster(), job("a", 0, "100"), job("late", 59), until=50)
+    assert found["a"]["state"] == "Admitted"
+    assert "late" not in found
+
+
+def test_strict_queue_with_a_blocked_head_comes_to_an_end() -> None:
+    found = run(*cluster(queueingStrategy="StrictFIFO"), job("huge", 0, "1", cpu="3"), job("small", 1, "1", cpu="1"))
+    assert found["huge"]["reason"] == "ExceedsMaxQuota"
+    assert found["small"]["state"] == "Pending"
+
+
+def test_job_is_not_counted_besides_its_workload() -> None:
+    a = job("a", 0, "10")
+    workload = {
+        "apiVersion": API,
+        "kind": "Workload",
+        "metadata": {
+            "name": "job-a-12345",
+            "namespace": "default",
+            "creationTimestamp": at(3),
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "1"}],
+        },
+        "spec": {
+            "queueName": "lq",
+            "podSets": [{"name": "main", "count": 1, "template": a["spec"]["template"]}],
+        },
+    }
+    found = run(*cluster(), a, workload)
+    assert list(found) == ["a"]
+    assert (found["a"]["arrivedAt"], found["a"]["admittedAt"], found["a"]["finishedAt"]) == (3, 3, 13)
+
+
+def test_job_and_workload_of_one_name_are_two() -> None:
+    a = job("a", 0, "10", cpu="1")
+    workload = {
+        "apiVersion": API,
+        "kind": "Workload",
+        "metadata": {"name": "a", "namespace": "default"},
+        "spec": {"queueName": "lq", "podSets": [{"name": "main", "count": 1, "template": a["spec"]["template"]}]},
+    }
+    raw = read_raw(documents(*cluster(), a, workload))
+    assert sorted(arrival.name for arrival in raw.arrivals) == ["a", "a"]
+    assert len({arrival.workload.key for arrival in raw.arrivals}) == 2
+
+
+def test_admission_check_is_answered_by_nobody() -> None:
+    check = {"apiVersion": API, "kind": "AdmissionCheck", "metadata": {"name": "ac"}, "spec": {"controllerName": "x/y"}}
+    found = run(*cluster(admissionChecksStrategy={"admissionChecks": [{"name": "ac"}]}), check, job("a", 0, "1"))
+    assert (found["a"]["state"], found["a"]["reason"]) == ("QuotaReserved", "UnsatisfiedAdmissionChecks")
+
+
+def test_generated_names_are_numbered() -> None:
+    items = [job("a", 0, "1"), job("b", 1, "1")]
+    for item in items:
+        del item["metadata"]["name"]
+        item["metadata"]["generateName"] = "train-"
+    assert sorted(run(*cluster(), *items)) == ["train-1", "train-2"]
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    bad = job("neg", 0, "-5")
+    word = job("word", 0, "soon")
+    quantity = job("q", 0, "1", cpu="two")
+    text = problems_of(*cluster(), bad, word, quantity)
+    assert "test.yaml:4: Job default/neg.metadata.annotations[kueue-fleet.dev/run-seconds]: is '-5'" in text
+    assert "test.yaml:5: Job default/word" in text
+    assert "test.yaml:6: Job default/q" in text
+
+
+def test_references_to_nothing() -> None:
+    queueless = job("a", 0, **{"queue-name": "gone"})
+    text = problems_of(*cluster()[1:], queueless)
+    assert "test.yaml:0: ClusterQueue cq.spec.resourceGroups.flavors: there is no ResourceFlavor rf" in text
+    assert "there is no LocalQueue default/gone" in text
+
+
+def test_cycle_of_cohorts() -> None:
+    cohorts = [
+        {"apiVersion": API, "kind": "Cohort", "metadata": {"name": name}, "spec": {"parentName": parent}}
+        for name, parent in (("a", "b"), ("b", "a"))
+    ]
+    text = problems_of(*cluster(), *cohorts)
+    assert text.count("is a cycle") == 1
+    assert "a -> b -> a" in text
+
+
+def test_unknown_field_is_refused() -> None:
+    assert "nominalQota" in problems_of(*cluster(nominalQota=3))
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "said"),
+    [
+        ("a: b: c", "x.yaml", "x.yaml:1"),
+        ("\n".join(["garbage garbage"] * 100_000), "x.yaml", "x.yaml:1: is the text 'garbage"),
+        ("{", "x.json", "x.json:1: is not readable as JSON"),
+        ("- 1\n- 2", "x.yaml", "is a list of 2"),
+        ("kind: List\nitems: [3]", "x.yaml", "items[0]: is 3"),
+        ("foo: 1\n---\nbar: 2", "x.yaml", "x.yaml:3: has no kind"),
+    ],
+)
+def test_text_that_holds_no_objects(text: str, source: str, said: str) -> None:
+    with pytest.raises(SimulationError) as refused:
+        read_documents(text, source)
+    assert said in str(refused.value)
+    assert len(refused.value.problems) < 3
+
+
+def test_documents_know_their_line() -> None:
+    text = "kind: A\n---\n---\nkind: List\nitems:\n- kind: B\n- kind: C\n"
+    assert [document.where for document in read_documents(text, "x.yaml")] == [
+        "x.yaml:1",
+        "x.yaml:4: items[0]",
+        "x.yaml:4: items[1]",
+    ]
