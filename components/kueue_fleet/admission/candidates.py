@@ -55,16 +55,15 @@ def candidates_in(
     ]
 
 
+VictimOrder = tuple[bool, bool, int, float, str]
+
+
 def sort_candidates(candidates: list[WorkloadInfo], own_queue: str) -> None:
     """Sort in place: already evicted, other queues' first, lower priority, most recently reserved, uid."""
-    candidates.sort(key=lambda info: _order(info, own_queue))
+    candidates.sort(key=lambda info: victim_order(info, own_queue))
 
 
-def _order(info: WorkloadInfo, own_queue: str) -> tuple[bool, bool, int, float, str]:
+def victim_order(info: WorkloadInfo, own_queue: str) -> VictimOrder:
+    """The sort key of that order, for a preemptor in `own_queue`."""
     kept, priority, reserved, uid = info.victim_order
     return kept, info.cluster_queue == own_queue, priority, reserved, uid
-
-
-def precedes(a: WorkloadInfo, b: WorkloadInfo, own_queue: str) -> bool:
-    """Whether `a` comes before `b` in that order."""
-    return _order(a, own_queue) < _order(b, own_queue)

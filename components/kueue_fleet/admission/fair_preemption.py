@@ -5,10 +5,12 @@ Source: kueue@v0.19.2 pkg/scheduler/preemption/preemption.go (fairPreemptions) a
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
-from kueue_fleet.admission.candidates import Target, candidates_in, precedes, sort_candidates
+from kueue_fleet.admission.candidates import Target, VictimOrder, candidates_in, sort_candidates, victim_order
 from kueue_fleet.admission.cluster_queue import QueueNode
 from kueue_fleet.admission.errors import InvariantError
 from kueue_fleet.admission.info import WorkloadInfo
@@ -16,7 +18,7 @@ from kueue_fleet.admission.model import FairSharingStrategy, PreemptionPolicy
 from kueue_fleet.admission.reasons import PreemptionReason
 from kueue_fleet.admission.shares import Share, dominant_share
 from kueue_fleet.admission.simulation import PreemptionContext, fill_back, fits, put_back, restore, take_out
-from kueue_fleet.admission.tree import TreeNode, add_all, borrows_with, remove_all
+from kueue_fleet.admission.tree import TreeNode, Usage, add_all, borrows_with, remove_all
 
 _NEGATIVE = Share(1.0, -1.0)
 
@@ -85,12 +87,16 @@ def _first_strategy(
             while order.has_workload(queue):
                 retry.append(order.pop(queue))
             continue
+        # What is left of the share depends on the usage alone, and nothing changes until a candidate is taken.
+        refused: set[Usage] = set()
         while order.has_workload(queue):
             candidate = order.pop(queue)
-            if _allows(strategy, mine, theirs, partial(order.share_without, queue, candidate)):
-                if _take(context, candidate, PreemptionReason.IN_COHORT_FAIR_SHARING, targets):
-                    return True, []
-                break
+            if candidate.usage not in refused:
+                if _allows(strategy, mine, theirs, partial(order.share_without, queue, candidate)):
+                    if _take(context, candidate, PreemptionReason.IN_COHORT_FAIR_SHARING, targets):
+                        return True, []
+                    break
+                refused.add(candidate.usage)
             retry.append(candidate)
     return False, retry
 
@@ -119,6 +125,19 @@ def _allows(strategy: FairSharingStrategy, mine: Share, theirs: Share, final: Ca
     return mine.key <= final().key
 
 
+class _Offer(NamedTuple):
+    """A queue in its cohort's heap: the highest share first, among equals the one whose next candidate comes first.
+
+    It is stale once the queue's number of pops is no longer `number`.
+    """
+
+    order: tuple[bool, float, VictimOrder]
+    name: str
+    number: int
+    share: tuple[bool, float]
+    queue: QueueNode
+
+
 class TargetOrder:
     """From which queue to take next: down from the root, always to the child with the highest share.
 
@@ -135,8 +154,13 @@ class TargetOrder:
         for candidate in reversed(candidates):
             self._left.setdefault(candidate.cluster_queue, []).append(candidate)
         self._pruned: set[int] = set()
-        # A queue's own share changes only when one of its workloads is taken, and each is popped before that.
-        self._ranks: dict[int, tuple[bool, tuple[bool, float]]] = {}
+        # Per cohort, its queues with candidates, best first. A queue's own share, and its next candidate, change only
+        # when one of its workloads is popped: then it is in `_changed` and what the heap says of it is stale.
+        self._heaps: dict[int, list[_Offer]] = {}
+        self._changed: dict[int, dict[str, QueueNode]] = {}
+        self._offers: dict[str, int] = dict.fromkeys(self._left, 0)
+        for name in self._left:
+            self._note_change(context.cache.queues[name])
 
     def next_queue(self) -> QueueNode | None:
         """The queue to take from; None when nothing is left."""
@@ -156,16 +180,12 @@ class TargetOrder:
 
     def pop(self, queue: QueueNode) -> WorkloadInfo:
         """The next candidate of `queue`."""
-        self._ranks.pop(id(queue), None)
+        self._offers[queue.name] += 1
+        self._note_change(queue)
         return self._left[queue.name].pop()
 
-    def _rank(self, queue: QueueNode) -> tuple[bool, tuple[bool, float]]:
-        """Whether the queue borrows, and its share as a sort key."""
-        known = self._ranks.get(id(queue))
-        if known is None:
-            share = dominant_share(queue, self._ids)
-            known = self._ranks[id(queue)] = (share.is_borrowing, share.key)
-        return known
+    def _note_change(self, queue: QueueNode) -> None:
+        self._changed.setdefault(id(queue.parent), {})[queue.name] = queue
 
     def drop(self, queue: QueueNode) -> None:
         """Take nothing more from `queue`."""
@@ -208,22 +228,28 @@ class TargetOrder:
         return queue
 
     def _best_queue(self, cohort: TreeNode) -> tuple[QueueNode | None, tuple[bool, float]]:
-        best, best_key = None, _NEGATIVE.key
-        pruned = self._pruned
-        for queue in cohort.queues:
-            if id(queue) in pruned:
-                continue
-            if not self._left.get(queue.name):
-                pruned.add(id(queue))
-                continue
-            borrowing, key = self._rank(queue)
-            if not borrowing and queue is not self._own:
-                pruned.add(id(queue))
-            elif best is None or key > best_key:
-                best, best_key = queue, key
-            elif key == best_key and precedes(self._left[queue.name][-1], self._left[best.name][-1], self._own.name):
-                best = queue
-        return best, best_key
+        heap = self._heaps.setdefault(id(cohort), [])
+        for queue in self._changed.pop(id(cohort), {}).values():
+            self._offer(heap, queue)
+        while heap:
+            first = heap[0]
+            if first.number == self._offers[first.queue.name] and id(first.queue) not in self._pruned:
+                return first.queue, first.share
+            heapq.heappop(heap)
+        return None, _NEGATIVE.key
+
+    def _offer(self, heap: list[_Offer], queue: QueueNode) -> None:
+        """Put the queue into its cohort's heap, unless there is nothing to take from it any more."""
+        left = self._left[queue.name]
+        if not left or id(queue) in self._pruned:
+            return
+        share = dominant_share(queue, self._ids)
+        if not share.is_borrowing and queue is not self._own:
+            self._pruned.add(id(queue))
+            return
+        infinite, ratio = share.key
+        order = (not infinite, -ratio, victim_order(left[-1], self._own.name))
+        heapq.heappush(heap, _Offer(order, queue.name, self._offers[queue.name], share.key, queue))
 
     def _best_cohort(self, cohort: TreeNode) -> tuple[TreeNode | None, Share]:
         best, best_share = None, _NEGATIVE
