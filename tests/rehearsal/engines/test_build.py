@@ -22,7 +22,7 @@ from kueue_fleet.rehearsal.engines.__main__ import main
 from kueue_fleet.rehearsal.engines.build import copy_plainly, explain_failure
 from kueue_fleet.rehearsal.paths import RehearsalError
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 
 # A go that writes down what it is asked, and "builds" by writing a text; FAKE_GO says how it should fail.
 FAKE_GO = """
