@@ -17,6 +17,7 @@ from rich.table import Table
 
 from bench.large_fleet import WORKERS, large_fleet
 from bench.rehearsal import measure_by_hand, measure_rehearsal
+from bench.simulation import HARNESS_MEANS
 from kueue_fleet.spec import parse_fleet_text, render_fleet
 
 ROOT = Path(__file__).parents[2]
@@ -24,14 +25,17 @@ RESULTS = ROOT / "bench.json"
 REPEATS = 3
 
 
+def run_module(module: str, arguments: list[str]) -> Any:
+    """What a module of the benchmark prints, in a new process."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'components'}:{ROOT / 'tests'}"}
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
 def best_of(arguments: list[str]) -> dict[str, float]:
     """The quickest of some runs of `bench.graph`, each in a new process."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'components'}:{ROOT / 'tests'}"}
-    runs = []
-    for _ in range(REPEATS):
-        command = [sys.executable, "-m", "bench.graph", *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        runs.append(json.loads(done.stdout))
+    runs: list[dict[str, float]] = [run_module("bench.graph", arguments) for _ in range(REPEATS)]
     return min(runs, key=lambda run: float(run["wallSeconds"]))
 
 
@@ -68,6 +72,14 @@ def main() -> None:
     row(f"import and register {resources} resources, 1 + {WORKERS} clusters", graph["wallSeconds"], "s", 2.0,
         "bare SDK", bare["wallSeconds"])  # fmt: skip
     row(f"read, check, render 1 + {WORKERS} clusters", spec, "s", None, "YAML parser alone", parser)
+    for name, limit in (("baseline", 10.0), ("large-scale", 90.0)):
+        with console.status(f"simulation: {name}"):
+            simulated = run_module("bench.simulation", [name])
+        row(f"simulate {simulated['workloads']} workloads: {name}", simulated["wallSeconds"], "s", limit)
+        row(f"memory: simulate {name}", simulated["peakMiB"], "MiB", 1024)
+        for label, mean in simulated["means"].items():
+            row(f"{name}: simulated mean wait of {label}", mean, "s", None, "Kueue's CI, as published",
+                HARNESS_MEANS[name][label] / 1000)  # fmt: skip
     with console.status("a rehearsal"):
         seconds, memory = measure_rehearsal()
     with console.status("the same by hand"):

@@ -70,4 +70,4 @@ def test_bad_input_is_one_message(tmp_path: Path) -> None:
 
 def test_nothing_to_simulate() -> None:
     done = CliRunner().invoke(app, ["simulate"])
-    assert "--objects" in str(done.exception)
+    assert "--kueue-generator" in str(done.exception)

@@ -1,0 +1,39 @@
+"""Reading plain data as one of this package's file formats, with every problem in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.spec.messages import errors_in, explain
+from kueue_fleet.spec.problem import SpecError
+from kueue_fleet.spec.yamltext import load_yaml
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_model(text: str, source: str, model: type[M]) -> M:
+    """The `model` that `text` (YAML or JSON) describes. Raises SimulationError, paths behind the name of the source."""
+    try:
+        data = load_yaml(text, source)
+    except SpecError as error:
+        raise SimulationError(str(problem) for problem in error.problems) from None
+    except RecursionError:
+        raise SimulationError([f"{source}: is nested too deeply; write plain fields"]) from None
+    return as_model(data, source, model)
+
+
+def as_model(data: Any, source: str, model: type[M]) -> M:
+    """The same for data that is already read."""
+    if not isinstance(data, Mapping):
+        fields = ", ".join(list(model.model_fields)[:3])
+        raise SimulationError([f"{source}: is no map of fields; begin with {fields}"])
+    try:
+        return model.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SimulationError(
+            f"{source}: {problem}" for detail in errors_in(error) for problem in explain(detail, model, data)
+        ) from None

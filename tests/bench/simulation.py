@@ -1,0 +1,71 @@
+"""Kueue's own performance sets, simulated: `python -m bench.simulation NAME` prints wall seconds and peak memory."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from typing import Any, Final
+
+from kueue_fleet.simulation.cluster import Delays
+from kueue_fleet.simulation.generator import HARNESS_DECISION_SECONDS, read_generator, simulate_generated
+from kueue_fleet.simulation.result import waiting_times
+
+# Cohorts, queues in each; per class: workloads in a queue, interval, run time, priority, CPUs.
+# Source: kueue@v0.19.2 test/performance/scheduler/configs/{baseline,large-scale}/generator.yaml.
+SETS: Final[dict[str, tuple[int, int, dict[str, tuple[int, int, int, int, int]]]]] = {
+    "baseline": (
+        5,
+        6,
+        {"small": (350, 100, 200, 50, 1), "medium": (100, 500, 500, 100, 5), "large": (50, 1200, 1000, 200, 20)},
+    ),
+    "large-scale": (
+        10,
+        100,
+        {"small": (35, 60, 150, 50, 1), "medium": (11, 300, 350, 100, 5), "large": (4, 700, 700, 200, 20)},
+    ),
+}
+# Mean milliseconds to admission that Kueue's continuous integration measures (rangespec.yaml beside the above).
+HARNESS_MEANS: Final = {
+    "baseline": {"large": 16_501, "medium": 76_768, "small": 215_468},
+    "large-scale": {"large": 105_604, "medium": 256_413, "small": 700_379},
+}
+
+
+def generator_text(name: str) -> str:
+    """The set as a generator file."""
+    cohorts, queues, classes = SETS[name]
+    sets = [
+        {
+            "count": count,
+            "creationIntervalMs": interval,
+            "workloads": [{"className": label, "runtimeMs": run, "priority": priority, "request": cpus}],
+        }
+        for label, (count, interval, run, priority, cpus) in classes.items()
+    ]
+    queue = {
+        "className": "cq",
+        "count": queues,
+        "nominalQuota": 20,
+        "borrowingLimit": 100,
+        "reclaimWithinCohort": "Any",
+        "withinClusterQueue": "LowerPriority",
+        "workloadsSets": sets,
+    }
+    return json.dumps({"cohorts": [{"className": "cohort", "count": cohorts, "queuesSets": [queue]}]})
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Wall seconds, peak MiB of this process, and mean seconds to admission by class."""
+    began = time.perf_counter()
+    result = simulate_generated(read_generator(generator_text(name), name), Delays(HARNESS_DECISION_SECONDS))
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    means = {wait.name: wait.mean for wait in waiting_times(result.records)}
+    assert all(record.finished_at is not None for record in result.records)
+    return {"wallSeconds": seconds, "peakMiB": peak, "means": means, "workloads": len(result.records)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1])))
