@@ -219,6 +219,20 @@ class TestChecks:
         assert cluster.cycle_names()[0] == ("QuotaReserved", "a")
         assert released.key == "ns/a"
 
+    def test_quota_of_a_deactivated_workload_is_free_before_its_pods_are_gone(self) -> None:
+        check = AdmissionCheck("check", "example.com/c")
+        cluster = Cluster(queue(cores=1, checks=(ClusterQueueCheck("check"),)), checks=(check,))
+        cluster.submit(job("a"))
+        cluster.cycle()
+        cluster.submit(job("b"))
+        cluster.cycle()
+        cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.REJECTED, "never"))
+        cluster.engine.handle(TimePassed(4))
+        cluster.now = 4
+        assert ("QuotaReserved", "b") in cluster.cycle_names()
+        cluster.engine.handle(PodsStopped(5, "ns/a"))
+        assert cluster.engine.workloads["ns/b"].is_reserved
+
     def test_a_retry_without_a_reservation_keeps_it_out(self) -> None:
         cluster = checked()
         cluster.engine.handle(CheckStateChanged(0, "ns/a", "check", CheckState.RETRY))

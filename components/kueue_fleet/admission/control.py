@@ -85,6 +85,12 @@ class WorkloadControl(Membership):
         info.requeue_at, info.requeue_count = None, 0
         self._decide(Deactivated(self.now, info.key, cause))
         self._evict(info, EvictionReason.DEACTIVATED, f"The workload is deactivated due to {message}", cause=cause)
+        self._stop_counting(info)
+
+    def _stop_counting(self, info: WorkloadInfo) -> None:
+        """Others may have the quota of a deactivated workload at once, before its pods are gone."""
+        if self.cache.remove(info):
+            self._reactivate_later(info.cluster_queue)
 
     def _release(self, info: WorkloadInfo) -> None:
         name = info.cluster_queue

@@ -226,9 +226,12 @@ class Engine(WorkloadControl):
                 info.requeued = True
             if not info.is_reserved:
                 self._enqueue(info)
+            elif info.key not in self.cache.queues[info.cluster_queue].workloads:
+                self.cache.add(info)
         elif info.is_reserved:
             if not info.is_evicted:
                 self._evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
+            self._stop_counting(info)
         else:
             self._enqueue(info)
 
