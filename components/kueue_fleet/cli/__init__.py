@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from kueue_fleet.cli import console, rehearse, simulate, spec_commands
+from kueue_fleet.cli import console, explain, rehearse, simulate, spec_commands
 
 app = typer.Typer(
     name="kueue-fleet",
@@ -22,6 +22,7 @@ app = typer.Typer(
 spec_commands.register(app)
 rehearse.register(app)
 simulate.register(app)
+explain.register(app)
 
 
 def main() -> None:

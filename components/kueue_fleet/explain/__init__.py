@@ -1,0 +1,13 @@
+"""Why one workload is where it is: one dominant reason, the numbers, what would change it, and the next step.
+
+Start at `explainer.explain`: a snapshot of one cluster in, an `answer.Explanation` out, which `text` renders. Every
+word comes from what the admission core decides (`diagnosis`) and from its books (`books`); a change is only suggested
+after the core has decided again with it made (`changes`). `unmanaged` is for Jobs that Kueue never sees. Pure: no
+clock, no files.
+"""
+
+from kueue_fleet.explain.answer import Explanation
+from kueue_fleet.explain.explainer import explain, explain_elsewhere
+from kueue_fleet.explain.text import render_json, render_text
+
+__all__ = ["Explanation", "explain", "explain_elsewhere", "render_json", "render_text"]

@@ -1,0 +1,114 @@
+"""What an explanation consists of: plain data, amounts as the core counts them (CPU in thousandths)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one pod set asks for in total."""
+
+    pod_set: str
+    count: int
+    amounts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A workload that holds some of a flavor's resource. `queue` is its ClusterQueue."""
+
+    workload: str
+    queue: str
+    priority: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFigures:
+    """The quota of one resource in one flavor, as the workload's ClusterQueue sees it.
+
+    `nominal` None: the queue has no quota for it; `borrowing_limit` None: no limit. `capacity` is what the queue could
+    have if nobody else used any, `free` what it could have now, `missing` how much more is asked for than that.
+    `holders` are the largest, of `holder_count`, in the whole cohort tree.
+    """
+
+    resource: str
+    asked: int
+    nominal: int | None
+    borrowing_limit: int | None
+    used_by_queue: int
+    used_in_cohort: int | None
+    capacity: int
+    free: int
+    missing: int
+    holders: tuple[Holder, ...] = ()
+    holder_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorFigures:
+    """One flavor of the ClusterQueue: what speaks against it, in Kueue's sentences, and its quotas.
+
+    `tried` is false where the search stopped before it.
+    """
+
+    flavor: str
+    tried: bool
+    against: tuple[str, ...]
+    resources: tuple[ResourceFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pending workload ahead of the one that is explained."""
+
+    workload: str
+    priority: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The place among the pending workloads of the ClusterQueue, from 1; `ahead` lists the first ones."""
+
+    place: int
+    of: int
+    strategy: str
+    ahead: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that was made on a copy of the cluster, and what the core decided then.
+
+    `kind` is a word for programs; `admits` whether the workload then gets its quota, perhaps after `preempts`.
+    """
+
+    kind: str
+    what: str
+    outcome: str
+    admits: bool
+    preempts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why `workload` is in `state`. `reason` is Kueue's token, None where Kueue has no Workload to give one for."""
+
+    workload: str
+    cluster: str
+    state: str
+    reason: str | None
+    message: str
+    headline: str
+    local_queue: str
+    cluster_queue: str
+    cohort: str
+    priority: int
+    requests: tuple[Request, ...] = ()
+    flavors: tuple[FlavorFigures, ...] = ()
+    position: Position | None = None
+    victims: tuple[Holder, ...] = ()
+    changes: tuple[Change, ...] = ()
+    next_step: str = ""

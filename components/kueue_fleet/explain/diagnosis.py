@@ -1,0 +1,130 @@
+"""What the core decides about one workload at one moment: its state, and Kueue's token and sentence for it.
+
+The only place where a reason comes from; everything else of an explanation is arranged around it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kueue_fleet.admission import lifecycle
+from kueue_fleet.admission.cycle import Entry, Outcome
+from kueue_fleet.admission.decisions import Decision, Inadmissible
+from kueue_fleet.admission.engine import Engine
+from kueue_fleet.admission.errors import AdmissionError
+from kueue_fleet.admission.events import Submitted
+from kueue_fleet.admission.info import WorkloadInfo
+from kueue_fleet.admission.model import CheckState, Objects, Snapshot
+from kueue_fleet.admission.reasons import QuotaReservedReason
+
+
+class Diagnosis(NamedTuple):
+    """The engine with the workload in it, and what it says. `entry` is there where a cycle would look at it."""
+
+    engine: Engine
+    state: str
+    reason: str
+    message: str
+    entry: Entry | None = None
+    blocked: bool = False
+    """It is in no queue, or its back-off runs: no cycle looks at it."""
+
+    @property
+    def admits(self) -> bool:
+        """Whether it has quota, or would get it if it were the head of its queue."""
+        if self.entry is not None:
+            return self.entry.outcome in (Outcome.ADMITTED, Outcome.PREEMPTING)
+        return self.state in ("QuotaReserved", "Admitted")
+
+
+def diagnose(snapshot: Snapshot, key: str) -> Diagnosis:
+    """The state of the workload `key` of the snapshot.
+
+    Raises AdmissionError if the snapshot has no such workload.
+    """
+    engine = Engine(snapshot.objects)
+    target = None
+    for workload in snapshot.workloads:
+        if workload.key == key:
+            target = workload
+        else:
+            engine.handle(Submitted(snapshot.now, workload))
+    if target is None:
+        raise AdmissionError(f"there is no workload {key}")
+    decisions = engine.handle(Submitted(snapshot.now, target))
+    info = engine.workloads.get(key)
+    if info is None:
+        return Diagnosis(engine, "Finished", "Finished", "The workload is finished")
+    return _look(engine, info, decisions)
+
+
+def _look(engine: Engine, info: WorkloadInfo, decisions: list[Decision]) -> Diagnosis:
+    if info.is_reserved:
+        return _reserved(engine, info)
+    for decision in reversed(decisions):
+        if isinstance(decision, Inadmissible) and decision.key == info.key:
+            return Diagnosis(engine, "Pending", str(decision.reason), decision.message, blocked=True)
+    if not info.backoff_expired(engine.now):
+        reason = QuotaReservedReason.PENDING_EVALUATION
+        until = "" if info.requeue_at is None else f" for another {info.requeue_at - engine.now:.0f} seconds"
+        cause = info.requeued_reason or info.evicted_reason or "its eviction"
+        return Diagnosis(engine, "Pending", reason, f"It is held back{until} after {cause}", blocked=True)
+    entry = engine.examine(info.key)
+    if entry.outcome is Outcome.ADMITTED:
+        return Diagnosis(engine, "Pending", QuotaReservedReason.PENDING_EVALUATION, "It fits now", entry)
+    reason = entry.why or QuotaReservedReason.PENDING_EVALUATION
+    return Diagnosis(engine, "Pending", reason, entry.message(), entry)
+
+
+def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
+    if info.is_evicted:
+        message = "It is evicted; its quota stays taken until its pods are gone"
+        return Diagnosis(engine, "Evicted", info.evicted_reason or "Evicted", message)
+    if info.is_admitted:
+        return Diagnosis(engine, "Admitted", "Admitted", "Its pods may run")
+    missing = lifecycle.why_not_admitted(info)
+    waiting = [state for state in (CheckState.PENDING, CheckState.RETRY, CheckState.REJECTED) if info.has_check(state)]
+    message = "; ".join(lifecycle.describe_checks(info, state) for state in waiting)
+    if missing is None:
+        return Diagnosis(engine, "QuotaReserved", "Admitted", "Every check is ready; Kueue admits it next")
+    return Diagnosis(engine, "QuotaReserved", missing, message or "Its place in the topology is not yet assigned")
+
+
+def only_relevant(snapshot: Snapshot, key: str) -> Snapshot:
+    """The snapshot without what cannot change the decision about `key`: other pending workloads, other cohort trees.
+
+    Topologies and blocked admission reach across trees; with them every workload that holds quota stays.
+    """
+    objects = snapshot.objects
+    settings = objects.configuration.wait_for_pods_ready
+    everywhere = bool(objects.topologies) or (settings is not None and settings.block_admission)
+    roots = _roots(objects)
+    target = next(workload for workload in snapshot.workloads if workload.key == key)
+    local = next(
+        (q for q in objects.local_queues if q.key == f"{target.namespace}/{target.queue}"),
+        None,
+    )
+    root = roots.get(local.cluster_queue) if local is not None else None
+    kept = [
+        workload
+        for workload in snapshot.workloads
+        if workload.key == key
+        or (
+            workload.status.admission is not None
+            and (everywhere or roots.get(workload.status.admission.cluster_queue) == root)
+        )
+    ]
+    return Snapshot(objects, tuple(kept), snapshot.now)
+
+
+def _roots(objects: Objects) -> dict[str, str]:
+    """The topmost cohort above each ClusterQueue, or the queue itself."""
+    parents = {cohort.name: cohort.parent for cohort in objects.cohorts}
+    found = {}
+    for queue in objects.cluster_queues:
+        name, seen = queue.cohort, set()
+        while name is not None and name not in seen and parents.get(name):
+            seen.add(name)
+            name = parents[name]
+        found[queue.name] = f"queue {queue.name}" if name is None else f"cohort {name}"
+    return found

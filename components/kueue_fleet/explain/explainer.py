@@ -1,0 +1,85 @@
+"""From a snapshot and a workload's key to its explanation: the diagnosis, its evidence, and the changes that help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kueue_fleet.admission.cycle import Entry, Outcome
+from kueue_fleet.admission.info import WorkloadInfo
+from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
+from kueue_fleet.admission.reasons import QuotaReservedReason
+from kueue_fleet.explain.answer import Explanation
+from kueue_fleet.explain.books import figures, position_of, requests_of, victims_of
+from kueue_fleet.explain.diagnosis import Diagnosis, diagnose
+from kueue_fleet.explain.other_changes import (
+    blocked_changes,
+    check_changes,
+    flavor_changes,
+    inactive_changes,
+    namespace_changes,
+)
+from kueue_fleet.explain.quota_changes import quota_changes
+from kueue_fleet.explain.trials import Trials
+from kueue_fleet.explain.words import headline, next_step
+
+
+def explain(snapshot: Snapshot, key: str, *, cluster: str = "") -> Explanation:
+    """Why the workload `key` is where it is on this cluster.
+
+    Raises AdmissionError if the snapshot has no such workload.
+    """
+    found = diagnose(snapshot, key)
+    workload = next(w for w in snapshot.workloads if w.key == key)
+    info = found.engine.workloads.get(key) or found.engine.cache.info(workload)
+    trials = Trials(snapshot, key, found)
+    _try_changes(trials, found, info)
+    queue = found.engine.cache.queues.get(info.cluster_queue)
+    entry = found.entry
+    looked_at = entry is not None and entry.outcome is not Outcome.INADMISSIBLE
+    made = Explanation(
+        workload=key,
+        cluster=cluster,
+        state=found.state,
+        reason=found.reason,
+        message=found.message,
+        headline="",
+        local_queue=workload.queue,
+        cluster_queue=info.cluster_queue,
+        cohort=queue.parent.name if queue is not None and queue.parent is not None else "",
+        priority=info.priority,
+        requests=requests_of(info),
+        flavors=figures(found.engine, info, entry) if entry is not None and looked_at else (),
+        position=position_of(found.engine, info) if found.state == "Pending" else None,
+        victims=victims_of(entry),
+        changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
+    )
+    made = replace(made, headline=headline(made, found))
+    return replace(made, next_step=next_step(made, found))
+
+
+def explain_elsewhere(snapshot: Snapshot, workload: Workload, *, cluster: str) -> Explanation:
+    """What would become of a workload on a cluster to which it was not dispatched: as if it were submitted there."""
+    there = replace(workload, status=WorkloadStatus())
+    others = tuple(w for w in snapshot.workloads if w.key != workload.key)
+    made = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
+    return replace(made, headline=f"It is not on this cluster. If it were: {made.headline}")
+
+
+def _try_changes(trials: Trials, found: Diagnosis, info: WorkloadInfo) -> None:
+    if found.state == "QuotaReserved":
+        check_changes(trials, info.workload)
+    elif found.blocked:
+        blocked_changes(trials, info.workload)
+    elif found.entry is not None:
+        _change_entry(trials, found.entry)
+
+
+def _change_entry(trials: Trials, entry: Entry) -> None:
+    if entry.outcome is Outcome.INADMISSIBLE:
+        if not entry.queue.active:
+            inactive_changes(trials, entry)
+        elif entry.why is QuotaReservedReason.MISCONFIGURED:
+            namespace_changes(trials, entry)
+    elif entry.outcome in (Outcome.NO_FIT, Outcome.WAITING):
+        flavor_changes(trials, entry)
+        quota_changes(trials, entry)

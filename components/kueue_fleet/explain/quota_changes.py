@@ -1,0 +1,189 @@
+"""Changes for a workload that waits for quota, or asks for more than there can be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kueue_fleet.admission.amounts import format_amount, is_unlimited
+from kueue_fleet.admission.cycle import Entry
+from kueue_fleet.admission.model import FlavorQuotas, Preemption, PreemptionPolicy, ResourceQuota, Workload
+from kueue_fleet.admission.tree import raw_available
+from kueue_fleet.explain.books import totals_of
+from kueue_fleet.explain.trials import Edit, Trials, edit_queue, edit_workload, least, raise_quota, without
+
+MOST_VICTIMS = 64
+"""How many holders are considered when asking whose end would make room."""
+
+
+def quota_changes(trials: Trials, entry: Entry) -> None:
+    """More quota, a higher borrowing limit, more priority, other preemption policies, fewer pods, others finishing."""
+    for group in entry.queue.groups:
+        for flavor in group.flavors:
+            _raise(trials, entry, flavor, "nominalQuota")
+            _raise(trials, entry, flavor, "borrowingLimit")
+    if not trials.found:
+        _cover(trials, entry)
+    _policies(trials, entry)
+    _priority(trials, entry)
+    _fewer_pods(trials)
+    _finishing(trials, entry)
+
+
+def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
+    """The least increase of one flavor's quotas, or borrowing limits, that admits the workload."""
+    queue, ids = entry.queue, trials.before.engine.cache.ids
+    amounts: dict[str, int] = {}
+    known: dict[str, int] = {}
+    for group in queue.groups:
+        for resource, asked in totals_of(entry.info, queue).items():
+            if resource not in group.covered or flavor not in group.flavor_names:
+                continue
+            fr = ids.id(flavor, resource)
+            missing = asked - raw_available(queue, fr)
+            if missing <= 0:
+                continue
+            source = queue.nominal if field == "nominalQuota" else queue.borrowing_limit
+            if fr not in source or is_unlimited(missing):
+                return
+            amounts[resource], known[resource] = missing, source[fr]
+
+    def edit(more: dict[str, int]) -> Edit:
+        return raise_quota(queue.name, flavor, *((more, {}) if field == "nominalQuota" else ({}, more)))
+
+    for resource in list(amounts):
+        others = {name: amount for name, amount in amounts.items() if name != resource}
+
+        def works(amount: int, name: str = resource, others: dict[str, int] = others) -> bool:
+            return trials.admits(edit({**others, name: amount}))
+
+        needed = least(amounts[resource], works)
+        if needed is None:
+            return
+        amounts[resource] = needed
+    if amounts:
+        parts = [
+            f"{resource} by {format_amount(resource, amount)}, from {format_amount(resource, known[resource])} "
+            f"to {format_amount(resource, known[resource] + amount)}"
+            for resource, amount in amounts.items()
+        ]
+        what = f"raise the {field} of ClusterQueue {queue.name} in flavor {flavor}: {'; '.join(parts)}"
+        trials.offer(field, what, edit(amounts))
+
+
+def _cover(trials: Trials, entry: Entry) -> None:
+    """Quota for resources that no resource group of the queue covers, in each flavor of its first group."""
+    queue = entry.queue
+    lacking = {r: n for r, n in totals_of(entry.info, queue).items() if n and r not in queue.group_of}
+    if not lacking or not queue.spec.groups:
+        return
+    first = queue.spec.groups[0]
+    more = tuple((resource, ResourceQuota(amount)) for resource, amount in lacking.items())
+    wider = replace(
+        first,
+        covered_resources=(*first.covered_resources, *lacking),
+        flavors=tuple(FlavorQuotas(f.flavor, (*f.quotas, *more)) for f in first.flavors),
+    )
+    listed = ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in lacking.items())
+    trials.offer(
+        "coveredResources",
+        f"cover what ClusterQueue {queue.name} has no quota for, in each flavor of its first resource group: {listed}",
+        edit_queue(queue.name, lambda q: replace(q, groups=(wider, *q.groups[1:]))),
+    )
+
+
+def _policies(trials: Trials, entry: Entry) -> None:
+    """One preemption policy at a time, the mildest that helps."""
+    queue = entry.queue
+    now = queue.spec.preemption
+
+    def offer(field: str, changed: Preemption) -> bool:
+        edit = edit_queue(queue.name, lambda q: replace(q, preemption=changed))
+        if not trials.admits(edit, preempting=True):
+            return False
+        policy = changed.within_cluster_queue if field == "withinClusterQueue" else changed.reclaim_within_cohort
+        return trials.offer(
+            "preemption", f"set preemption.{field} of ClusterQueue {queue.name} to {policy.value}", edit
+        )
+
+    lower, newer = PreemptionPolicy.LOWER_PRIORITY, PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY
+    if now.within_cluster_queue is PreemptionPolicy.NEVER:
+        any(offer("withinClusterQueue", replace(now, within_cluster_queue=policy)) for policy in (lower, newer))
+    if queue.parent is not None and now.reclaim_within_cohort is not PreemptionPolicy.ANY:
+        choices = (lower, PreemptionPolicy.ANY) if now.reclaim_within_cohort is PreemptionPolicy.NEVER else ()
+        any(
+            offer("reclaimWithinCohort", replace(now, reclaim_within_cohort=policy))
+            for policy in (*choices, PreemptionPolicy.ANY)
+        )
+
+
+def _priority(trials: Trials, entry: Entry) -> None:
+    """The least priority with which it could preempt, under the policies as they are."""
+    info, engine = entry.info, trials.before.engine
+    root = entry.queue.root()
+    held = {
+        other.priority
+        for node in engine.cache.queues.values()
+        if node.root() is root
+        for other in node.workloads.values()
+        if other.priority >= info.priority
+    }
+    rungs = sorted(priority + 1 for priority in held)
+
+    def edit(index: int) -> Edit:
+        return edit_workload(trials.key, lambda w: replace(w, priority=rungs[index - 1]))
+
+    found = least(len(rungs), lambda index: trials.admits(edit(index), preempting=True))
+    if found is not None:
+        what = f"give the workload priority {rungs[found - 1]} or more (it has {info.priority})"
+        trials.offer("priority", what, edit(found))
+
+
+def _fewer_pods(trials: Trials) -> None:
+    """The most pods of its largest pod set with which it would fit."""
+    info = trials.before.engine.workloads[trials.key]
+    largest = max(info.workload.pod_sets, key=lambda pod_set: pod_set.count)
+    if largest.count < 2:
+        return
+
+    def fewer(workload: Workload, less: int) -> Workload:
+        pod_sets = tuple(
+            replace(ps, count=ps.count - less, min_count=None) if ps.name == largest.name else ps
+            for ps in workload.pod_sets
+        )
+        return replace(workload, pod_sets=pod_sets)
+
+    def edit(less: int) -> Edit:
+        return edit_workload(trials.key, lambda workload: fewer(workload, less))
+
+    found = least(largest.count - 1, lambda less: trials.admits(edit(less)))
+    if found is not None:
+        what = f"ask for {largest.count - found} pods instead of {largest.count} in pod set {largest.name}"
+        trials.offer("count", what, edit(found))
+
+
+def _finishing(trials: Trials, entry: Entry) -> None:
+    """Whose end would make room: the fewest of the largest holders, then without those that are not needed."""
+    engine, ids = trials.before.engine, trials.before.engine.cache.ids
+    queue, root = entry.queue, entry.queue.root()
+    totals = totals_of(entry.info, queue)
+    wanted = [ids.id(flavor, r) for group in queue.groups for flavor in group.flavors for r in totals]
+    held: dict[str, int] = {}
+    for fr in wanted:
+        for node in engine.cache.queues.values():
+            if node.root() is root:
+                for info in node.workloads.values():
+                    amount = dict(info.usage).get(fr, 0)
+                    share = amount * 1000 // max(1, totals[ids.names[fr][1]])
+                    held[info.key] = max(held.get(info.key, 0), share)
+    order = sorted((key for key, share in held.items() if share), key=lambda key: (-held[key], key))[:MOST_VICTIMS]
+    count = least(len(order), lambda n: trials.admits(without(order[:n])))
+    if count is None:
+        return
+    needed = order[:count]
+    if count <= 8:
+        for key in list(needed):
+            rest = [other for other in needed if other != key]
+            if rest and trials.admits(without(rest)):
+                needed = rest
+    listed = ", ".join(needed[:4]) + (f" and {len(needed) - 4} more" if len(needed) > 4 else "")
+    trials.offer("finish", f"wait until {listed} {'has' if len(needed) == 1 else 'have'} finished", without(needed))

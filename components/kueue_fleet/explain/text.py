@@ -1,0 +1,115 @@
+"""An explanation as text of 80 columns, or as plain data for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from textwrap import fill
+from typing import Final
+
+from kueue_fleet.admission.amounts import format_amount, format_request
+from kueue_fleet.explain.answer import Change, Explanation, FlavorFigures, Position, ResourceFigures
+
+WIDTH: Final = 80
+SCHEMA_VERSION: Final = 1
+
+
+def render_json(explanations: list[Explanation]) -> dict[str, object]:
+    """The explanations as plain data, amounts in the core's units (CPU in thousandths, all else in whole units)."""
+    return {"version": SCHEMA_VERSION, "explanations": [asdict(explanation) for explanation in explanations]}
+
+
+def render_text(explanation: Explanation) -> str:
+    """The explanation to read; it ends with a newline."""
+    where = f" on {explanation.cluster}" if explanation.cluster else ""
+    reason = f": {explanation.reason}" if explanation.reason not in (None, explanation.state) else ""
+    lines = [f"{explanation.workload} is {explanation.state}{where}{reason}", *_wrap(explanation.headline, "  ")]
+    if explanation.message and explanation.message.rstrip(".") not in explanation.headline:
+        lines += _wrap(f"Kueue: {explanation.message}", "  ", "         ")
+    lines += _about(explanation)
+    for flavor in explanation.flavors:
+        lines += _flavor(flavor)
+    if explanation.position is not None:
+        lines += _position(explanation.position)
+    if explanation.victims:
+        lines += ["", "Preempted for it:"]
+        lines += _wrapped([f"{v.workload} ({v.queue}, priority {v.priority})" for v in explanation.victims])
+    if explanation.changes:
+        lines += ["", "What would change it (each one tried):"]
+        lines += [line for change in explanation.changes for line in _change(change)]
+    lines += ["", *_wrap(f"Next step: {explanation.next_step}", "", "  ")]
+    return "\n".join(lines) + "\n"
+
+
+def _wrap(text: str, first: str, rest: str | None = None) -> list[str]:
+    indent = first if rest is None else rest
+    return fill(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).split("\n")
+
+
+def _wrapped(items: list[str]) -> list[str]:
+    return [line for item in items for line in _wrap(item, "  ", "    ")]
+
+
+def _about(explanation: Explanation) -> list[str]:
+    queue = f"LocalQueue {explanation.local_queue or '(none)'}"
+    if explanation.cluster_queue:
+        queue += f", ClusterQueue {explanation.cluster_queue}"
+    if explanation.cohort:
+        queue += f", cohort {explanation.cohort}"
+    lines = ["", *_wrap(f"Queue: {queue}; priority {explanation.priority}", "", "  ")]
+    for request in explanation.requests:
+        amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in request.amounts) or "nothing"
+        pods = f"{request.count} pod{'' if request.count == 1 else 's'}"
+        lines += _wrap(f"Asks for: {amounts} ({request.pod_set}: {pods})", "", "  ")
+    return lines
+
+
+def _flavor(flavor: FlavorFigures) -> list[str]:
+    lines = ["", f"Flavor {flavor.flavor}" + ("" if flavor.tried else " (not tried: the search stopped before it)")]
+    for figure in flavor.resources:
+        lines += _figure(figure)
+    lines += [line for text in flavor.against for line in _wrap(f"Kueue: {text}", "  ", "         ")]
+    return lines
+
+
+def _figure(figure: ResourceFigures) -> list[str]:
+    def show(amount: int) -> str:
+        return format_amount(figure.resource, amount)
+
+    missing = f", missing {show(figure.missing)}" if figure.missing else ""
+    lines = _wrap(f"{figure.resource}: asks {show(figure.asked)}, free {show(figure.free)}{missing}", "  ", "    ")
+    limit = "" if figure.borrowing_limit is None else f", borrowing limit {show(figure.borrowing_limit)}"
+    nominal = "none" if figure.nominal is None else show(figure.nominal)
+    cohort = "" if figure.used_in_cohort is None else f", by its cohort {show(figure.used_in_cohort)}"
+    lines += _wrap(
+        f"nominal {nominal}{limit}, at most {show(figure.capacity)}; used by the queue {show(figure.used_by_queue)}"
+        f"{cohort}",
+        "    ",
+    )
+    if figure.holders:
+        listed = [f"{h.workload} {show(h.amount)} ({h.queue}, priority {h.priority})" for h in figure.holders]
+        more = figure.holder_count - len(figure.holders)
+        lines += _wrap("held by " + "; ".join(listed) + (f"; {more} more" if more else ""), "    ", "      ")
+    return lines
+
+
+def _position(position: Position) -> list[str]:
+    lines = ["", f"Number {position.place} of {position.of} pending ({position.strategy})"]
+    if position.ahead:
+        lines += _wrapped([f"ahead: {w.workload}, priority {w.priority}, {w.reason}" for w in position.ahead])
+        more = position.place - 1 - len(position.ahead)
+        lines += [f"  and {more} more ahead"] if more else []
+    return lines
+
+
+def _change(change: Change) -> list[str]:
+    names = list(change.preempts[:3])
+    more = len(change.preempts) - len(names)
+    listed = f" ({', '.join(names)}{f' and {more} more' if more else ''})" if names else ""
+    return _wrap(f"- {change.what}: {change.outcome}{listed}", "  ", "    ")

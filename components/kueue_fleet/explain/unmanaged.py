@@ -1,0 +1,104 @@
+"""Jobs and pod groups for which Kueue made no Workload: no queue name, or a group that is not complete.
+
+In: plain objects as kubectl prints them. Kueue has no token for these, since it has no Workload to give it to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kueue_fleet.explain.answer import Explanation
+
+QUEUE: Final = "kueue.x-k8s.io/queue-name"
+GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
+_JOBS: Final = ("Job", "JobSet")
+
+
+def is_unmanaged(manifest: Mapping[str, Any]) -> bool:
+    """Whether this is a Job or JobSet that names no LocalQueue."""
+    return manifest.get("kind") in _JOBS and not _texts(manifest, "labels").get(QUEUE)
+
+
+def explain_unmanaged(manifests: Iterable[Mapping[str, Any]], name: str, *, cluster: str = "") -> Explanation | None:
+    """Why Kueue has no Workload for the Job or pod group `name` (`namespace/name`, or the name alone)."""
+    objects = list(manifests)
+    for manifest in objects:
+        if is_unmanaged(manifest) and name in _names(manifest):
+            return _without_queue(manifest, cluster)
+    group = [m for m in objects if m.get("kind") == "Pod" and name in _group_names(m)]
+    if not group:
+        return None
+    total = next((t for m in group if (t := _texts(m, "annotations").get(TOTAL, "")).isdigit()), "0")
+    return _incomplete(group, int(total), cluster)
+
+
+def _texts(manifest: Mapping[str, Any], field: str) -> dict[str, str]:
+    metadata = manifest.get("metadata")
+    found = metadata.get(field) if isinstance(metadata, Mapping) else None
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
+
+
+def _key(manifest: Mapping[str, Any], name: str = "") -> str:
+    metadata = manifest.get("metadata")
+    fields = metadata if isinstance(metadata, Mapping) else {}
+    return f"{fields.get('namespace') or 'default'}/{name or fields.get('name')}"
+
+
+def _names(manifest: Mapping[str, Any]) -> tuple[str, str]:
+    key = _key(manifest)
+    return key, key.partition("/")[2]
+
+
+def _group_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    group = _texts(manifest, "labels").get(GROUP)
+    return (_key(manifest, group), group) if group else ()
+
+
+def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -> Explanation:
+    return Explanation(
+        workload=key,
+        cluster=cluster,
+        state="without a Workload",
+        reason=None,
+        message="",
+        headline=headline,
+        local_queue=queue,
+        cluster_queue="",
+        cohort="",
+        priority=0,
+        next_step=step,
+    )
+
+
+def _without_queue(manifest: Mapping[str, Any], cluster: str) -> Explanation:
+    kind, key = manifest.get("kind"), _key(manifest)
+    headline = (
+        f"Kueue does not manage this {kind}: it has no label {QUEUE}. What keeps its pods from running, if they do "
+        "not run, is not Kueue."
+    )
+    namespace, _, name = key.partition("/")
+    step = (
+        f"Create the {kind} again with the label {QUEUE} and suspend: true (kubectl get {str(kind).lower()} {name} "
+        f"-n {namespace} shows its labels), or let Kueue manage jobs without a queue name "
+        "(manageJobsWithoutQueueName)."
+    )
+    return _explanation(key, cluster, headline, "", step)
+
+
+def _incomplete(group: list[Mapping[str, Any]], total: int, cluster: str) -> Explanation | None:
+    name = _texts(group[0], "labels")[GROUP]
+    if len(group) >= total > 0:
+        return None
+    key = _key(group[0], name)
+    if total == 0:
+        headline = f"No pod of the group says how many pods belong to it (annotation {TOTAL})."
+        step = f"Create the pods again with the annotation {TOTAL}."
+    else:
+        headline = (
+            f"The pod group has {len(group)} of its {total} pods; Kueue makes its Workload when all are there, and "
+            "until then every pod stays gated."
+        )
+        step = f"Create the missing {total - len(group)}, or create the group again with {TOTAL}: {len(group)}."
+    return _explanation(key, cluster, headline, _texts(group[0], "labels").get(QUEUE, ""), step)
