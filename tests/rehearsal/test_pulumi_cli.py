@@ -137,7 +137,7 @@ def test_a_failure_gives_pulumis_own_diagnostics_without_markup(source: Path, pa
     with pytest.raises(PulumiError) as failure:
         list(run)
     assert str(failure.value) == (
-        f"pulumi up failed:\n{QUEUE_TYPE} worker/dws: error: refused\n(its whole output is in {run.log})"
+        f"pulumi up failed:\n{QUEUE_TYPE} worker/dws: refused\n(its whole output is in {run.log})"
     )
 
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Console
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+# rich leaves bold face and cursor movement where NO_COLOR (no-color.org) is set; as no terminal, it writes plain text.
+_FORCED = False if os.environ.get("NO_COLOR") else None
+
+out = Console(highlight=False, force_terminal=_FORCED)
+err = Console(stderr=True, highlight=False, force_terminal=_FORCED)
+
+
+def interactive() -> bool:
+    """Whether output can change in place: a terminal that moves its cursor."""
+    return out.is_terminal and not out.is_dumb_terminal
 
 
 class CommandError(Exception):

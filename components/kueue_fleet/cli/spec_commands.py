@@ -48,11 +48,10 @@ def check(
 
     Exits 1 if a file has an error.
 
+    \b
     Examples:
-
-        kueue-fleet check stacks/Pulumi.*.yaml
-
-        kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
+      kueue-fleet check stacks/Pulumi.*.yaml
+      kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
     """
     results = [(file, *read_fleet(file)) for file in files]
     errors = sum(problem.severity == "error" for _, _, problems in results for problem in problems)
@@ -91,13 +90,11 @@ def schema() -> None:
 
     A bare fleet YAML is its definition `FleetSpec`.
 
+    \b
     Examples:
-
-        kueue-fleet schema > .vscode/kueue-fleet.schema.json
-
-        # first line of stacks/Pulumi.dev.yaml:
-
-        # yaml-language-server: $schema=../.vscode/kueue-fleet.schema.json
+      kueue-fleet schema > .vscode/kueue-fleet.schema.json
+      # first line of stacks/Pulumi.dev.yaml:
+      # yaml-language-server: $schema=../.vscode/kueue-fleet.schema.json
     """
     typer.echo(json.dumps(json_schema(), indent=2))
 
@@ -110,11 +107,10 @@ def render(
 
     The Kueue release comes first, as a comment with its Helm values.
 
+    \b
     Examples:
-
-        kueue-fleet render stacks/Pulumi.prod.yaml --cluster worker-us-east4 | kubectl diff -f -
-
-        kueue-fleet render fleet.yaml > fleet.rendered.yaml
+      kueue-fleet render stacks/Pulumi.prod.yaml --cluster worker-us-east4 | kubectl diff -f -
+      kueue-fleet render fleet.yaml > fleet.rendered.yaml
     """
     fleet = load_fleet(file)
     manifests = render_fleet(fleet)

@@ -11,6 +11,7 @@ from typing import Any, cast
 import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError, MaxRetryError
 
 from kueue_fleet.rehearsal.job_views import JobView, Placement, admitted_placements, view_jobs
 from kueue_fleet.rehearsal.paths import RehearsalError
@@ -34,8 +35,12 @@ def read_jobs(file: Path) -> list[dict[str, Any]]:
         raise RehearsalError(f"{file}: {wrong.strerror}; name a YAML file of Jobs and JobSets with --jobs") from None
     except yaml.YAMLError as wrong:
         raise RehearsalError(f"{file}: is not YAML: {wrong}; correct it") from None
+    except UnicodeDecodeError as wrong:
+        raise RehearsalError(f"{file}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
     documents = [item for document in documents for item in _items(document)]
     problems = [problem for number, document in enumerate(documents) for problem in _job_problems(number, document)]
+    if not documents:
+        problems = ["has no jobs; put Jobs or JobSets in it, or leave --jobs out"]
     if problems:
         raise RehearsalError("\n".join(f"{file}: {problem}" for problem in problems))
     return documents
@@ -53,6 +58,9 @@ def _job_problems(number: int, document: object) -> Iterator[str]:
         yield f"jobs[{number}].kind: {kind!r} cannot be submitted; use {' or '.join(JOB_KINDS)}"
         return
     metadata = document.get("metadata") or {}
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("labels") or {}, dict):
+        yield f"jobs[{number}].metadata: must be a mapping, and its labels too"
+        return
     if not (metadata.get("name") or metadata.get("generateName")):
         yield f"jobs[{number}].metadata.name: missing; give the {document['kind']} a name or a generateName"
     if not (metadata.get("labels") or {}).get(QUEUE_LABEL):
@@ -70,8 +78,8 @@ class ClusterClients:
         """The clusters, in the order given."""
         return list(self._apis)
 
-    def create(self, cluster: str, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Create JOB in its namespace (default: `default`).
+    def create(self, cluster: str, job: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        """Create JOB in its namespace (default: `default`); with `dry_run` only have it checked, webhooks included.
 
         Raises:
             RehearsalError: the API server or one of its webhooks refused it; its own words are in the text.
@@ -79,16 +87,35 @@ class ClusterClients:
         group, version, plural = JOB_KINDS[job["kind"]]
         namespace = job["metadata"].get("namespace", "default")
         try:
-            created = self._apis[cluster].create_namespaced_custom_object(group, version, namespace, plural, dict(job))
+            created = self._apis[cluster].create_namespaced_custom_object(
+                group, version, namespace, plural, dict(job),
+                dry_run="All" if dry_run else None, field_validation="Strict",
+            )  # fmt: skip
         except ApiException as refused:
             words = _api_message(refused)
             raise RehearsalError(f"{job['kind']} {namespace}/{_name(job)}: {cluster} refused it: {words}") from None
+        except HTTPError as failed:
+            raise _no_answer(cluster, failed) from None
         return cast("dict[str, Any]", created)
 
     def list(self, cluster: str, group: str, version: str, plural: str) -> list[dict[str, Any]]:
-        """All objects of a kind in all namespaces of CLUSTER."""
-        answer = cast("dict[str, Any]", self._apis[cluster].list_cluster_custom_object(group, version, plural))
+        """All objects of a kind in all namespaces of CLUSTER.
+
+        Raises:
+            RehearsalError: the API server does not answer, or not with a list.
+        """
+        try:
+            answer = cast("dict[str, Any]", self._apis[cluster].list_cluster_custom_object(group, version, plural))
+        except ApiException as refused:
+            raise RehearsalError(f"{cluster}: its {plural} cannot be listed: {_api_message(refused)}") from None
+        except HTTPError as failed:
+            raise _no_answer(cluster, failed) from None
         return list(answer["items"])
+
+
+def _no_answer(cluster: str, failed: HTTPError) -> RehearsalError:
+    reason = failed.reason if isinstance(failed, MaxRetryError) else failed
+    return RehearsalError(f"{cluster}: its API server does not answer ({reason}); run it again")
 
 
 def _name(job: Mapping[str, Any]) -> str:
@@ -106,7 +133,19 @@ def _api_message(refused: ApiException) -> str:
 
 
 def submit_jobs(clients: ClusterClients, home: str, jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Create JOBS in the cluster `home`, in order; returns them as the API server keeps them."""
+    """Create JOBS in the cluster `home`, in order, all or none; returns them as the API server keeps them.
+
+    Raises:
+        RehearsalError: with the reason of each job that the cluster would refuse; none has been created then.
+    """
+    refusals = []
+    for job in jobs:
+        try:
+            clients.create(home, job, dry_run=True)
+        except RehearsalError as refused:
+            refusals.append(str(refused))
+    if refusals:
+        raise RehearsalError("\n".join([*refusals, "no job has been submitted; correct these and run it again"]))
     return [{**clients.create(home, job), "kind": job["kind"]} for job in jobs]
 
 

@@ -14,19 +14,29 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import psutil
 import yaml
 
+from kueue_fleet.rehearsal.children import describe_end
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.processes import die_with_parent
 
 _EVENT_POLL_SECONDS = 0.1
 _MARKUP = re.compile(r"<\{%[^%]*%\}>")
 _LOCKED = "the stack is currently locked by"
+# After the first signal Pulumi waits for the steps under way, after the second it ends at once.
+_CANCEL_SECONDS = 10.0
+_END_SECONDS = 3.0
+_LOCK_SECONDS = 20.0
+# Of a failure, the screen gets the beginning; all of it is in the log.
+_SHOWN_MESSAGES, _SHOWN_NAMES, _SHOWN_CHARACTERS = 5, 3, 1200
 
 
 class PulumiError(RehearsalError):
@@ -92,7 +102,16 @@ class PulumiProject:
         file = source / "Pulumi.yaml"
         if not file.is_file():
             raise RehearsalError(f"{file}: no such file; run this in a Pulumi project, or name one with --project")
-        settings: dict[str, Any] = yaml.safe_load(file.read_text())
+        try:
+            settings = yaml.safe_load(file.read_text())
+        except yaml.YAMLError as wrong:
+            raise RehearsalError(f"{file}: is not YAML: {wrong}; correct it") from None
+        if not isinstance(settings, dict):
+            raise RehearsalError(f"{file}: is not a Pulumi project, which is a mapping with a name and a runtime")
+        runtime = settings.get("runtime")
+        language = runtime.get("name") if isinstance(runtime, dict) else runtime
+        if language != "python":
+            raise RehearsalError(f"{file}: runtime: is {language!r}; a rehearsal runs Python programs only")
         return settings
 
     def write(self, source: Path, overrides: Mapping[str, Any]) -> None:
@@ -138,9 +157,23 @@ class PulumiProject:
         """Begin `pulumi destroy`."""
         return self._start("destroy", "--skip-preview")
 
-    def cancel(self) -> None:
-        """Remove the lock that a killed run left behind."""
-        self._run("cancel", "--yes", "--non-interactive", "--stack", self.stack)
+    def recover(self) -> None:
+        """Take away the lock that a killed run has left; a run that is still ending is waited for.
+
+        Raises:
+            PulumiError: another Pulumi is at work on the state.
+        """
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while holders := _lock_holders(self.paths):
+            if time.monotonic() > deadline:
+                pid = holders[0].pid
+                raise PulumiError(
+                    f"another Pulumi (process {pid}) is at work on the state of this rehearsal; "
+                    f"wait for it to end, or end it with `kill {pid}`"
+                )
+            time.sleep(_EVENT_POLL_SECONDS)
+        if _lock_files(self.paths):
+            self._run("cancel", "--yes", "--non-interactive", "--stack", self.stack)
 
     def outputs(self) -> dict[str, Any]:
         """The stack's outputs; secret ones as Pulumi masks them."""
@@ -156,9 +189,11 @@ class PulumiProject:
             capture_output=True,
             text=True,
             check=False,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGTERM),
         )
         if done.returncode:
-            raise PulumiError(_plain_failure(f"pulumi {arguments[0]}", [done.stderr.strip() or done.stdout.strip()]))
+            raise PulumiError(_plain_failure(f"pulumi {arguments[0]}", done.stderr.strip() or done.stdout.strip()))
         return done.stdout
 
     def _start(self, verb: str, *options: str) -> PulumiRun:
@@ -176,6 +211,8 @@ class PulumiProject:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                # Ctrl-C goes to a terminal's whole process group: twice told to end, Pulumi would drop its steps.
+                start_new_session=True,
                 preexec_fn=die_with_parent(signal.SIGTERM),
             )  # fmt: skip
         return PulumiRun(verb, process, events, log)
@@ -184,7 +221,7 @@ class PulumiProject:
 class PulumiRun:
     """A running Pulumi command: iterate over it for its events, then read `result`.
 
-    Raises PulumiError from the iteration when the command fails.
+    Raises PulumiError from the iteration when the command fails. As a context, it has ended when the context does.
     """
 
     def __init__(self, verb: str, process: subprocess.Popen[bytes], events: Path, log: Path) -> None:
@@ -193,7 +230,13 @@ class PulumiRun:
         self._verb = verb
         self._process = process
         self._events = events
-        self._diagnostics: list[str] = []
+        self._diagnostics: list[tuple[str, str]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.interrupt()
 
     def __iter__(self) -> Iterator[PulumiEvent]:
         for raw in self._raw_events():
@@ -204,14 +247,20 @@ class PulumiRun:
             event = _resource_event(raw)
             if event:
                 yield event
-        if self._process.wait():
-            raise PulumiError(_plain_failure(f"pulumi {self._verb}", self._diagnostics or [self._log_tail()], self.log))
+        code = self._process.wait()
+        if code < 0:
+            raise PulumiError(f"pulumi {self._verb} {describe_end(code)}; run it again\n(its output is in {self.log})")
+        if code:
+            text = summarize_diagnostics(self._diagnostics) or self._log_tail()
+            raise PulumiError(_plain_failure(f"pulumi {self._verb}", text, self.log))
 
     def interrupt(self) -> None:
-        """Ask Pulumi to stop after the steps under way, as Ctrl-C does, and wait for it."""
+        """End it if it still runs, with all that it has started.
+
+        It is asked as by Ctrl-C, so that it waits for the steps under way; after some seconds, as by a second Ctrl-C.
+        """
         if self._process.poll() is None:
-            self._process.terminate()
-            self._process.wait()
+            _end_tree(self._process)
 
     def _raw_events(self) -> Iterator[dict[str, Any]]:
         finished = threading.Event()
@@ -239,9 +288,8 @@ class PulumiRun:
 
     def _note(self, diagnostic: Mapping[str, Any]) -> None:
         if diagnostic.get("severity") == "error" and not diagnostic.get("ephemeral"):
-            message = _MARKUP.sub("", diagnostic.get("message", "")).strip()
-            urn = diagnostic.get("urn", "")
-            self._diagnostics.append(f"{_type_of(urn)} {_name_of(urn)}: {message}" if urn else message)
+            message = _MARKUP.sub("", diagnostic.get("message", "")).strip().removeprefix("error: ")
+            self._diagnostics.append((diagnostic.get("urn", ""), message))
 
     def _log_tail(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
@@ -270,15 +318,78 @@ def _name_of(urn: str) -> str:
     return urn.split("::", 3)[-1]
 
 
-def _plain_failure(command: str, diagnostics: list[str], log: Path | None = None) -> str:
-    text = "\n".join(line for line in diagnostics if line)
+def summarize_diagnostics(diagnostics: Sequence[tuple[str, str]]) -> str:
+    """Errors as (URN or nothing, message), each distinct message once with the resources that it is about."""
+    by_message: dict[str, list[str]] = {}
+    for urn, message in diagnostics:
+        names = by_message.setdefault(message, [])
+        if urn and (name := f"{_type_of(urn)} {_name_of(urn)}") not in names:
+            names.append(name)
+    if len(by_message) > 1:
+        # What the stack itself says of it is only that it failed.
+        by_message.pop("update failed", None)
+    lines = []
+    for message, names in list(by_message.items())[:_SHOWN_MESSAGES]:
+        more = len(names) - _SHOWN_NAMES
+        who = ", ".join(names[:_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+        cut = message[:_SHOWN_CHARACTERS] + " ..." if len(message) > _SHOWN_CHARACTERS else message
+        lines.append(f"{who}: {cut}" if who else cut)
+    if len(by_message) > _SHOWN_MESSAGES:
+        lines.append(f"and {len(by_message) - _SHOWN_MESSAGES} more errors")
+    return "\n".join(lines)
+
+
+def _plain_failure(command: str, text: str, log: Path | None = None) -> str:
     if _LOCKED in text:
-        return (
-            f"{command}: the stack's state is locked by another Pulumi run; wait for it to end, "
-            "or, if that run was killed, end the rehearsal with `kueue-fleet rehearse --down`"
-        )
+        return f"{command}: the stack's state is locked by another Pulumi run; wait for it to end, then run this again"
     where = f"\n(its whole output is in {log})" if log else ""
     return f"{command} failed:\n{text}{where}"
+
+
+def _lock_files(paths: RehearsalPaths) -> list[Path]:
+    # Where Pulumi's file backend keeps them (pkg/backend/diy/lock.go).
+    return list((paths.pulumi_backend / ".pulumi" / "locks").rglob("*.json"))
+
+
+def _lock_holders(paths: RehearsalPaths) -> list[psutil.Process]:
+    """The living Pulumi processes that hold a lock on the rehearsal's state."""
+    found = []
+    for file in _lock_files(paths):
+        try:
+            process = psutil.Process(int(json.loads(file.read_text())["pid"]))
+            if process.name().startswith("pulumi") and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (FileNotFoundError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
+            continue  # a lock that has gone since, that was not written to its end, or whose holder is dead
+    return found
+
+
+def end_pulumi(paths: RehearsalPaths) -> None:
+    """End every Pulumi that holds a lock on the rehearsal's state, with all that it has started."""
+    for process in _lock_holders(paths):
+        _end_tree(process)
+
+
+def _end_tree(process: subprocess.Popen[bytes] | psutil.Process) -> None:
+    """Has PROCESS end as `interrupt` says, and kill what it started and leaves behind."""
+    try:
+        started = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return
+    with suppress(psutil.NoSuchProcess):
+        for patience in (_CANCEL_SECONDS, _END_SECONDS):
+            process.terminate()
+            try:
+                process.wait(patience)
+                break
+            except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
+                continue
+        else:
+            process.kill()
+            process.wait()
+    for left in psutil.wait_procs(started, _END_SECONDS)[1]:
+        with suppress(psutil.NoSuchProcess):
+            left.kill()
 
 
 def pulumi_environment(

@@ -6,11 +6,10 @@ In: a stack of a Pulumi project. Out: the steps that `kueue-fleet rehearse` show
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +21,20 @@ from kueue_fleet.rehearsal.engines import BuildProgress, EngineCache, Engines, b
 from kueue_fleet.rehearsal.job_views import JobView
 from kueue_fleet.rehearsal.jobs import ClusterClients, follow_jobs, read_jobs, submit_jobs
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
-from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths, engines_dir, rehearsal_paths
-from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, pulumi_environment
+from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
+from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.standins.helm_command import HELM_VARIABLE
 from kueue_fleet.rehearsal.standins.install import StandIn, find_real_parts, install_standins
+from kueue_fleet.rehearsal.state_folder import (
+    check_disk,
+    end_supervisor,
+    exclusive,
+    is_kept,
+    logs,
+    mark_kept,
+    remove_state,
+)
 from kueue_fleet.rehearsal.supervisor_client import (
     SOCKET_VARIABLE,
     RunningSupervisor,
@@ -39,6 +47,9 @@ from kueue_fleet.spec import FleetSpec
 _MIB = 1024**2
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 CHARTS_KEY = "kueue-fleet:charts"
+# An orderly end of four clusters takes a few seconds; on a busy machine, more.
+_END_SECONDS = 60.0
+_ORPHAN_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,8 @@ class Session:
     project_dir: Path
     paths: RehearsalPaths
     first_admission_seconds: float | None = None
+    aftermath: str = ""
+    """What is left of the rehearsal after a failure, in words for the user; empty while nothing has been started."""
     _engines: Engines | None = field(default=None, repr=False)
     _running: RunningSupervisor | None = field(default=None, repr=False)
 
@@ -88,25 +101,19 @@ class Session:
         """The supervisor of this rehearsal."""
         return SupervisorClient(self.paths.socket)
 
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Hold the right to change this rehearsal.
+    @property
+    def kept(self) -> bool:
+        """Whether the rehearsal goes on after its command."""
+        return is_kept(self.paths)
 
-        Raises:
-            RehearsalError: another command has it.
-        """
-        self.paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self.paths.command_lock.open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RehearsalError(
-                    f"another command is at work on the rehearsal of {self.stack}; wait for it to end"
-                ) from None
-            yield
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Hold the right to change this rehearsal: see `state_folder.exclusive`."""
+        return exclusive(self.paths, self.stack)
 
     def prepare_engines(self, say: Callable[[str], None]) -> str:
         """Find the engines, and build those that are missing; returns a line that names them.
+
+        SAY is told what is being built, and in parentheses how far all of it is.
 
         Raises:
             RehearsalError: no toolchain, no disk, or a build that failed.
@@ -120,34 +127,59 @@ class Session:
         return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in shown)
 
     @contextmanager
-    def running(self, *, keep: bool) -> Iterator[None]:
-        """Have a supervisor, for this block alone or, with KEEP, from now on.
+    def running(self, *, keep: bool, clusters: int = 1) -> Iterator[None]:
+        """Have a supervisor, for this block alone or, with KEEP, from now on; the engines are there already.
 
-        A rehearsal that was kept earlier is used as it is. One that this block started is removed when the block
-        fails, so that nothing half made stays.
+        A rehearsal that was kept earlier is gone on with, whatever happens in the block; its processes are started
+        again where they are gone. Any other is removed at the end, and when the block fails only its logs stay.
+
+        Raises:
+            RehearsalError: the supervisor or one of the kept clusters cannot be started, or no disk for CLUSTERS.
         """
-        started = None if self._answers() else self._start()
+        was_kept = self.kept
+        started: RunningSupervisor | None = None
         try:
+            if was_kept:
+                self._resume()
+            else:
+                started = self._start(clusters)
             yield
+            if started and keep:
+                mark_kept(self.paths)
+                started.leave()
+            elif started:
+                started.stop()
+                remove_state(self.paths)
         except BaseException:
-            if started:
-                started.stop(keep_logs=True)
-                _remove_state(self.paths, but=(self.paths.command_lock, *_logs(self.paths)))
+            self._after_failure(started, was_kept)
             raise
-        if started is None:
-            return
-        if keep:
-            started.leave()
-        else:
-            started.stop()
-            _remove_state(self.paths)
 
-    def _start(self) -> RunningSupervisor:
-        # A kept rehearsal whose supervisor was ended, by a reboot perhaps, goes on with the same clusters.
-        resumed = self.paths.lab_file.exists()
-        if not resumed:
-            _remove_state(self.paths, but=(self.paths.command_lock,))
-        return start_supervisor(self.paths, keep=resumed)
+    def _start(self, clusters: int) -> RunningSupervisor:
+        # The supervisor of a command that was killed ends by itself, and holds the folder until it has.
+        end_supervisor(self.paths, _ORPHAN_SECONDS)
+        remove_state(self.paths)
+        check_disk(self.paths, clusters)
+        return start_supervisor(self.paths)
+
+    def _after_failure(self, started: RunningSupervisor | None, was_kept: bool) -> None:
+        if was_kept:
+            self.aftermath = f"the kept rehearsal of {self.stack} is still there"
+            return
+        if started:
+            started.stop(keep_logs=True)
+        left = logs(self.paths)
+        remove_state(self.paths, but=left)
+        self.aftermath = "everything is taken down"
+        if left:
+            self.aftermath += f", the logs are in {self.paths.root}"
+
+    def _resume(self) -> None:
+        """Start again what has ended of a kept rehearsal, and wait until its clusters are ready."""
+        if not self._answers():
+            start_supervisor(self.paths, keep=True)
+        for cluster in self.client.clusters():
+            parameters = {key: cluster[key] for key in ("project", "location", "autopilot")}
+            self.client.put_cluster(cluster["name"], **parameters)
 
     def _answers(self) -> bool:
         try:
@@ -187,6 +219,7 @@ class Session:
             },
         )
         project.use(pulumi, environment)
+        project.recover()
         project.select()
         return project
 
@@ -244,39 +277,17 @@ def take_down(stack: str) -> bool:
         return False
     with session.exclusive():
         try:
-            pid = session.client.health()["pid"]
             session.client.shutdown()
         except SupervisorGoneError:
-            pass
+            end_supervisor(session.paths, patience_seconds=0)
         else:
-            _wait_for_end(pid)
-        _remove_state(session.paths)
+            end_supervisor(session.paths, _END_SECONDS)
+        end_pulumi(session.paths)
+        remove_state(session.paths)
     return True
 
 
-def _wait_for_end(pid: int) -> None:
-    try:
-        psutil.Process(pid).wait(60)
-    except psutil.NoSuchProcess:
-        return
-    except psutil.TimeoutExpired:
-        raise RehearsalError(
-            f"the supervisor (process {pid}) has not ended in 60 s; end it with `kill {pid}`"
-        ) from None
-
-
-def _logs(paths: RehearsalPaths) -> list[Path]:
-    return [file for pattern in ("*.log", "*.events.json") for file in paths.root.rglob(pattern)]
-
-
-def _remove_state(paths: RehearsalPaths, but: Sequence[Path] = ()) -> None:
-    """Remove everything of a rehearsal but some files, the folder itself included where nothing stays in it."""
-    kept = set(but)
-    for place in sorted(paths.root.rglob("*"), reverse=True):
-        if place.is_dir() and not place.is_symlink():
-            if not any(place.iterdir()):
-                place.rmdir()
-        elif place not in kept:
-            place.unlink(missing_ok=True)
-    if not kept:
-        paths.root.rmdir()
+def rehearsals() -> list[str]:
+    """The stacks of which there is a rehearsal, or its logs."""
+    folder = state_dir() / "rehearsals"
+    return sorted(place.name for place in folder.iterdir() if place.is_dir()) if folder.is_dir() else []

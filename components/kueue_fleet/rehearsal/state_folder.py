@@ -1,0 +1,135 @@
+"""The state folder of one rehearsal as commands share it: who may change it, whether it is kept, what is removed.
+
+In: `RehearsalPaths`. Out: the right to change them, held by one command at a time; the mark of a kept rehearsal; and
+the end of a supervisor whose command is gone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from kueue_fleet.rehearsal.paths import STATE_DIR_VARIABLE, RehearsalError, RehearsalPaths
+
+_MIB = 1024**2
+_POLL_SECONDS = 0.1
+# etcd reserves two log files of 64 MB; the rest is objects, logs and Pulumi's state of some minutes.
+_BASE_MIB, _CLUSTER_MIB = 300, 50
+
+
+@contextmanager
+def exclusive(paths: RehearsalPaths, stack: str) -> Iterator[None]:
+    """Hold the right to change the rehearsal of STACK; the kernel takes it back from a command that dies.
+
+    A folder in which nothing but the lock is left at the end is removed.
+
+    Raises:
+        RehearsalError: another command has it, or the folder cannot be made.
+    """
+    with _locked(paths, stack):
+        try:
+            yield
+        finally:
+            if [file.name for file in paths.root.iterdir()] == [paths.command_lock.name]:
+                paths.command_lock.unlink()
+                # Another command may already be waiting to begin here, with a lock file of its own.
+                with suppress(OSError):
+                    paths.root.rmdir()
+
+
+def _locked(paths: RehearsalPaths, stack: str) -> IO[str]:
+    while True:
+        try:
+            paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = paths.command_lock.open("w")
+        except OSError as wrong:
+            raise RehearsalError(
+                f"{paths.root}: cannot be written ({wrong.strerror}); set {STATE_DIR_VARIABLE} to a folder of yours"
+            ) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The command before this one may have removed the folder since: then this lock holds nothing.
+            if os.fstat(lock.fileno()).st_ino == paths.command_lock.stat().st_ino:
+                return lock
+        except BlockingIOError:
+            lock.close()
+            raise RehearsalError(
+                f"another command is at work on the rehearsal of {stack}; wait for it to end"
+            ) from None
+        except FileNotFoundError:
+            pass
+        lock.close()
+
+
+def is_kept(paths: RehearsalPaths) -> bool:
+    """Whether a command has left the rehearsal running, or would have, had the machine not been switched off since."""
+    return _kept_mark(paths).exists()
+
+
+def mark_kept(paths: RehearsalPaths) -> None:
+    """From now on, commands go on with this rehearsal rather than replace it."""
+    _kept_mark(paths).touch()
+
+
+def _kept_mark(paths: RehearsalPaths) -> Path:
+    return paths.root / "kept"
+
+
+def end_supervisor(paths: RehearsalPaths, patience_seconds: float) -> None:
+    """Wait for the end of a supervisor that has been told to end, and kill it after `patience_seconds`.
+
+    Its children die with it. Returns at once where none runs.
+    """
+    deadline = time.monotonic() + patience_seconds
+    while (pid := _supervisor(paths)) is not None:
+        if time.monotonic() > deadline:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+
+
+def _supervisor(paths: RehearsalPaths) -> int | None:
+    """The process that holds the supervisor's lock; None where nobody does."""
+    try:
+        with paths.lock.open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(lock.read().strip() or 0) or None
+    except FileNotFoundError:
+        return None
+    return None
+
+
+def check_disk(paths: RehearsalPaths, clusters: int) -> None:
+    """Raises RehearsalError when the disk of the state folder has too little room for a fleet of that many clusters."""
+    needed = _BASE_MIB + _CLUSTER_MIB * clusters
+    free = shutil.disk_usage(paths.root).free // _MIB
+    if free < needed:
+        raise RehearsalError(
+            f"{paths.root}: a rehearsal of {clusters} clusters needs about {needed} MiB of disk, {free} MiB are free; "
+            f"free some, or set {STATE_DIR_VARIABLE} to a folder on another disk"
+        )
+
+
+def logs(paths: RehearsalPaths) -> list[Path]:
+    """What explains a failure: the logs of every process, and Pulumi's events."""
+    return [file for pattern in ("*.log", "*.events.json") for file in paths.root.rglob(pattern)]
+
+
+def remove_state(paths: RehearsalPaths, but: Sequence[Path] = ()) -> None:
+    """Remove everything of a rehearsal but the command's lock and the files of BUT. Nothing of it may run any more."""
+    stays = {*but, paths.command_lock}
+    for place in sorted(paths.root.rglob("*"), reverse=True):
+        if place.is_dir() and not place.is_symlink():
+            if not any(place.iterdir()):
+                place.rmdir()
+        elif place not in stays:
+            place.unlink(missing_ok=True)
