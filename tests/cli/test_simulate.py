@@ -71,3 +71,13 @@ def test_bad_input_is_one_message(tmp_path: Path) -> None:
 def test_nothing_to_simulate() -> None:
     done = CliRunner().invoke(app, ["simulate"])
     assert "--kueue-generator" in str(done.exception)
+
+
+def test_stack_and_workload_of_the_example() -> None:
+    stack, workload = ROOT / "stacks/Pulumi.dws-multikueue.yaml", ROOT / "examples/dws-multikueue/workload.yaml"
+    done = CliRunner().invoke(app, ["simulate", str(stack), "-w", str(workload), "--seed", "7", "-o", "json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["seed"] == 7
+    assert {workload["state"] for workload in found["workloads"]} == {"Finished"}
+    assert len({workload["cluster"] for workload in found["workloads"]}) > 1

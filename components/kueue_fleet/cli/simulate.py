@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.fleet_files import read_text
+from kueue_fleet.cli.fleet_files import load_fleet, read_text
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -36,6 +36,13 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(
+    stack: Annotated[
+        Path | None,
+        typer.Argument(metavar="[STACK]", help="A Pulumi.<env>.yaml or a bare fleet YAML: manager and workers."),
+    ] = None,
+    workload: Annotated[
+        Path | None, typer.Option("--workload", "-w", help="The jobs that are submitted to the stack.")
+    ] = None,
     objects: Annotated[
         Path | None,
         typer.Option(
@@ -48,6 +55,7 @@ def simulate(
         Path | None,
         typer.Option("--kueue-generator", help="A generator.yaml of Kueue's performance harness, without topologies."),
     ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the numbers that --workload draws.")] = 0,
     until: Annotated[
         float | None,
         typer.Option("--until", min=0, help="Stop at this second.", show_default="when nothing more happens"),
@@ -77,9 +85,15 @@ def simulate(
 
     A workload arrives at its metadata.creationTimestamp, the earliest of the input being second 0, and runs as many
     seconds as its annotation `kueue-fleet.dev/run-seconds` says; without it, for ever. An evicted one starts over.
-    Admission checks stay Pending: nothing here answers them.
+    Admission checks of raw objects stay Pending: nothing here answers them.
+
+    With a stack, the manager and all workers are simulated together: jobs come from the workload file (see
+    examples/*/workload.yaml), checks become Ready after the waits it declares, and what MultiKueue dispatches
+    runs on the first worker that admits it. The same seed gives the same result.
 
     Examples:
+
+        kueue-fleet simulate stacks/Pulumi.dws-multikueue.yaml -w examples/dws-multikueue/workload.yaml --seed 7
 
         kueue-fleet simulate --objects cluster.yaml
 
@@ -93,10 +107,17 @@ def simulate(
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.generator import HARNESS_DECISION_SECONDS
 
-    if (objects is None) == (kueue_generator is None):
-        raise console.CommandError("give either --objects PATH or --kueue-generator FILE", exit_code=2)
+    if [stack, objects, kueue_generator].count(None) != 2 or (stack is None) != (workload is None):
+        raise console.CommandError(
+            "give one of: STACK with --workload FILE, --objects PATH, --kueue-generator FILE", exit_code=2
+        )
+    if fair_sharing and stack is not None:
+        raise console.CommandError("--fair-sharing: a stack says so itself, in kueue.configuration", exit_code=2)
     try:
-        if kueue_generator is not None:
+        if stack is not None and workload is not None:
+            delays = Delays(decision_seconds or 0.0, release_seconds, stop_seconds)
+            result = _of_stack(stack, workload, delays, until, seed)
+        elif kueue_generator is not None:
             decision = HARNESS_DECISION_SECONDS if decision_seconds is None else decision_seconds
             delays = Delays(decision, release_seconds, stop_seconds)
             result = _of_generator(kueue_generator, delays, until, fair_sharing=fair_sharing)
@@ -110,6 +131,14 @@ def simulate(
         typer.echo(json.dumps(result.as_json(), indent=2))
     else:
         _print(result)
+
+
+def _of_stack(stack: Path, workload: Path, delays: Delays, until: float | None, seed: int) -> Result:
+    from kueue_fleet.simulation.fleet import simulate_fleet
+    from kueue_fleet.simulation.workload_file import read_workload_file
+
+    file = read_workload_file(read_text(workload), str(workload))
+    return simulate_fleet(load_fleet(stack), file, delays, until=until, seed=seed)
 
 
 def _of_generator(path: Path, delays: Delays, until: float | None, *, fair_sharing: bool) -> Result:

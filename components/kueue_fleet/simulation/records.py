@@ -66,6 +66,8 @@ class Record:
     evictions: list[Eviction] = field(default_factory=list)
     attempt: int = 0
     first_admitted_at: float | None = None
+    copies_thrown_away: int = 0
+    """Copies on workers that held quota when another worker won, or when the workload was taken back."""
 
     @property
     def state(self) -> State:

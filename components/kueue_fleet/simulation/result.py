@@ -2,8 +2,9 @@
 
 `schemaVersion` 1: `workloads[]` in order of arrival, each with namespace, name, clusterQueue, cluster (null where there
 is only one), state, reason (Kueue's token), message, flavors {podSet: {resource: flavor}}, arrivedAt, quotaReservedAt,
-admittedAt, finishedAt (null for what has not happened) and evictions[] {time, reason, preemptor}. Times are seconds;
-second 0 is the earliest creationTimestamp of the input.
+admittedAt, finishedAt (null for what has not happened) and evictions[] {time, reason, preemptor}, and copiesThrownAway,
+the copies on workers that held quota in vain. Times are seconds; second 0 is the earliest creationTimestamp of the
+input, or the beginning of a workload or generator file.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Result:
                 }
                 for eviction in record.evictions
             ],
+            "copiesThrownAway": record.copies_thrown_away,
         }
 
     def seconds(self, time: float | None) -> float | None:

@@ -1,0 +1,66 @@
+"""Numbers of seconds that are given, or drawn: `30`, `exponential(600)` by its mean, `uniform(60, 120)`."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import PlainValidator
+from pydantic_core import PydanticCustomError
+
+_CALL: Final = re.compile(r"\s*(exponential|uniform)\s*\(([^()]*)\)\s*")
+_ARGUMENTS: Final = {"exponential": 1, "uniform": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """`kind` is `constant`, `exponential` or `uniform`; `numbers` its value, its mean, or its least and most."""
+
+    kind: str
+    numbers: tuple[float, ...]
+
+    def draw(self, *purpose: object) -> float:
+        """The number drawn for a purpose; always the same for the same purpose, which names the seed."""
+        if self.kind == "constant":
+            return self.numbers[0]
+        source = random.Random(":".join(map(str, purpose)))  # noqa: S311 - a simulation, not a secret
+        if self.kind == "exponential":
+            return -self.numbers[0] * math.log1p(-source.random())
+        least, most = self.numbers
+        return least + (most - least) * source.random()
+
+
+def parse_distribution(value: object) -> Distribution:
+    """A distribution from a number or text. Raises PydanticCustomError for anything else, and for negative numbers."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Distribution("constant", _checked(value, (float(value),)))
+    match = _CALL.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise _wrong(value, "is no number of seconds; write a number, exponential(mean) or uniform(least, most)")
+    kind, parts = match[1], match[2].split(",")
+    try:
+        numbers = tuple(float(part) for part in parts)
+    except ValueError:
+        raise _wrong(value, "has something that is no number between its brackets; write numbers") from None
+    if len(numbers) != _ARGUMENTS[kind]:
+        raise _wrong(value, "has not as many numbers as it takes; write exponential(mean) or uniform(least, most)")
+    if kind == "uniform" and numbers[0] > numbers[1]:
+        raise _wrong(value, "is the wrong way round; write uniform(least, most)")
+    return Distribution(kind, _checked(value, numbers))
+
+
+def _checked(value: object, numbers: tuple[float, ...]) -> tuple[float, ...]:
+    if not all(math.isfinite(number) and number >= 0 for number in numbers):
+        raise _wrong(value, "is negative or not finite; write 0 seconds or more")
+    return numbers
+
+
+def _wrong(value: object, reason: str) -> PydanticCustomError:
+    return PydanticCustomError("syntax", "{reason}", {"reason": reason, "value": str(value)})
+
+
+Seconds = Annotated[Distribution, PlainValidator(parse_distribution)]
+"""A field that holds a distribution."""

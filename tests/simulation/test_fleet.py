@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kueue_fleet.simulation.cluster import Delays
+from kueue_fleet.simulation.distributions import parse_distribution
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.workload_file import read_workload_file
+from kueue_fleet.spec import FleetSpec, parse_fleet_text
+
+ROOT = Path(__file__).parents[2]
+STACK = (ROOT / "stacks/Pulumi.dws-multikueue.yaml").read_text()
+ASIA, EUROPE, US = "worker-asia-southeast1", "worker-europe-west4", "worker-us-east4"
+
+
+def fleet(old: str = "", new: str = "") -> FleetSpec:
+    assert old in STACK
+    return parse_fleet_text(STACK.replace(old, new) if old else STACK, "stack.yaml")
+
+
+def job(name: str, **fields: Any) -> dict[str, Any]:
+    given = {"namespace": "team-vision", "queue": "gpu", "requests": {"nvidia.com/gpu": 1}, "runSeconds": 100}
+    return {"name": name, **given, **fields}
+
+
+def run(
+    jobs: list[dict[str, Any]],
+    waits: list[dict[str, Any]] | None = None,
+    spec: FleetSpec | None = None,
+    seed: int = 0,
+    until: float | None = None,
+) -> dict[str, Any]:
+
+    file = read_workload_file(json.dumps({"jobs": jobs, "waits": waits or []}), "w.yaml")
+    result = simulate_fleet(spec or fleet(), file, Delays(), seed=seed, until=until)
+    return {workload["name"]: workload for workload in result.as_json()["workloads"]}
+
+
+def test_the_first_region_with_capacity_gets_the_job() -> None:
+    waits: list[dict[str, Any]] = [{"cluster": US, "seconds": 50}, {"cluster": ASIA, "seconds": 70}, {"seconds": 900}]
+    found = run([job("a")], waits)["a"]
+    assert (found["cluster"], found["admittedAt"], found["finishedAt"]) == (US, 50, 150)
+    assert found["quotaReservedAt"] == 0
+    assert found["flavors"] == {"main": {"nvidia.com/gpu": "t4-dws"}}
+    # Both other workers held quota for their copies.
+    assert found["copiesThrownAway"] == 2
+
+
+def test_all_at_once_frees_the_other_workers_for_the_next_job() -> None:
+    waits: list[dict[str, Any]] = [{"cluster": US, "seconds": 10}, {"seconds": 5000}]
+    found = run([job("a", pods=4), job("b", pods=4, start=1)], waits)
+    assert [found[name]["cluster"] for name in "ab"] == [US, US]
+    # b's copies wait in Asia and Europe from 10 on; the US is free at 110, and looked at again a second later.
+    assert found["b"]["admittedAt"] == 121
+
+
+def test_incremental_offers_in_rounds() -> None:
+    spec = fleet("dispatcher: AllAtOnce", "dispatcher: Incremental\n      incremental: { stepSize: 1 }")
+    waits: list[dict[str, Any]] = [{"cluster": US, "seconds": 50}, {"seconds": 900}]
+    found = run([job("a")], waits, spec)["a"]
+    # Europe is asked at 0, the US at 300.
+    assert (found["cluster"], found["admittedAt"]) == (US, 350)
+
+
+def test_job_larger_than_any_region_keeps_its_reservation_and_says_why() -> None:
+    found = run([job("a", pods=8)])["a"]
+    assert (found["state"], found["reason"], found["cluster"]) == ("QuotaReserved", "UnsatisfiedAdmissionChecks", None)
+    assert f"{ASIA}: ExceedsMaxQuota" in found["message"]
+
+
+def test_preempted_copy_sends_the_job_back() -> None:
+    jobs = [
+        *(job(f"low-{n}", pods=4, runSeconds=1000, priorityClass="normal") for n in range(3)),
+        job("urgent", start=100, pods=4, runSeconds=10, priorityClass="urgent"),
+    ]
+    found = run(jobs, [{"seconds": 5}])
+    assert found["urgent"]["admittedAt"] == 105
+    assert all(found[f"low-{n}"]["state"] == "Finished" for n in range(3))
+    evictions = [e for n in range(3) for e in found[f"low-{n}"]["evictions"]]
+    assert evictions
+    assert {eviction["reason"] for eviction in evictions} == {"Preempted"}
+
+
+def test_checks_are_ready_at_once_for_jobs_without_gpus() -> None:
+    found = run([job("a", requests={"cpu": "1"})], [{"seconds": 900}])["a"]
+    assert found["admittedAt"] == 0
+
+
+def test_the_same_seed_gives_the_same_result_and_another_one_does_not() -> None:
+    jobs = [job("a", count=30, interval="exponential(20)", runSeconds="uniform(50, 200)")]
+    waits: list[dict[str, Any]] = [{"seconds": "exponential(60)"}]
+    assert run(jobs, waits, seed=1) == run(jobs, waits, seed=1)
+    assert run(jobs, waits, seed=1) != run(jobs, waits, seed=2)
+
+
+def test_no_region_is_ever_overbooked() -> None:
+    jobs = [job("a", count=60, interval="exponential(15)", runSeconds="uniform(50, 200)", pods=2)]
+    moments: dict[str, list[tuple[float, int]]] = {}
+    for found in run(jobs, [{"seconds": "exponential(60)"}], seed=3).values():
+        assert found["state"] == "Finished"
+        moments.setdefault(found["cluster"], []).extend([(found["admittedAt"], 2), (found["finishedAt"], -2)])
+    for changes in moments.values():
+        used = 0
+        for _, change in sorted(changes):
+            used += change
+            assert used <= 4
+
+
+@pytest.mark.parametrize(
+    ("jobs", "waits", "said"),
+    [
+        ([job("a", runSeconds=-1)], [], "w.yaml: jobs[a].runSeconds"),
+        ([job("a", runSeconds="normal(3)")], [], "exponential(mean)"),
+        ([job("a", queue="gone")], [], "there is no LocalQueue team-vision/gone"),
+        ([job("a", priorityClass="gone")], [], "jobs[a].priorityClass: there is no WorkloadPriorityClass gone"),
+        ([job("a", requests={"cpu": "two"})], [], "'two'"),
+        ([job("a")], [{"cluster": "gone", "seconds": 1}], "waits[0].cluster: the fleet has no cluster gone"),
+        ([job("a"), job("a")], [], "is there twice"),
+    ],
+)
+def test_mistakes_are_named(jobs: list[dict[str, Any]], waits: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(SimulationError) as refused:
+        run(jobs, waits)
+    assert said in str(refused.value)
+
+
+def test_external_dispatcher_is_refused() -> None:
+    spec = fleet("dispatcher: AllAtOnce", "dispatcher: External\n      external: { name: example.com/mine }")
+    with pytest.raises(SimulationError, match="External is not simulated"):
+        run([job("a")], spec=spec)
+
+
+def test_distributions_have_the_mean_they_say() -> None:
+    drawn = [parse_distribution("exponential(60)").draw(0, number) for number in range(4000)]
+    assert 57 < sum(drawn) / len(drawn) < 63
+    drawn = [parse_distribution("uniform(2, 4)").draw(0, number) for number in range(4000)]
+    assert 2 <= min(drawn) < 2.01
+    assert 3.99 < max(drawn) <= 4
