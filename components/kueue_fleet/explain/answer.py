@@ -106,6 +106,8 @@ class Explanation:
     cluster_queue: str
     cohort: str
     priority: int
+    evicted_for: str = ""
+    """Why it was evicted before, in Kueue's tokens; empty if it was not."""
     requests: tuple[Request, ...] = ()
     flavors: tuple[FlavorFigures, ...] = ()
     position: Position | None = None

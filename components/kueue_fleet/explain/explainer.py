@@ -47,6 +47,7 @@ def explain(snapshot: Snapshot, key: str, *, cluster: str = "") -> Explanation:
         cluster_queue=info.cluster_queue,
         cohort=queue.parent.name if queue is not None and queue.parent is not None else "",
         priority=info.priority,
+        evicted_for=", ".join(dict.fromkeys(filter(None, (info.evicted_reason, info.preempted_reason)))),
         requests=requests_of(info),
         flavors=figures(found.engine, info, entry) if entry is not None and looked_at else (),
         position=position_of(found.engine, info) if found.state == "Pending" else None,

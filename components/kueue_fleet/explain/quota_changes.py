@@ -157,7 +157,9 @@ def _fewer_pods(trials: Trials) -> None:
 
     found = least(largest.count - 1, lambda less: trials.admits(edit(less)))
     if found is not None:
-        what = f"ask for {largest.count - found} pods instead of {largest.count} in pod set {largest.name}"
+        left = largest.count - found
+        pods = "1 pod" if left == 1 else f"{left} pods"
+        what = f"ask for {pods} instead of {largest.count} in pod set {largest.name}"
         trials.offer("count", what, edit(found))
 
 

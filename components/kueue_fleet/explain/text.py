@@ -57,12 +57,16 @@ def _wrapped(items: list[str]) -> list[str]:
 
 
 def _about(explanation: Explanation) -> list[str]:
+    if explanation.reason is None:
+        return []
     queue = f"LocalQueue {explanation.local_queue or '(none)'}"
     if explanation.cluster_queue:
         queue += f", ClusterQueue {explanation.cluster_queue}"
     if explanation.cohort:
         queue += f", cohort {explanation.cohort}"
     lines = ["", *_wrap(f"Queue: {queue}; priority {explanation.priority}", "", "  ")]
+    if explanation.evicted_for:
+        lines += _wrap(f"Evicted before: {explanation.evicted_for}", "", "  ")
     for request in explanation.requests:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in request.amounts) or "nothing"
         pods = f"{request.count} pod{'' if request.count == 1 else 's'}"

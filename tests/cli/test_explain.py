@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kueue_fleet.cli import app
+from kueue_fleet.cli.console import CommandError
+
+QUEUE = "kueue.x-k8s.io/v1beta2"
+
+
+def cluster(cpu: object = 4, **queue: Any) -> list[dict[str, Any]]:
+    quota = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+    groups = [{"coveredResources": ["cpu"], "flavors": [quota]}]
+    return [
+        {"apiVersion": QUEUE, "kind": "ResourceFlavor", "metadata": {"name": "default"}},
+        {
+            "apiVersion": QUEUE,
+            "kind": "ClusterQueue",
+            "metadata": {"name": "cq"},
+            "spec": {"namespaceSelector": {}, "resourceGroups": groups, **queue},
+        },
+        {
+            "apiVersion": QUEUE,
+            "kind": "LocalQueue",
+            "metadata": {"name": "lq", "namespace": "team-a"},
+            "spec": {"clusterQueue": "cq"},
+        },
+    ]
+
+
+def job(name: str, cpu: object = 8) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "lq"}},
+        "spec": {"suspend": True, "template": {"spec": {"containers": containers}}},
+    }
+
+
+def write(path: Path, objects: list[dict[str, Any]]) -> Path:
+    path.write_text(yaml.safe_dump_all(objects))
+    return path
+
+
+def explain(*arguments: str) -> Any:
+    done = CliRunner().invoke(app, ["explain", *arguments, "--output", "json"])
+    assert done.exception is None, done.output
+    return json.loads(done.stdout)["explanations"]
+
+
+def refused(*arguments: str) -> str:
+    """The one message of a command that fails."""
+    done = CliRunner().invoke(app, ["explain", *arguments])
+    assert isinstance(done.exception, CommandError), done.output
+    assert done.exception.exit_code == 1
+    assert done.stdout == ""
+    return str(done.exception)
+
+
+def test_by_the_name_of_the_job(tmp_path: Path) -> None:
+    dump = write(tmp_path / "dump.yaml", [*cluster(), job("train")])
+    [found] = explain("train", "--objects", str(dump))
+    assert (found["workload"], found["reason"]) == ("team-a/train", "ExceedsMaxQuota")
+    assert found["flavors"][0]["resources"][0] | {"holders": []} == {
+        "resource": "cpu",
+        "asked": 8000,
+        "nominal": 4000,
+        "borrowing_limit": None,
+        "used_by_queue": 0,
+        "used_in_cohort": None,
+        "capacity": 4000,
+        "free": 4000,
+        "missing": 4000,
+        "holders": [],
+        "holder_count": 0,
+    }
+
+
+def test_every_cluster_is_explained(tmp_path: Path) -> None:
+    manager = write(tmp_path / "m.yaml", [*cluster(16), job("train")])
+    small = write(tmp_path / "s.yaml", cluster(4))
+    stopped = write(tmp_path / "h.yaml", cluster(16, stopPolicy="Hold"))
+    found = explain(
+        "team-a/train", "--objects", f"manager={manager}", "--objects", f"small={small}", "--objects", f"held={stopped}"
+    )
+    assert [(e["cluster"], e["reason"]) for e in found] == [
+        ("manager", "PendingEvaluation"),
+        ("small", "ExceedsMaxQuota"),
+        ("held", "Suspended"),
+    ]
+    assert "It is not on this cluster" in found[1]["headline"]
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    write(tmp_path / "queues.yaml", cluster())
+    (tmp_path / "jobs.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [job("train", 2)]}))
+    [found] = explain("train", "--objects", str(tmp_path))
+    assert found["headline"].startswith("There is room for it")
+
+
+def test_what_is_ahead_in_the_queue(tmp_path: Path) -> None:
+    dump = write(tmp_path / "dump.yaml", [*cluster(), *(job(f"train-{n}", 3) for n in range(5))])
+    [found] = explain("train-4", "--objects", str(dump))
+    assert found["position"]["place"] == 5
+    assert [w["workload"] for w in found["position"]["ahead"]] == ["team-a/train-0", "team-a/train-1", "team-a/train-2"]
+
+
+class TestBadInput:
+    def test_an_unknown_workload(self, tmp_path: Path) -> None:
+        dump = write(tmp_path / "dump.yaml", [*cluster(), job("train")])
+        assert "there is no workload team-a/trian; did you mean team-a/train?" in refused(
+            "team-a/trian", "--objects", str(dump)
+        )
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"cpu": "ten"}, "nominalQuota"),
+            ({"resourceGroups": "none"}, "ClusterQueue cq.spec.resourceGroups"),
+        ],
+    )
+    def test_a_malformed_object(self, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+        dump = write(tmp_path / "dump.yaml", [*cluster(**change), job("train")])
+        said = refused("train", "--objects", str(dump))
+        assert f"{dump}:" in said
+        assert message in said
+
+    def test_a_cohort_cycle(self, tmp_path: Path) -> None:
+        cohorts = [
+            {"apiVersion": QUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": {"parentName": parent}}
+            for name, parent in (("a", "b"), ("b", "a"))
+        ]
+        dump = write(tmp_path / "dump.yaml", [*cohorts, *cluster(cohortName="a"), job("train")])
+        said = refused("train", "--objects", str(dump))
+        assert f"{dump}:1: Cohort a.spec.parentName: is in a cycle (a -> b -> a)" in said
+
+    def test_no_file(self, tmp_path: Path) -> None:
+        assert "no such file" in refused("train", "--objects", str(tmp_path / "none.yaml"))
+
+    def test_garbage(self, tmp_path: Path) -> None:
+        dump = tmp_path / "dump.yaml"
+        dump.write_text("{{{")
+        assert f"{dump}:" in refused("train", "--objects", str(dump))

@@ -1,0 +1,47 @@
+"""Real-looking clusters, each with one thing wrong: the reason, and the text as a user reads it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from syrupy.assertion import SnapshotAssertion
+from typer.testing import CliRunner
+
+from kueue_fleet.cli import app
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+
+
+def run(case: Path, tmp_path: Path, *options: str) -> tuple[dict[str, Any], str]:
+    loaded = yaml.safe_load(case.read_text())
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": loaded["objects"]}))
+    arguments = ["explain", loaded["workload"], "--objects", str(dump), "--at", "2026-11-20T12:00:00", *options]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exception is None, result.output
+    return loaded, result.stdout
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_the_explanation(case: Path, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    _, text = run(case, tmp_path)
+    assert text == snapshot
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_the_reason(case: Path, tmp_path: Path) -> None:
+    loaded, text = run(case, tmp_path, "--output", "json")
+    answer = json.loads(text)
+    assert answer["version"] == 1
+    [explanation] = answer["explanations"]
+    assert explanation["reason"] == loaded["reason"]
+    assert explanation["next_step"]
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 12

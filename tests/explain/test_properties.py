@@ -1,0 +1,98 @@
+"""The explanation and the decision never disagree, and every change that is said to admit a workload does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admission.build import job
+from admission.test_properties import NAMES, clusters
+from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Requeued
+from kueue_fleet.admission.engine import Engine
+from kueue_fleet.admission.events import CycleStarted, PodsStopped, Submitted
+from kueue_fleet.admission.model import Objects, Snapshot
+from kueue_fleet.explain import Explanation, explain
+from kueue_fleet.explain.answer import Change
+from kueue_fleet.explain.trials import raise_quota
+
+jobs = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.integers(1, 9), st.integers(0, 3)),
+    min_size=1,
+    max_size=10,
+)
+
+
+def history(made: Objects, arrivals: list[tuple[str, int, int]]) -> Snapshot:
+    """A cluster after some cycles."""
+    engine = Engine(made)
+    for index, (to, cores, priority) in enumerate(arrivals):
+        engine.handle(Submitted(float(index), job(f"w{index:02}", cores, to, priority=priority, created=float(index))))
+    for step in range(4):
+        for decision in engine.handle(CycleStarted(20.0 + step)):
+            if isinstance(decision, Evicted):
+                engine.handle(PodsStopped(20.0 + step, decision.key))
+    return engine.snapshot()
+
+
+def decided_alone(snapshot: Snapshot, key: str) -> list[Decision]:
+    """What one cycle decides about a workload that is the only one waiting."""
+    kept = tuple(w for w in snapshot.workloads if w.key == key or w.status.admission is not None)
+    engine = Engine.from_snapshot(replace(snapshot, workloads=kept))
+    return [d for d in engine.handle(CycleStarted(snapshot.now)) if d.key == key]
+
+
+def pending(snapshot: Snapshot) -> list[str]:
+    return [w.key for w in snapshot.workloads if w.status.admission is None]
+
+
+def check(explanation: Explanation, decisions: list[Decision]) -> None:
+    decision = next(d for d in decisions if isinstance(d, Parked | Requeued | QuotaReserved))
+    if isinstance(decision, QuotaReserved):
+        assert explanation.reason == "PendingEvaluation"
+        assert "There is room for it" in explanation.headline
+        assert not explanation.changes
+    else:
+        assert explanation.reason == decision.reason
+        assert explanation.message == decision.message
+
+
+class TestAgreement:
+    @settings(max_examples=25, deadline=None)
+    @given(clusters(), jobs)
+    def test_the_reason_is_the_one_the_cycle_gives(self, made: Objects, arrivals: list[tuple[str, int, int]]) -> None:
+        snapshot = history(made, arrivals)
+        for key in pending(snapshot)[:3]:
+            check(explain(snapshot, key), decided_alone(snapshot, key))
+
+    @settings(max_examples=25, deadline=None)
+    @given(clusters(), jobs)
+    def test_changes_do_what_they_say(self, made: Objects, arrivals: list[tuple[str, int, int]]) -> None:
+        snapshot = history(made, arrivals)
+        for key in pending(snapshot)[:2]:
+            explanation = explain(snapshot, key)
+            assert explain(snapshot, key) == explanation
+            for change in explanation.changes:
+                if change.kind == "finish" and " more " not in change.what:
+                    wait_for(snapshot, key, change)
+                elif change.kind == "nominalQuota":
+                    raise_by_the_least(snapshot, key, explanation.cluster_queue, change)
+
+
+def admits(snapshot: Snapshot, key: str) -> bool:
+    return any(isinstance(decision, QuotaReserved) for decision in decided_alone(snapshot, key))
+
+
+def wait_for(snapshot: Snapshot, key: str, change: Change) -> None:
+    ends = set(change.what.replace(",", "").split())
+    left = tuple(w for w in snapshot.workloads if w.key not in ends)
+    assert len(left) < len(snapshot.workloads)
+    assert admits(replace(snapshot, workloads=left), key)
+
+
+def raise_by_the_least(snapshot: Snapshot, key: str, queue: str, change: Change) -> None:
+    flavor = change.what.partition(" in flavor ")[2].partition(":")[0]
+    by = 1000 * int(change.what.partition("cpu by ")[2].partition(",")[0])
+    assert admits(raise_quota(queue, flavor, {"cpu": by}, {})(snapshot), key)
+    assert not admits(raise_quota(queue, flavor, {"cpu": by - 1}, {})(snapshot), key)
