@@ -81,3 +81,27 @@ def test_stack_and_workload_of_the_example() -> None:
     assert found["seed"] == 7
     assert {workload["state"] for workload in found["workloads"]} == {"Finished"}
     assert len({workload["cluster"] for workload in found["workloads"]}) > 1
+
+
+def test_what_if_shows_the_difference(dump: Path) -> None:
+    quota = "ClusterQueue[cq].spec.resourceGroups[0].flavors[rf].resources[cpu].nominalQuota=8"
+    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--what-if", quota, "-o", "json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["whatIf"] == [quota]
+    assert {d["name"]: d["after"]["admittedAt"] for d in found["differences"]} == {"a": 0.0, "c": 11.0}
+    shown = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--what-if", quota])
+    assert "2 workloads of 3 fare differently." in shown.stdout
+
+
+def test_what_if_on_a_stack_and_its_jobs() -> None:
+    stack, workload = ROOT / "stacks/Pulumi.dws-multikueue.yaml", ROOT / "examples/dws-multikueue/workload.yaml"
+    quota = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota"
+    command = ["simulate", str(stack), "-w", str(workload), "-o", "json", "--what-if", "jobs[deadline].start=60"]
+    done = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=6"])
+    assert done.exit_code == 0, done.output
+    after = {found["name"]: found for found in json.loads(done.stdout)["after"]["workloads"]}
+    assert after["deadline"]["arrivedAt"] == 60
+    refused = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=lots"])
+    assert refused.exit_code == 1
+    assert "nominalQuota" in str(refused.exception)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from kueue_fleet.cli import console
+from kueue_fleet.cli import console, simulate_tables
 from kueue_fleet.cli.fleet_files import load_fleet, read_text
+from kueue_fleet.spec import SpecError, parse_fleet
+from kueue_fleet.spec.parse import fleet_data
+from kueue_fleet.spec.yamltext import load_yaml
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
     from kueue_fleet.simulation.cluster import Delays
     from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.result import Result
+    from kueue_fleet.simulation.what_if import Change
+
+    Run = Callable[[Sequence[Change]], Result]
 
 _SHOWN_PROBLEMS = 20
-_SHOWN_WORKLOADS = 60
 
 
 class Output(StrEnum):
@@ -77,6 +83,16 @@ def simulate(
     stop_seconds: Annotated[
         float, typer.Option("--stop-seconds", min=0, help="Time from an eviction until the pods are gone.")
     ] = 0.0,
+    what_if: Annotated[
+        list[str],
+        typer.Option(
+            "--what-if",
+            metavar="PATH=VALUE",
+            help="Run again with this changed, and show the difference. Paths are as in error messages: "
+            "`clusterQueues[dws].stopPolicy`, `jobs[train].count`, or for objects `ClusterQueue[dws].spec.stopPolicy`.",
+            show_default=False,
+        ),
+    ] = (),  # type: ignore[assignment]
     output: Annotated[
         Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
     ] = Output.text,
@@ -95,6 +111,8 @@ def simulate(
 
         kueue-fleet simulate stacks/Pulumi.dws-multikueue.yaml -w examples/dws-multikueue/workload.yaml --seed 7
 
+        kueue-fleet simulate fleet.yaml -w jobs.yaml --what-if 'clusterQueues[dws].preemption.withinClusterQueue=Never'
+
         kueue-fleet simulate --objects cluster.yaml
 
         kubectl get -o yaml resourceflavors,cohorts,clusterqueues,localqueues,jobs -A | kueue-fleet simulate --objects -
@@ -106,6 +124,7 @@ def simulate(
     from kueue_fleet.simulation.cluster import Delays
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.generator import HARNESS_DECISION_SECONDS
+    from kueue_fleet.simulation.what_if import comparison, parse_change
 
     if [stack, objects, kueue_generator].count(None) != 2 or (stack is None) != (workload is None):
         raise console.CommandError(
@@ -113,48 +132,84 @@ def simulate(
         )
     if fair_sharing and stack is not None:
         raise console.CommandError("--fair-sharing: a stack says so itself, in kueue.configuration", exit_code=2)
+    delays = Delays(decision_seconds or 0.0, release_seconds, stop_seconds)
     try:
+        changes = [parse_change(text) for text in what_if]
         if stack is not None and workload is not None:
-            delays = Delays(decision_seconds or 0.0, release_seconds, stop_seconds)
-            result = _of_stack(stack, workload, delays, until, seed)
+            run = _of_stack(stack, workload, delays, until, seed)
         elif kueue_generator is not None:
-            decision = HARNESS_DECISION_SECONDS if decision_seconds is None else decision_seconds
-            delays = Delays(decision, release_seconds, stop_seconds)
-            result = _of_generator(kueue_generator, delays, until, fair_sharing=fair_sharing)
+            if decision_seconds is None:
+                delays = replace(delays, decision=HARNESS_DECISION_SECONDS)
+            run = _of_generator(kueue_generator, delays, until, fair_sharing=fair_sharing)
         else:
             assert objects is not None
-            delays = Delays(decision_seconds or 0.0, release_seconds, stop_seconds)
-            result = _of_objects(objects, delays, until, fair_sharing=fair_sharing)
+            run = _of_objects(objects, delays, until, fair_sharing=fair_sharing)
+        result = run([])
+        changed = run(changes) if changes else None
     except SimulationError as refused:
         raise console.CommandError(_summary(refused.problems)) from None
     if output is Output.json:
-        typer.echo(json.dumps(result.as_json(), indent=2))
+        document = result.as_json() if changed is None else comparison(changes, result, changed)
+        typer.echo(json.dumps(document, indent=2))
+    elif changed is None:
+        simulate_tables.show(result)
     else:
-        _print(result)
+        simulate_tables.show_difference(result, changed)
 
 
-def _of_stack(stack: Path, workload: Path, delays: Delays, until: float | None, seed: int) -> Result:
+def _of_stack(stack: Path, workload: Path, delays: Delays, until: float | None, seed: int) -> Run:
+    from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import simulate_fleet
-    from kueue_fleet.simulation.workload_file import read_workload_file
+    from kueue_fleet.simulation.models import as_model, read_data
+    from kueue_fleet.simulation.what_if import apply_changes
+    from kueue_fleet.simulation.workload_file import WorkloadFile
 
-    file = read_workload_file(read_text(workload), str(workload))
-    return simulate_fleet(load_fleet(stack), file, delays, until=until, seed=seed)
+    fleet = load_fleet(stack)
+    text, jobs = read_text(stack), read_data(read_text(workload), str(workload))
+
+    def run(changes: Sequence[Change]) -> Result:
+        of_jobs = [change for change in changes if change.root in ("jobs", "waits")]
+        of_fleet = [change for change in changes if change not in of_jobs]
+        file = as_model(apply_changes(jobs, of_jobs), str(workload), WorkloadFile)
+        if not of_fleet:
+            return simulate_fleet(fleet, file, delays, until=until, seed=seed)
+        data = fleet_data(load_yaml(text, str(stack)), str(stack))
+        try:
+            other = parse_fleet(apply_changes(data, of_fleet))
+        except SpecError as refused:
+            raise SimulationError(f"{stack} with --what-if: {problem}" for problem in refused.problems) from None
+        return simulate_fleet(other, file, delays, until=until, seed=seed)
+
+    return run
 
 
-def _of_generator(path: Path, delays: Delays, until: float | None, *, fair_sharing: bool) -> Result:
-    from kueue_fleet.simulation.generator import read_generator, simulate_generated
+def _of_generator(path: Path, delays: Delays, until: float | None, *, fair_sharing: bool) -> Run:
+    from kueue_fleet.simulation.generator import generate, simulate_generated
+    from kueue_fleet.simulation.models import read_data
+    from kueue_fleet.simulation.what_if import apply_changes
 
-    generated = read_generator(read_text(path), str(path), fair_sharing=fair_sharing)
-    return simulate_generated(generated, delays, until=until)
+    data = read_data(read_text(path), str(path))
+
+    def run(changes: Sequence[Change]) -> Result:
+        generated = generate(apply_changes(data, changes), str(path), fair_sharing=fair_sharing)
+        return simulate_generated(generated, delays, until=until)
+
+    return run
 
 
-def _of_objects(path: Path, delays: Delays, until: float | None, *, fair_sharing: bool) -> Result:
+def _of_objects(path: Path, delays: Delays, until: float | None, *, fair_sharing: bool) -> Run:
     from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
     from kueue_fleet.simulation.objects_run import simulate_objects
     from kueue_fleet.simulation.raw import read_raw
+    from kueue_fleet.simulation.what_if import apply_to_documents
 
     configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
-    return simulate_objects(read_raw(read_objects(path), configuration), delays, until=until)
+    documents = read_objects(path)
+
+    def run(changes: Sequence[Change]) -> Result:
+        return simulate_objects(read_raw(apply_to_documents(documents, changes), configuration), delays, until=until)
+
+    return run
 
 
 def read_objects(path: Path) -> list[Document]:
@@ -193,45 +248,3 @@ def _summary(problems: tuple[str, ...]) -> str:
     if len(problems) > len(shown):
         shown.append(f"  and {len(problems) - len(shown)} more")
     return "\n".join([f"the input has {console.count(len(problems), 'error')}:", *shown])
-
-
-def _print(result: Result) -> None:
-    from kueue_fleet.simulation.result import waiting_times
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("workload", no_wrap=True)
-    for heading in ("queue", "flavors"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("state", "reason"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("arrived", "admitted", "finished", "evicted"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    workloads = result.as_json()["workloads"]
-    for workload in workloads[:_SHOWN_WORKLOADS]:
-        flavors = dict.fromkeys(name for pod_set in workload["flavors"].values() for name in pod_set.values())
-        table.add_row(
-            f"{workload['namespace']}/{workload['name']}",
-            "/".join(part for part in (workload["cluster"], workload["clusterQueue"]) if part) or "-",
-            ", ".join(flavors) or "-",
-            workload["state"],
-            "" if workload["state"] in (workload["reason"], "Finished") else workload["reason"],
-            *(_time(workload[name]) for name in ("arrivedAt", "admittedAt", "finishedAt")),
-            str(len(workload["evictions"]) or "-"),
-        )
-    console.out.print(table)
-    if len(workloads) > _SHOWN_WORKLOADS:
-        rest = console.count(len(workloads) - _SHOWN_WORKLOADS, "more workload")
-        console.out.print(f"and {rest}; --output json has all")
-    console.out.print()
-    waits = Table("waiting", "workloads", "admitted", "mean wait", "longest wait", box=None, header_style="bold")
-    for wait in waiting_times(result.records):
-        waits.add_row(wait.name, str(wait.workloads), str(wait.admitted), _span(wait.mean), _span(wait.longest))
-    console.out.print(waits)
-
-
-def _time(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:g}"
-
-
-def _span(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:.1f} s"

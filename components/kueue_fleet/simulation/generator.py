@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
@@ -31,7 +31,7 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.simulation.cluster import Delays
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.models import read_model
+from kueue_fleet.simulation.models import as_model, read_data
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.runner import Arrival, simulate_cluster
 from kueue_fleet.spec.base import Count, Int32, SpecModel, Text
@@ -99,7 +99,12 @@ class Generated:
 
 def read_generator(text: str, source: str, *, fair_sharing: bool = False) -> Generated:
     """The objects and arrivals of a generator file. Raises SimulationError with every problem."""
-    file = read_model(text, source, GeneratorFile)
+    return generate(read_data(text, source), source, fair_sharing=fair_sharing)
+
+
+def generate(data: Any, source: str, *, fair_sharing: bool = False) -> Generated:
+    """The same from the data of the file."""
+    file = as_model(data, source, GeneratorFile)
     queues: list[ClusterQueue] = []
     arrivals: list[Arrival] = []
     for cohorts in file.cohorts:

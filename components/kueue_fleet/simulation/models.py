@@ -17,13 +17,17 @@ M = TypeVar("M", bound=BaseModel)
 
 def read_model(text: str, source: str, model: type[M]) -> M:
     """The `model` that `text` (YAML or JSON) describes. Raises SimulationError, paths behind the name of the source."""
+    return as_model(read_data(text, source), source, model)
+
+
+def read_data(text: str, source: str) -> Any:
+    """The plain data in `text`. Raises SimulationError with the line."""
     try:
-        data = load_yaml(text, source)
+        return load_yaml(text, source)
     except SpecError as error:
         raise SimulationError(str(problem) for problem in error.problems) from None
     except RecursionError:
         raise SimulationError([f"{source}: is nested too deeply; write plain fields"]) from None
-    return as_model(data, source, model)
 
 
 def as_model(data: Any, source: str, model: type[M]) -> M:
