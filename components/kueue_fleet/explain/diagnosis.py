@@ -5,6 +5,7 @@ The only place where a reason comes from; everything else of an explanation is a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from kueue_fleet.admission import lifecycle
@@ -14,7 +15,7 @@ from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.events import Submitted
 from kueue_fleet.admission.info import WorkloadInfo
-from kueue_fleet.admission.model import CheckState, Objects, Snapshot
+from kueue_fleet.admission.model import CheckState, Objects, Snapshot, Workload
 from kueue_fleet.admission.reasons import QuotaReservedReason
 
 
@@ -90,31 +91,40 @@ def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     return Diagnosis(engine, "QuotaReserved", missing, message or "Its place in the topology is not yet assigned")
 
 
-def only_relevant(snapshot: Snapshot, key: str) -> Snapshot:
+def only_relevant(snapshot: Snapshot, key: str, *, same_queue: bool = False) -> Snapshot:
     """The snapshot without what cannot change the decision about `key`: other pending workloads, other cohort trees.
 
-    Topologies and blocked admission reach across trees; with them every workload that holds quota stays.
+    With `same_queue`, pending workloads of the same ClusterQueue stay. Topologies and blocked admission reach across
+    trees; with them every workload that holds quota stays.
     """
     objects = snapshot.objects
     settings = objects.configuration.wait_for_pods_ready
     everywhere = bool(objects.topologies) or (settings is not None and settings.block_admission)
     roots = _roots(objects)
-    target = next(workload for workload in snapshot.workloads if workload.key == key)
-    local = next(
-        (q for q in objects.local_queues if q.key == f"{target.namespace}/{target.queue}"),
-        None,
-    )
-    root = roots.get(local.cluster_queue) if local is not None else None
-    kept = [
-        workload
-        for workload in snapshot.workloads
-        if workload.key == key
-        or (
-            workload.status.admission is not None
-            and (everywhere or roots.get(workload.status.admission.cluster_queue) == root)
+    targets = {queue.key: queue.cluster_queue for queue in objects.local_queues}
+    workload = next(workload for workload in snapshot.workloads if workload.key == key)
+    queue = targets.get(f"{workload.namespace}/{workload.queue}", "")
+    if workload.status.admission is not None:
+        queue = workload.status.admission.cluster_queue
+    root = roots.get(queue)
+    beside = {name for name, target in targets.items() if target == queue} if same_queue else set()
+
+    def is_kept(other: Workload) -> bool:
+        admission = other.status.admission
+        if other.key == key:
+            return True
+        if admission is None:
+            return bool(beside) and f"{other.namespace}/{other.queue}" in beside
+        return everywhere or roots.get(admission.cluster_queue) == root
+
+    kept = tuple(other for other in snapshot.workloads if is_kept(other))
+    if root is not None and not everywhere:
+        objects = replace(
+            objects,
+            cluster_queues=tuple(q for q in objects.cluster_queues if roots[q.name] == root),
+            local_queues=tuple(q for q in objects.local_queues if roots.get(q.cluster_queue) == root),
         )
-    ]
-    return Snapshot(objects, tuple(kept), snapshot.now)
+    return Snapshot(objects, kept, snapshot.now)
 
 
 def _roots(objects: Objects) -> dict[str, str]:

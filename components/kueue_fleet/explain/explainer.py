@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kueue_fleet.admission.cycle import Entry, Outcome
+from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
 from kueue_fleet.admission.reasons import QuotaReservedReason
 from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.explain.books import figures, position_of, requests_of, victims_of
-from kueue_fleet.explain.diagnosis import Diagnosis, diagnose
+from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
 from kueue_fleet.explain.other_changes import (
     blocked_changes,
     check_changes,
@@ -28,8 +29,10 @@ def explain(snapshot: Snapshot, key: str, *, cluster: str = "") -> Explanation:
 
     Raises AdmissionError if the snapshot has no such workload.
     """
-    found = diagnose(snapshot, key)
-    workload = next(w for w in snapshot.workloads if w.key == key)
+    workload = next((w for w in snapshot.workloads if w.key == key), None)
+    if workload is None:
+        raise AdmissionError(f"there is no workload {key}")
+    found = diagnose(only_relevant(snapshot, key, same_queue=True), key)
     info = found.engine.workloads.get(key) or found.engine.cache.info(workload)
     trials = Trials(snapshot, key, found)
     _try_changes(trials, found, info)

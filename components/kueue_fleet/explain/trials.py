@@ -24,9 +24,13 @@ class Trials:
         self.key = key
         self.before = before
         self.found: list[Change] = []
+        # A workload in a queue stays in that queue's tree whatever is tried; for others the edit decides which it is.
+        self._small = None if before.entry is None else only_relevant(snapshot, key)
 
     def decide(self, edit: Edit) -> Diagnosis:
         """What the core decides about the workload after `edit`."""
+        if self._small is not None:
+            return diagnose(edit(self._small), self.key)
         return diagnose(only_relevant(edit(self.snapshot), self.key), self.key)
 
     def admits(self, edit: Edit, *, preempting: bool = False) -> bool:
