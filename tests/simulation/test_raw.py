@@ -163,6 +163,7 @@ def test_unknown_field_is_refused() -> None:
     [
         ("a: b: c", "x.yaml", "x.yaml:1"),
         ("\n".join(["garbage garbage"] * 100_000), "x.yaml", "x.yaml:1: is the text 'garbage"),
+        ("foo: bar\n" * 1_000_000, "x.yaml", "the word kind is not in it"),
         ("{", "x.json", "x.json:1: is not readable as JSON"),
         ("- 1\n- 2", "x.yaml", "is a list of 2"),
         ("kind: List\nitems: [3]", "x.yaml", "items[0]: is 3"),

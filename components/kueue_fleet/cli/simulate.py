@@ -223,6 +223,8 @@ def read_objects(path: Path) -> list[Document]:
     from kueue_fleet.simulation.errors import SimulationError
 
     files = [path]
+    if str(path) != "-" and not path.exists():
+        raise console.CommandError(f"{path}: no such file or folder; give one with Kubernetes objects")
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml", ".json") and p.is_file())
         if not files:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.spec.problem import SpecError
 from kueue_fleet.spec.yamltext import load_documents
+
+_LARGE: Final = 1_000_000
+"""Characters from which on a text is looked over before it is read, which takes a minute for a million lines."""
 
 
 class Document(NamedTuple):
@@ -23,6 +26,8 @@ def read_documents(text: str, source: str) -> list[Document]:
 
     Raises SimulationError with every problem: text that is neither YAML nor JSON, or holds something else than objects.
     """
+    if len(text) > _LARGE and "kind" not in text:
+        raise SimulationError([f"{source}: holds no Kubernetes object, the word kind is not in it; give another file"])
     problems: list[str] = []
     documents = list(_unpack(_load(text, source), problems))
     if problems:
