@@ -1,0 +1,137 @@
+"""States and reasons that need no dump: what the explanation says, and what it tries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from admission.build import cpu_group, job, objects, queue
+from kueue_fleet.admission.errors import AdmissionError
+from kueue_fleet.admission.model import (
+    Admission,
+    Objects,
+    PodSetAssignment,
+    Preemption,
+    PreemptionPolicy,
+    QueueingStrategy,
+    ResourceFlavor,
+    ResourceGroup,
+    Snapshot,
+    StopPolicy,
+    Workload,
+    WorkloadStatus,
+)
+from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.explain import Explanation, explain, render_text
+
+
+def held(name: str, cores: int, to: str = "cq", **changes: Any) -> Workload:
+    given = PodSetAssignment("main", 1, (("cpu", "default"),), (("cpu", cores * 1000),))
+    status = WorkloadStatus(admission=Admission(to, (given,)), reserved_at=1.0, admitted_at=1.0)
+    return job(name, cores, to, **{"status": status, **changes})
+
+
+def explained(made: Objects, *workloads: Workload, now: float = 10.0) -> Explanation:
+    """The explanation of the last workload; its text can be rendered."""
+    found = explain(Snapshot(made, workloads, now), workloads[-1].key)
+    assert all(len(line) <= 80 for line in render_text(found).splitlines())
+    return found
+
+
+class TestStates:
+    def test_admitted(self) -> None:
+        found = explained(objects(queue()), held("a", 1))
+        assert (found.state, found.reason, found.changes) == ("Admitted", "Admitted", ())
+
+    def test_finished(self) -> None:
+        found = explained(objects(queue()), job("a", status=WorkloadStatus(finished=True)))
+        assert (found.state, found.reason) == ("Finished", "Finished")
+
+    def test_evicted_with_pods_still_there(self) -> None:
+        workload = held("a", 1)
+        status = replace(workload.status, evicted_at=5.0, evicted_reason="Preempted")
+        found = explained(objects(queue()), replace(workload, status=status))
+        assert (found.state, found.reason, found.evicted_for) == ("Evicted", "Preempted", "Preempted")
+
+    def test_deactivated(self) -> None:
+        found = explained(objects(queue()), job("a", active=False))
+        assert found.reason == "Deactivated"
+        assert [(c.kind, c.admits) for c in found.changes] == [("active", True)]
+
+    def test_backoff(self) -> None:
+        status = WorkloadStatus(requeued=False, requeued_reason="PodsReadyTimeout", requeue_at=70.0)
+        found = explained(objects(queue()), job("a", status=status))
+        assert found.reason == "PendingEvaluation"
+        assert found.headline == "It is held back for another 60 seconds after PodsReadyTimeout."
+
+    def test_an_unknown_workload(self) -> None:
+        with pytest.raises(AdmissionError, match="there is no workload ns/b"):
+            explain(Snapshot(objects(queue()), (job("a"),)), "ns/b")
+
+
+class TestQueues:
+    def test_a_strict_head_blocks_what_would_fit(self) -> None:
+        made = objects(queue(queueing_strategy=QueueingStrategy.STRICT_FIFO))
+        found = explained(made, held("r", 8), job("big", 9, created=1.0), job("a", 1, created=2.0))
+        assert found.reason == "PendingEvaluation"
+        assert found.headline == "There is room for it, but it is number 2 in its queue."
+        assert found.position is not None
+        assert [(w.workload, w.reason) for w in found.position.ahead] == [("ns/big", "WaitingForQuota")]
+        assert found.next_step == "Look at what is ahead of it: kueue-fleet explain ns/big."
+
+    def test_a_stopped_local_queue(self) -> None:
+        made = objects(queue())
+        stopped = tuple(replace(q, stop_policy=StopPolicy.HOLD) for q in made.local_queues)
+        found = explained(replace(made, local_queues=stopped), job("a"))
+        assert (found.reason, found.changes[0].kind, found.changes[0].admits) == ("Suspended", "stopPolicy", True)
+
+    def test_two_faults_at_once_are_not_promised_away(self) -> None:
+        made = objects(queue(stop_policy=StopPolicy.HOLD))
+        found = explained(made, job("a", 20))
+        assert found.reason == "Suspended"
+        [change] = found.changes
+        assert (change.outcome, change.admits) == ("not yet admitted: then ExceedsMaxQuota", False)
+        assert found.next_step.endswith("it still waits after that, so explain it again.")
+
+
+class TestQuota:
+    def test_preemption_under_way(self) -> None:
+        made = objects(queue(preemption=Preemption(PreemptionPolicy.LOWER_PRIORITY)))
+        found = explained(made, held("r", 10), job("a", 4, priority=5))
+        assert found.reason == "WaitingForPreemptedWorkloads"
+        assert [victim.workload for victim in found.victims] == ["ns/r"]
+
+    def test_the_least_priority_that_preempts(self) -> None:
+        made = objects(queue(preemption=Preemption(PreemptionPolicy.LOWER_PRIORITY)))
+        running = [held("low", 2, priority=10), held("middle", 4, priority=20), held("high", 4, priority=30)]
+        found = explained(made, *running, job("a", 6, priority=5))
+        change = next(change for change in found.changes if change.kind == "priority")
+        assert change.what == "give the workload priority 21 or more (it has 5)"
+        assert change.preempts == ("ns/low", "ns/middle")
+
+    def test_a_borrowing_limit(self) -> None:
+        group = cpu_group(default=2)
+        quota = group.flavors[0].quotas[0][1]
+        limited = replace(group.flavors[0], quotas=(("cpu", replace(quota, borrowing_limit=1000)),))
+        mine = queue("cq", groups=(replace(group, flavors=(limited,)),), cohort="c")
+        found = explained(objects(mine, queue("other", 8, cohort="c")), job("a", 6))
+        assert found.reason == "ExceedsMaxQuota"
+        change = next(change for change in found.changes if change.kind == "borrowingLimit")
+        assert change.what.endswith("cpu by 3, from 1 to 4")
+        assert change.admits
+
+    def test_a_resource_without_quota(self) -> None:
+        pods = (PodSet(requests=(("cpu", 1000), ("nvidia.com/gpu", 8))),)
+        found = explained(objects(queue()), job("a", pod_sets=pods))
+        assert found.reason == "NoMatchingFlavor"
+        assert [(c.kind, c.admits) for c in found.changes] == [("coveredResources", True)]
+
+    def test_a_node_selector(self) -> None:
+        made = objects(queue(groups=(ResourceGroup(("cpu",), cpu_group(default=10).flavors),)))
+        flavors = (ResourceFlavor("default", node_labels=(("pool", "a3"),)),)
+        pods = (PodSet(requests=(("cpu", 1000),), node_selector=(("pool", "a2"),)),)
+        found = explained(replace(made, flavors=flavors), job("a", pod_sets=pods))
+        assert found.reason == "NoMatchingFlavor"
+        assert found.changes[0].what == "select pool=a3 instead of a2 in the pods, as flavor default has it"
