@@ -67,6 +67,42 @@ def test_finished_workload_frees_its_quota_later() -> None:
     assert found["b"]["admittedAt"] == 16
 
 
+def test_workload_that_may_not_be_queued_still_has_its_cluster_queue() -> None:
+    stopped = cluster()
+    stopped[2]["spec"]["stopPolicy"] = "Hold"
+    found = run(*stopped, job("a", 0, "1"))["a"]
+    assert (found["clusterQueue"], found["state"], found["reason"]) == ("cq", "Pending", "Suspended")
+
+
+def test_workload_with_quota_keeps_it() -> None:
+    template = job("x", 0)["spec"]["template"]
+    usage = {"name": "main", "count": 1, "flavors": {"cpu": "rf"}, "resourceUsage": {"cpu": "2"}}
+    conditions = [
+        {"type": kind, "status": "True", "reason": kind, "lastTransitionTime": at(5)}
+        for kind in ("QuotaReserved", "Admitted")
+    ]
+    holder = {
+        "apiVersion": API,
+        "kind": "Workload",
+        "metadata": {
+            "name": "holder",
+            "namespace": "default",
+            "creationTimestamp": at(0),
+            "annotations": {"kueue-fleet.dev/run-seconds": "30"},
+        },
+        "spec": {"queueName": "lq", "podSets": [{"name": "main", "count": 1, "template": template}]},
+        "status": {"admission": {"clusterQueue": "cq", "podSetAssignments": [usage]}, "conditions": conditions},
+    }
+    found = run(*cluster(), holder, job("a", 10, "1"))
+    assert (found["holder"]["admittedAt"], found["holder"]["finishedAt"]) == (5, 35)
+    assert found["a"]["admittedAt"] == 36
+
+
+def test_workload_parked_with_its_shape_has_the_reason_of_its_shape() -> None:
+    found = run(*cluster(), job("a", 0), job("b", 10), job("c", 10), until=20)
+    assert [found[name]["reason"] for name in "abc"] == ["Admitted", "WaitingForQuota", "WaitingForQuota"]
+
+
 def test_stop_at_a_second() -> None:
     found = run(*cluster(), job("a", 0, "100"), job("late", 59), until=50)
     assert found["a"]["state"] == "Admitted"
@@ -162,7 +198,7 @@ def test_unknown_field_is_refused() -> None:
     ("text", "source", "said"),
     [
         ("a: b: c", "x.yaml", "x.yaml:1"),
-        ("\n".join(["garbage garbage"] * 100_000), "x.yaml", "x.yaml:1: is the text 'garbage"),
+        ("\n".join(["garbage garbage"] * 10_000), "x.yaml", "x.yaml:1: is the text 'garbage"),
         ("foo: bar\n" * 1_000_000, "x.yaml", "the word kind is not in it"),
         ("{", "x.json", "x.json:1: is not readable as JSON"),
         ("- 1\n- 2", "x.yaml", "is a list of 2"),

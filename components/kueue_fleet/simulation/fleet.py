@@ -166,9 +166,8 @@ class _FleetRun:
             record = job.record
             if record.state is State.QUOTA_RESERVED and job.offered:
                 record.message = "; ".join(f"{name}: {job.why.get(name, 'offered')}" for name in job.offered)
-            elif record.state is State.PENDING and record.cluster_queue and not record.message:
-                why = self.clusters[self._home].engine.pending(record.cluster_queue).parked_for(record.key)
-                record.reason = why.value if why is not None else record.reason
+            elif record.state is State.PENDING and record.cluster_queue:
+                record.park(self.clusters[self._home].engine.pending(record.cluster_queue).parked_for(record.key))
         return [job.record for job in self._jobs.values()]
 
     def _plan(self, at: float, cluster: str, make: Callable[[float], Event]) -> None:

@@ -117,3 +117,8 @@ class Record:
         """Its run is over."""
         self.finished_at = at
         self.reason, self.message = "Succeeded", ""
+
+    def park(self, why: QuotaReservedReason | None) -> None:
+        """It is parked with others of its shape, for this reason; None if it is not."""
+        if why is not None and why.value != self.reason:
+            self.reason, self.message = why.value, ""

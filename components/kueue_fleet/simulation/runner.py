@@ -50,12 +50,14 @@ class _Runner:
         self.cluster = SimulatedCluster("", objects, delays, self._hear)
         self._delays = delays
         self._records: dict[str, Record] = {}
+        self._targets = {queue.key: queue.cluster_queue for queue in objects.local_queues}
 
     def expect(self, arrival: Arrival) -> Record:
         workload = arrival.workload
         record = Record(
             workload.key, workload.namespace, arrival.name, workload.created, arrival.run_seconds, arrival.label
         )
+        record.cluster_queue = self._targets.get(f"{workload.namespace}/{workload.queue}", "")
         if arrival.finished_at is not None:
             record.finish(arrival.finished_at)
             return record
@@ -122,5 +124,4 @@ class _Runner:
         for record in self._records.values():
             if record.state is State.PENDING and record.cluster_queue:
                 why = self.cluster.engine.pending(record.cluster_queue).parked_for(record.key)
-                if why is not None and not record.message:
-                    record.reason = why.value
+                record.park(why)
