@@ -304,6 +304,8 @@ class _Batch:
             await self._request("POST", WORKLOADS, self._complete(one.workload(name, event[2])))
         elif kind == "delete":
             await self._request("DELETE", path)
+            while path.rpartition("/")[2] in self.objects:
+                await asyncio.sleep(0.05)
         elif kind == "priority":
             await self._request("PATCH", path, {"spec": {"priority": event[2]}})
         elif kind in ("quota", "stop"):
@@ -360,7 +362,7 @@ class _Batch:
         if len(writes) <= RESTLESS:
             return state
         since = time.monotonic() - QUIET_SECONDS / 2
-        return states.restless(text for at, text in writes if at > since)
+        return states.restless([text for at, text in writes if at > since] or [state])
 
     def _orders(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
