@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
 def simulate(
     stack: Annotated[
         Path | None,
-        typer.Argument(metavar="[STACK]", help="A Pulumi.<env>.yaml or a bare fleet YAML: manager and workers."),
+        typer.Argument(metavar="STACK", help="A Pulumi.<env>.yaml or a bare fleet YAML: manager and workers."),
     ] = None,
     workload: Annotated[
         Path | None, typer.Option("--workload", "-w", help="The jobs that are submitted to the stack.")
@@ -73,7 +73,7 @@ def simulate(
             "--decision-seconds",
             min=0,
             help="Time to write one decision.",
-            show_default="0; 0.019 for a generator, as measured of the harness",
+            show_default="0; 0.019 for a generator, fitted to the harness",
         ),
     ] = None,
     release_seconds: Annotated[
