@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -60,7 +60,9 @@ def explain(
     fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
     at: Annotated[
         datetime | None,
-        typer.Option("--at", help="When the objects were printed; decides which back-offs run.", show_default="now"),
+        typer.Option(
+            "--at", help="When the objects were printed, in UTC; decides which back-offs run.", show_default="now"
+        ),
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")] = (
         Output.text
@@ -82,7 +84,7 @@ namespaces,nodes -A > dump.yaml
     from kueue_fleet.admission.errors import AdmissionError
     from kueue_fleet.explain import render_json, render_text
 
-    now = time.time() if at is None else at.timestamp()
+    now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
     clusters = [_read(text, now, fair_sharing=fair_sharing) for text in objects]
     try:
         found = _explain(clusters, workload)
