@@ -1,7 +1,7 @@
 """Scenarios on the real Kueue, by hand. Needs the engines (`make engines`).
 
-    PYTHONPATH=tests python -m differential record --seed 21 --count 600          # adds corpus/21-classical.jsonl.xz
-    PYTHONPATH=tests python -m differential record --seed 22 --count 600 --fair   # adds corpus/22-fair.jsonl.xz
+    PYTHONPATH=tests python -m differential record --seed 21 --count 240          # adds corpus/21-classical.jsonl.xz
+    PYTHONPATH=tests python -m differential record --seed 22 --count 120 --fair   # adds corpus/22-fair.jsonl.xz
     PYTHONPATH=tests python -m differential shrink --seed 21 --index 17 [--fair]  # makes one mismatch small
     PYTHONPATH=tests python -m differential count                                 # the features of the corpus
 

@@ -34,7 +34,7 @@ EVERY_FEATURE = (
     "both fungibility preferences", "taints", "node selectors or affinity", "StrictFIFO", "BestEffortFIFO",
     "borrowWithinCohort", "several pod sets", "partial admission", "admission checks",
     "step submit", "step finish", "step delete", "step quota", "step stop", "step check", "step reclaim",
-    "step priority", "decided InClusterQueue", "decided InCohortReclamation", "decided InCohortFairSharing",
+    "step priority", "decided InClusterQueue", "decided InCohortReclamation", "decided InCohortFairSharing", "decided InCohortReclaimWhileBorrowing",
     "decided ClusterQueueStopped", "decided AdmissionCheck",
     "decided WaitingForQuota", "decided ExceedsMaxQuota", "decided NoMatchingFlavor", "decided Reserved",
     "decided Admitted", "decided Deactivated",
