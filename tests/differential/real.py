@@ -478,7 +478,7 @@ def _release(one: _Scenario, item: Json, event: list[Any]) -> None:
 
 
 def _check(one: _Scenario, item: Json, event: list[Any]) -> None:
-    for check in item["status"]["admissionChecks"]:
+    for check in item["status"].get("admissionChecks", ()):
         check.update(state=event[2], message="by the script", lastTransitionTime=_now())
 
 
