@@ -1,13 +1,28 @@
 import json
 import os
+import shutil
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
+from kueue_fleet.rehearsal import pulumi_cli
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
-from kueue_fleet.rehearsal.pulumi_cli import PulumiError, PulumiEvent, PulumiProject, PulumiRun, pulumi_environment
+from kueue_fleet.rehearsal.pulumi_cli import (
+    PulumiError,
+    PulumiEvent,
+    PulumiProject,
+    PulumiRun,
+    end_pulumi,
+    pulumi_environment,
+    summarize_diagnostics,
+)
 
 STACK_URN = "urn:pulumi:dev::kueue-fleet::pulumi:pulumi:Stack::kueue-fleet-dev"
 QUEUE_TYPE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
@@ -170,3 +185,123 @@ def test_the_urn_of_the_stack_itself_is_understood(source: Path, paths: Rehearsa
         f"""for a in "$@"; do case $a in --event-log=*) echo '{json.dumps(event)}' >"${{a#*=}}";; esac; done""",
     )
     assert list(run) == [PulumiEvent("same", "pulumi:pulumi:Stack", "kueue-fleet-dev", done=False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: [", r"Pulumi\.yaml: is not YAML: "),
+        ("just words", r"Pulumi\.yaml: is not a Pulumi project, which is a mapping with a name and a runtime$"),
+        ("{name: x, runtime: nodejs}", r"Pulumi\.yaml: runtime: is 'nodejs'; a rehearsal runs Python programs only$"),
+        (
+            "{name: x, runtime: {name: yaml}}",
+            r"Pulumi\.yaml: runtime: is 'yaml'; a rehearsal runs Python programs only",
+        ),
+    ],
+)
+def test_a_project_that_cannot_be_rehearsed(source: Path, paths: RehearsalPaths, text: str, message: str) -> None:
+    (source / "Pulumi.yaml").write_text(text)
+    with pytest.raises(RehearsalError, match=message):
+        PulumiProject("dev", paths).stack_file(source)
+
+
+def test_equal_errors_are_shown_once_with_what_they_are_about() -> None:
+    refused = [(f"{QUEUE_URN}{number}", "refused") for number in range(5)]
+    assert summarize_diagnostics([*refused, *refused, (STACK_URN, "update failed"), ("", "no room")]) == (
+        f"{QUEUE_TYPE} worker/dws0, {QUEUE_TYPE} worker/dws1, {QUEUE_TYPE} worker/dws2 and 2 more: refused\nno room"
+    )
+
+
+def test_many_and_long_errors_are_cut() -> None:
+    shown = summarize_diagnostics([("", f"{number}{'x' * 5000}") for number in range(8)]).splitlines()
+    assert [len(line) for line in shown[:-1]] == [1204] * 5
+    assert shown[-1] == "and 3 more errors"
+
+
+def test_the_stacks_own_failure_is_shown_where_there_is_no_other() -> None:
+    assert summarize_diagnostics([(STACK_URN, "update failed")]).endswith("kueue-fleet-dev: update failed")
+
+
+def test_a_killed_pulumi_is_no_failure_of_the_stack(source: Path, paths: RehearsalPaths) -> None:
+    with pytest.raises(PulumiError, match=r"^pulumi up was killed by SIGKILL; run it again\n\(its output is in "):
+        list(begin(source, paths, "kill -9 $$"))
+
+
+def test_pulumi_is_out_of_reach_of_the_terminals_ctrl_c(source: Path, paths: RehearsalPaths) -> None:
+    with begin(source, paths, "sleep 30 & wait") as run:
+        assert os.getsid(run._process.pid) == run._process.pid
+
+
+def test_a_run_that_does_not_end_is_killed_with_all_it_has_started(
+    source: Path, paths: RehearsalPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_CANCEL_SECONDS", "_END_SECONDS"):
+        monkeypatch.setattr(pulumi_cli, name, 0.2)
+    run = begin(source, paths, "trap '' TERM; (trap '' TERM; setsid sleep 60) & while :; do sleep 1; done")
+    deadline = time.monotonic() + 10
+    while not any(child.name() == "sleep" for child in psutil.Process(run._process.pid).children(recursive=True)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    started = psutil.Process(run._process.pid).children(recursive=True)
+    run.interrupt()
+    deadline = time.monotonic() + 10
+    while any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in started):
+        assert time.monotonic() < deadline, started
+        time.sleep(0.05)
+    with pytest.raises(PulumiError, match="was killed by SIGKILL"):
+        list(run)
+
+
+@contextmanager
+def lock_held(source: Path, paths: RehearsalPaths) -> Iterator[subprocess.Popen[bytes]]:
+    """A living process called pulumi, and its lock."""
+    program = source / "pulumi"
+    shutil.copy(shutil.which("sleep") or "sleep", program)
+    with subprocess.Popen([program, "60"]) as process:
+        lock(paths, json.dumps({"pid": process.pid}))
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lock(paths: RehearsalPaths, text: str) -> None:
+    folder = paths.pulumi_backend / ".pulumi" / "locks" / "organization" / "kueue-fleet" / "dev"
+    folder.mkdir(parents=True)
+    (folder / "c0ffee.json").write_text(text)
+
+
+def recover(source: Path, paths: RehearsalPaths) -> str:
+    """What Pulumi was asked to do."""
+    asked = source / "asked"
+    asked.touch()
+    project = PulumiProject("dev", paths)
+    project.write(source, {})
+    (source / "bin").mkdir()
+    project.use(script(source / "bin", f"echo $* >>{asked}"), dict(os.environ))
+    project.recover()
+    return asked.read_text()
+
+
+@pytest.mark.parametrize("text", ['{"pid": 999999999}', "", '{"pid": "x"}', "[]", f'{{"pid": {os.getpid()}}}'])
+def test_a_lock_that_nobody_holds_is_taken_away(source: Path, paths: RehearsalPaths, text: str) -> None:
+    lock(paths, text)
+    assert recover(source, paths) == "cancel --yes --non-interactive --stack dev\n"
+
+
+def test_without_a_lock_there_is_nothing_to_take_away(source: Path, paths: RehearsalPaths) -> None:
+    assert recover(source, paths) == ""
+
+
+def test_a_living_pulumi_keeps_its_lock(source: Path, paths: RehearsalPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulumi_cli, "_LOCK_SECONDS", 0.2)
+    with lock_held(source, paths) as holder:
+        expected = rf"^another Pulumi \(process {holder.pid}\) is at work on .*end it with `kill {holder.pid}`$"
+        with pytest.raises(PulumiError, match=expected):
+            recover(source, paths)
+
+
+def test_taking_down_ends_a_pulumi_that_is_left(source: Path, paths: RehearsalPaths) -> None:
+    with lock_held(source, paths) as holder:
+        end_pulumi(paths)
+        assert not psutil.pid_exists(holder.pid) or psutil.Process(holder.pid).status() == psutil.STATUS_ZOMBIE

@@ -29,15 +29,15 @@ FleetFile = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module to APP."""
-    app.command()(check)
-    app.command()(schema)
-    app.command()(render)
+    app.command(short_help="Check fleet files against every rule, no cluster needed.")(check)
+    app.command(short_help="Print the JSON schema of a stack file, for editors.")(schema)
+    app.command(short_help="Print every Kubernetes object of a fleet as YAML.")(render)
 
 
 def check(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Pulumi.<env>.yaml or bare fleet YAML files; `-` reads stdin."),
+        typer.Argument(metavar="FILE", help="Pulumi.<env>.yaml or bare fleet YAML files; `-` reads stdin."),
     ],
     output: Annotated[
         Output, typer.Option("--output", "-o", help="`json` prints one document for a CI to read.")

@@ -29,8 +29,14 @@ def _base_dir(variable: str, xdg_variable: str, fallback: str, environ: Mapping[
         return Path(chosen).expanduser().absolute()
     xdg = environ.get(xdg_variable, "")
     # The XDG specification says that relative paths must be ignored.
-    base = Path(xdg) if xdg.startswith("/") else Path.home() / fallback
-    return base / "kueue-fleet"
+    if xdg.startswith("/"):
+        return Path(xdg) / "kueue-fleet"
+    try:
+        return Path.home() / fallback / "kueue-fleet"
+    except RuntimeError:
+        raise RehearsalError(
+            f"this user has no home folder: set {STATE_DIR_VARIABLE} and {CACHE_DIR_VARIABLE}"
+        ) from None
 
 
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:

@@ -387,9 +387,11 @@ def _end_tree(process: subprocess.Popen[bytes] | psutil.Process) -> None:
         else:
             process.kill()
             process.wait()
-    for left in psutil.wait_procs(started, _END_SECONDS)[1]:
+    left = psutil.wait_procs(started, _END_SECONDS)[1]
+    for each in left:
         with suppress(psutil.NoSuchProcess):
-            left.kill()
+            each.kill()
+    psutil.wait_procs(left, _END_SECONDS)
 
 
 def pulumi_environment(

@@ -28,12 +28,13 @@ from kueue_fleet.rehearsal.standins.helm_command import HELM_VARIABLE
 from kueue_fleet.rehearsal.standins.install import StandIn, find_real_parts, install_standins
 from kueue_fleet.rehearsal.state_folder import (
     check_disk,
-    end_supervisor,
     exclusive,
     is_kept,
     logs,
     mark_kept,
     remove_state,
+    supervisor,
+    wait_for_end,
 )
 from kueue_fleet.rehearsal.supervisor_client import (
     SOCKET_VARIABLE,
@@ -73,7 +74,6 @@ class Session:
     aftermath: str = ""
     """What is left of the rehearsal after a failure, in words for the user; empty while nothing has been started."""
     _engines: Engines | None = field(default=None, repr=False)
-    _running: RunningSupervisor | None = field(default=None, repr=False)
 
     @classmethod
     def for_stack(cls, stack: str, project_dir: Path) -> Session:
@@ -156,7 +156,8 @@ class Session:
 
     def _start(self, clusters: int) -> RunningSupervisor:
         # The supervisor of a command that was killed ends by itself, and holds the folder until it has.
-        end_supervisor(self.paths, _ORPHAN_SECONDS)
+        if orphan := supervisor(self.paths):
+            wait_for_end(orphan, _ORPHAN_SECONDS)
         remove_state(self.paths)
         check_disk(self.paths, clusters)
         return start_supervisor(self.paths)
@@ -176,7 +177,7 @@ class Session:
     def _resume(self) -> None:
         """Start again what has ended of a kept rehearsal, and wait until its clusters are ready."""
         if not self._answers():
-            start_supervisor(self.paths, keep=True)
+            start_supervisor(self.paths, keep=True).leave()
         for cluster in self.client.clusters():
             parameters = {key: cluster[key] for key in ("project", "location", "autopilot")}
             self.client.put_cluster(cluster["name"], **parameters)
@@ -276,12 +277,13 @@ def take_down(stack: str) -> bool:
     if not session.paths.root.is_dir():
         return False
     with session.exclusive():
+        process, patience = supervisor(session.paths), _END_SECONDS
         try:
             session.client.shutdown()
         except SupervisorGoneError:
-            end_supervisor(session.paths, patience_seconds=0)
-        else:
-            end_supervisor(session.paths, _END_SECONDS)
+            patience = 0.0
+        if process:
+            wait_for_end(process, patience)
         end_pulumi(session.paths)
         remove_state(session.paths)
     return True

@@ -9,17 +9,16 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import signal
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+import psutil
+
 from kueue_fleet.rehearsal.paths import STATE_DIR_VARIABLE, RehearsalError, RehearsalPaths
 
 _MIB = 1024**2
-_POLL_SECONDS = 0.1
 # etcd reserves two log files of 64 MB; the rest is objects, logs and Pulumi's state of some minutes.
 _BASE_MIB, _CLUSTER_MIB = 300, 50
 
@@ -82,30 +81,26 @@ def _kept_mark(paths: RehearsalPaths) -> Path:
     return paths.root / "kept"
 
 
-def end_supervisor(paths: RehearsalPaths, patience_seconds: float) -> None:
-    """Wait for the end of a supervisor that has been told to end, and kill it after `patience_seconds`.
-
-    Its children die with it. Returns at once where none runs.
-    """
-    deadline = time.monotonic() + patience_seconds
-    while (pid := _supervisor(paths)) is not None:
-        if time.monotonic() > deadline:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(_POLL_SECONDS)
-
-
-def _supervisor(paths: RehearsalPaths) -> int | None:
-    """The process that holds the supervisor's lock; None where nobody does."""
+def supervisor(paths: RehearsalPaths) -> psutil.Process | None:
+    """The living supervisor of the rehearsal, also one that answers no more; None where there is none."""
     try:
         with paths.lock.open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return int(lock.read().strip() or 0) or None
-    except FileNotFoundError:
-        return None
+                return psutil.Process(int(lock.read()))
+    except (FileNotFoundError, psutil.NoSuchProcess):
+        pass
     return None
+
+
+def wait_for_end(process: psutil.Process, patience_seconds: float) -> None:
+    """Wait for a supervisor that has been told to end; its children end with it, also when it must be killed."""
+    try:
+        process.wait(patience_seconds)
+    except psutil.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def check_disk(paths: RehearsalPaths, clusters: int) -> None:

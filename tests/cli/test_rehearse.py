@@ -1,0 +1,365 @@
+"""`rehearse` as far as it goes without engines: what it refuses, how it says so, and how it looks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kueue_fleet import cli
+from kueue_fleet.cli.job_report import group_reasons
+from kueue_fleet.rehearsal.job_views import JobState, JobView
+from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.session import Session
+
+ROOT = Path(__file__).parents[2]
+ESCAPE = "\x1b"
+
+FLEET = """
+config:
+  kueue-fleet:fleet:
+    name: tiny
+    project: my-gcp-project
+    clusters: [{ name: solo, role: standalone, region: us-east4 }]
+    flavors: [{ name: l4, nodeLabels: { cloud.google.com/gke-accelerator: nvidia-l4 } }]
+    clusterQueues:
+      - name: queue
+        namespaceSelector: {}
+        resourceGroups:
+          - coveredResources: [cpu]
+            flavors: [{ name: l4, resources: [{ name: cpu, nominalQuota: 4 }] }]
+    teams: [{ name: team-a, localQueues: [{ name: gpu, clusterQueue: queue }] }]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Pulumi project with the stack `tiny`; nothing has been rehearsed in it."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "Pulumi.yaml").write_text("{name: mine, runtime: python}")
+    (folder / "Pulumi.tiny.yaml").write_text(FLEET)
+    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "s"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from kueue_fleet.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+
+
+def rehearse(*arguments: str | Path, stack: str = "tiny", **environ: str) -> subprocess.CompletedProcess[str]:
+    return run("rehearse", "--stack", stack, *arguments, **environ)
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], message: str) -> None:
+    """One plain message, exit code 1, and nothing of a rehearsal."""
+    assert re.search(message, done.stderr), done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout in ("", "              building, once: etcd toolchain\n")
+    assert done.returncode == 1
+    assert not Path(os.environ["KUEUE_FLEET_STATE_DIR"]).exists()
+
+
+def test_every_problem_of_the_spec_is_listed_and_nothing_is_started(project: Path) -> None:
+    wrong = FLEET.replace("regio", "rejio").replace("nominalQuota: 4", "nominalQuota: -4")
+    (project / "Pulumi.tiny.yaml").write_text(wrong)
+    done = rehearse()
+    assert_refused(done, r"Pulumi\.tiny\.yaml does not describe a fleet:")
+    for problem in run("check", project / "Pulumi.tiny.yaml").stderr.splitlines():
+        assert problem.removeprefix(f"error: {project}/Pulumi.tiny.yaml: ") in done.stderr
+    assert len(done.stderr.splitlines()) >= 3
+
+
+@pytest.mark.usefixtures("project")
+def test_an_unknown_stack_names_those_there_are() -> None:
+    assert_refused(rehearse(stack="prod"), r"^error: --stack prod: there is no .*; the stacks are tiny\n$")
+
+
+def test_outside_of_a_project(project: Path) -> None:
+    message = r"empty/Pulumi.yaml: no such file; run this in a Pulumi project, or name one with --project\n$"
+    (project / "empty").mkdir()
+    assert_refused(rehearse("--project", "empty"), message)
+
+
+JOB = {
+    "kind": "Job",
+    "metadata": {"generateName": "a-", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, r"jobs\.yaml: No such file or directory; name a YAML file of Jobs and JobSets with --jobs\n$"),
+        ("a: [", r"jobs\.yaml: is not YAML: .*; correct it\n$"),
+        ("", r"jobs\.yaml: has no jobs; put Jobs or JobSets in it, or leave --jobs out\n$"),
+        ("\xff", r"jobs\.yaml: is not UTF-8 text \(byte 0\); save it as UTF-8\n$"),
+        ("kind: Pod", r"jobs\.yaml: jobs\[0\]\.kind: 'Pod' cannot be submitted; use Job or JobSet\n$"),
+        ("- 1", r"jobs\.yaml: jobs\[0\]\.kind: 'list' cannot be submitted"),
+        (yaml.safe_dump({"kind": "Job", "metadata": {"name": "a"}}), r"jobs\[0\]\.metadata\.labels: no kueue\.x-k8s"),
+        (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\[0\]\.metadata: must be a mapping"),
+        (yaml.safe_dump_all([JOB, {"kind": "Pod"}, {"kind": "X"}]), r"jobs\[1\]\.kind: .*\n.*jobs\[2\]\.kind: 'X'"),
+    ],
+)
+def test_a_wrong_file_of_jobs_starts_nothing(project: Path, text: str | None, message: str) -> None:
+    file = project / "jobs.yaml"
+    if text is not None:
+        file.write_bytes(text.encode("latin-1"))
+    assert_refused(rehearse("--jobs", file), f"(?s){message}")
+
+
+@pytest.mark.usefixtures("project")
+def test_down_without_a_rehearsal(tmp_path: Path) -> None:
+    done = rehearse("--down")
+    assert (done.returncode, done.stdout) == (0, "There is no rehearsal of tiny; nothing to do.\n")
+    (tmp_path / "s" / "rehearsals" / "prod").mkdir(parents=True)
+    assert rehearse("--down").stdout == "There is no rehearsal of tiny; there is one of prod.\n"
+
+
+@pytest.mark.usefixtures("project")
+def test_keep_and_down_exclude_each_other() -> None:
+    done = rehearse("--keep", "--down")
+    assert (done.returncode, done.stderr) == (2, "error: --keep and --down: leave one of them out\n")
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (
+            "/dev/null/x",
+            r"^error: /dev/null/x/rehearsals/tiny: cannot be written \(Not a directory\); set KUEUE_FLEET_ST",
+        ),
+        (
+            "/tmp/" + "x" * 100,
+            r"a socket's path may have 107 bytes, this one has \d+; set KUEUE_FLEET_STATE_DIR to a sh",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_a_state_folder_that_cannot_be_used(state: str, message: str) -> None:
+    assert_refused(rehearse(KUEUE_FLEET_STATE_DIR=state), message)
+
+
+@pytest.mark.usefixtures("project")
+def test_a_missing_toolchain_and_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+    nothing = {"PATH": str(tmp_path), "KUBEBUILDER_ASSETS": "", "PIP_NO_INDEX": "1", "UV_NO_INDEX": "1"}
+    done = rehearse(KUEUE_FLEET_CACHE_DIR=str(tmp_path / "c"), **nothing)
+    assert_refused(done, r"^error: no Go 1\.\d+ or newer on PATH, and .* cannot be installed .*; install Go from")
+    done = rehearse(KUEUE_FLEET_CACHE_DIR="/dev/null/c", **nothing)
+    assert_refused(done, r"^error: /dev/null/c/engines: Not a directory")
+
+
+class Refusal:
+    """Calls the command in this process, with a step that fails."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._patch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, fail: Callable[[], None]) -> tuple[object, str]:
+        self._patch.setattr(Session, "prepare_engines", lambda session, say: fail())
+        self._patch.setattr(sys, "argv", ["kueue-fleet", "rehearse", "--stack", "tiny"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, self._capsys.readouterr().err
+
+
+@pytest.fixture
+def refusal(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusal:
+    return Refusal(monkeypatch, capsys)
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (RehearsalError("no Go; install it"), "no Go; install it"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "the state folder or the cache: No space left on device; free some space, or set KUEUE_FLEET_STATE_DIR to "
+            "a folder on another disk",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "/cache/etcd"),
+            "/cache/etcd: Read-only file system; set KUEUE_FLEET_STATE_DIR and KUEUE_FLEET_CACHE_DIR to folders that "
+            "you can write",
+        ),
+    ],
+)
+def test_what_the_machine_refuses_is_one_sentence(refusal: Refusal, error: Exception, message: str) -> None:
+    assert refusal(raising(error)) == (1, f"error: {message}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_with_one_line(refusal: Refusal, number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    code, said = refusal(lambda: os.kill(os.getpid(), number))
+    assert (code, said) == (128 + number, "error: interrupted; nothing was started\n")
+    assert signal.getsignal(number) is before
+
+
+def test_without_a_home_it_says_what_to_set(refusal: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("KUEUE_FLEET_STATE_DIR")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert refusal(lambda: None) == (
+        1,
+        "error: this user has no home folder: set KUEUE_FLEET_STATE_DIR and KUEUE_FLEET_CACHE_DIR\n",
+    )
+
+
+def test_a_state_folder_of_ones_own_needs_no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path))
+    assert Session.for_stack("tiny", tmp_path).paths.root == tmp_path / "rehearsals" / "tiny"
+
+
+@pytest.mark.parametrize("command", [[], ["check"], ["schema"], ["render"], ["rehearse"]])
+def test_help_fits_80_columns_and_keeps_every_example_on_its_line(command: list[str]) -> None:
+    shown = run(*command, "--help", COLUMNS="80", TERMINAL_WIDTH="80").stdout
+    assert ESCAPE not in shown
+    examples = shown.partition("Examples:\n")[2].partition("\n\n")[0]
+    lines = [line for line in shown.splitlines() if line not in examples.splitlines()]
+    assert all(len(line) <= 80 for line in lines)
+    assert all(line.startswith(("    kueue-fleet ", "    #")) for line in examples.splitlines())
+    assert bool(examples) == bool(command)
+
+
+def test_help_names_the_files() -> None:
+    assert "Pulumi.<stack>.yaml" in run("rehearse", "--help", COLUMNS="80").stdout
+    assert "kueue-fleet check [OPTIONS] {FILE}...\n" in run("check", "--help", COLUMNS="80").stdout
+    assert "..." not in run("--help", COLUMNS="80").stdout.partition("Commands:")[2].partition("simulate")[0]
+
+
+REASON = "ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor t4-dws (8 > 4)"
+VIEWS = [
+    JobView("Job", "team-language", "translator-abcde", JobState.FINISHED, "worker-asia-southeast1", ("t4-dws",), 12.0),
+    JobView(
+        "Job", "team-language", "too-big-abcde", JobState.PENDING, "", (), 3.0,
+        (f"worker-asia-southeast1: {REASON}", f"worker-us-east4: {REASON}", "worker-x: Other: why"),
+    ),
+    JobView("Job", "team-vision", "detector-abcde", JobState.ADMITTED, "worker-us-east4", ("t4-dws",), 1.0),
+]  # fmt: skip
+
+SHOW = """
+import time
+from cli.test_rehearse import VIEWS
+from kueue_fleet.cli.job_report import job_display, print_jobs, print_open_ends
+from kueue_fleet.cli.progress import step
+with step("pulumi up") as say:
+    say.now("3 of 4 control planes, 57 resources; create ClusterQueue worker/dws " + "x" * 80)
+    time.sleep(0.3)
+    say.note("worker-us-east4 is ready")
+    say("74 create")
+with job_display({}) as show:
+    show(VIEWS)
+print_jobs(VIEWS, {})
+print_open_ends(VIEWS)
+"""
+
+
+def show_environment() -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    return {**kept, "PYTHONPATH": f"{ROOT / 'components'}:{ROOT / 'tests'}", "TERM": "xterm-256color"}
+
+
+def on_a_terminal(columns: int, **environ: str) -> str:
+    """What SHOW writes to a terminal of that many columns."""
+    ours, theirs = pty.openpty()
+    try:
+        size = {"COLUMNS": str(columns), "LINES": "40"}
+        with subprocess.Popen(
+            [sys.executable, "-c", SHOW], stdin=theirs, stdout=theirs, stderr=theirs,
+            env={**show_environment(), **size, **environ},
+        ) as process:  # fmt: skip
+            os.close(theirs)
+            written = b""
+            while chunk := _read(ours):
+                written += chunk
+        assert process.returncode == 0, written.decode()
+    finally:
+        os.close(ours)
+    return written.decode().replace("\r\n", "\n")
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError as wrong:
+        # Linux says EIO at the end of a terminal whose other side is closed.
+        if wrong.errno == errno.EIO:
+            return b""
+        raise
+
+
+def test_the_table_has_every_column_in_80_columns() -> None:
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_a_terminal(80))
+    table = shown[shown.rindex("job  ") :].splitlines()
+    assert table[0].split() == ["job", "team", "cluster", "flavor", "waited", "state"]
+    assert "t4-dws" in table[1]
+    assert "12 s" in table[1]
+    assert "Finished" in table[1]
+    assert all(len(line) <= 80 for line in table)
+    assert "worker-us-east4 is ready\n" in shown
+
+
+def test_progress_is_live_on_a_terminal_and_cut_to_its_width() -> None:
+    shown = on_a_terminal(80)
+    assert ESCAPE in shown
+    assert "3 of 4 control planes, 57 resources; create" in shown
+    assert "x" * 80 not in shown
+
+
+def test_no_escape_sequences_with_no_color() -> None:
+    shown = on_a_terminal(80, NO_COLOR="1")
+    assert ESCAPE not in shown
+    assert "74 create" in shown
+
+
+def test_without_a_terminal_there_is_one_plain_line_a_row() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW], env=show_environment(), capture_output=True, text=True, check=True
+    )
+    assert ESCAPE not in done.stdout
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert lines == [
+        "              worker-us-east4 is ready",
+        "pulumi up     74 create (0 s)",
+        "                12 s  translator-abcde  Finished worker-asia-southeast1",
+        "                 3 s  too-big-abcde  Pending",
+        "                 1 s  detector-abcde  Admitted worker-us-east4",
+        "job              team          cluster                flavor waited state",
+        "translator-abcde team-language worker-asia-southeast1 t4-dws   12 s Finished",
+        "too-big-abcde    team-language -                      -         3 s Pending",
+        "detector-abcde   team-vision   worker-us-east4        t4-dws    1 s Admitted",
+        f"too-big-abcde waits: worker-asia-southeast1, worker-us-east4: {REASON}",
+        "too-big-abcde waits: worker-x: Other: why",
+        "detector-abcde: Admitted in worker-us-east4, not finished",
+    ]
+
+
+def test_clusters_with_the_same_reason_are_one_line() -> None:
+    assert group_reasons(VIEWS[1]) == [
+        f"worker-asia-southeast1, worker-us-east4: {REASON}",
+        "worker-x: Other: why",
+    ]

@@ -1,0 +1,215 @@
+"""The whole command, interrupted, killed, repeated: what it leaves behind, and whether the next one works."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from rehearse_command import CLUSTER, STACK, Command, Project, fleet, job, project
+
+SOON_SECONDS = 30.0
+"""An end within some seconds, on a machine that others use too."""
+
+
+@pytest.fixture
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as made:
+        yield made
+
+
+def supervisor_begins(command: Command, tiny: Project) -> None:
+    command.until(lambda: tiny.paths().supervisor_log.is_file(), "the supervisor begins")
+
+
+def cluster_starts(command: Command, tiny: Project) -> None:
+    command.until(lambda: tiny.locks() != [], "pulumi up begins")
+
+
+def helm_installs(command: Command, tiny: Project) -> None:
+    command.until(lambda: any("helm" in line.split()[0] for line in tiny.processes()), "helm installs Kueue")
+
+
+def job_runs(command: Command, tiny: Project) -> None:
+    command.until_said("Admitted solo")
+
+
+@pytest.mark.parametrize("moment", [supervisor_begins, cluster_starts, helm_installs, job_runs])
+def test_ctrl_c_leaves_nothing_but_logs(tiny: Project, moment: Callable[[Command, Project], None]) -> None:
+    command = tiny.start("--jobs", tiny.write_jobs(job("long", seconds=600)))
+    moment(command, tiny)
+    ended, seconds = command.interrupt()
+    assert ended.err == f"error: interrupted; everything is taken down, the logs are in {tiny.paths().root}\n"
+    assert ended.code == 130
+    assert seconds < SOON_SECONDS
+    tiny.assert_gone()
+    assert tiny.left() == {"command.lock"}
+
+
+def test_a_killed_command_takes_everything_with_it(tiny: Project) -> None:
+    command = tiny.start()
+    helm_installs(command, tiny)
+    command.kill()
+    tiny.assert_gone()
+    assert tiny.run("--down").out == "The rehearsal of tiny is gone: its processes, its clusters and its state.\n"
+    assert not tiny.paths().root.exists()
+
+
+def test_after_a_killed_command_the_next_one_works(tiny: Project) -> None:
+    command = tiny.start()
+    helm_installs(command, tiny)
+    command.kill()
+    # At once, while the killed one's supervisor is still ending.
+    following = tiny.run("--jobs", tiny.write_jobs(job("one"), job("big", gpus=40)))
+    assert following.code == 0, following.err
+    assert "Finished solo" in following.out
+    assert "waits: solo: ExceedsMaxQuota: " in following.out
+    tiny.assert_gone()
+    assert not tiny.paths().root.exists()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as made:
+        done = made.run("--keep")
+        assert done.code == 0, done.err
+        yield made
+
+
+def gpus(kept: Project) -> str:
+    return str(kept.queue()["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"])
+
+
+def change(kept: Project, gpus: int) -> Command:
+    """Begin an update in place, and return in the middle of it."""
+    kept.write(fleet(gpus=gpus))
+    command = kept.start("--keep")
+    cluster_starts(command, kept)
+    return command
+
+
+def test_a_changed_stack_is_an_update_in_place(kept: Project) -> None:
+    pids = {row["name"]: row["pid"] for row in kept.client().processes()}
+    kept.write(fleet(gpus=5))
+    done = kept.run("--keep", "--jobs", kept.write_jobs(job("one")))
+    assert done.code == 0, done.err
+    assert "1 update" in done.out
+    assert "Finished solo" in done.out
+    assert f"export KUBECONFIG={kept.paths().kubeconfig}" in done.out
+    assert gpus(kept) == "5"
+    assert {row["name"]: row["pid"] for row in kept.client().processes()} == pids
+
+
+def test_ctrl_c_of_an_update_leaves_the_kept_clusters_running(kept: Project) -> None:
+    pid = kept.client().health()["pid"]
+    ended, seconds = change(kept, 6).interrupt()
+    assert (ended.code, ended.err) == (130, "error: interrupted; the kept rehearsal of tiny is still there\n")
+    assert seconds < SOON_SECONDS
+    assert kept.client().health() | {"pid": pid, "status": "ok", "keep": True} == kept.client().health()
+    assert kept.locks() == []
+    assert kept.queue()["metadata"]["name"] == "queue"
+
+
+def test_a_killed_update_is_made_good_by_the_next_command(kept: Project) -> None:
+    change(kept, 7).kill()
+    done = kept.run()
+    assert done.code == 0, done.err
+    assert gpus(kept) == "7"
+    assert kept.client().health()["status"] == "ok"
+
+
+def test_the_lock_of_a_dead_pulumi_is_taken_away(kept: Project) -> None:
+    folder = kept.paths().pulumi_backend / ".pulumi" / "locks" / "organization" / "kueue-fleet" / STACK
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "c0ffee.json").write_text(json.dumps({"pid": 999999999, "username": "me", "hostname": "here"}))
+    done = kept.run()
+    assert done.code == 0, done.err
+    assert kept.locks() == []
+
+
+def test_another_command_is_told_to_wait_while_one_works(kept: Project) -> None:
+    command = change(kept, 8)
+    command.process.send_signal(signal.SIGSTOP)
+    for arguments in (["--down"], ["--keep"], []):
+        refused = kept.run(*arguments)
+        assert refused.code == 1
+        assert refused.err == "error: another command is at work on the rehearsal of tiny; wait for it to end\n"
+    command.process.send_signal(signal.SIGCONT)
+    assert command.end().code == 0
+    assert gpus(kept) == "8"
+
+
+def test_jobs_that_are_refused_say_why_and_none_is_submitted(kept: Project) -> None:
+    wrong = job("typo")
+    wrong["spec"]["completion"] = 2
+    jobs = kept.write_jobs(job("fine"), job("lost", namespace="nowhere"), wrong)
+    refused = kept.run("--jobs", jobs)
+    assert refused.code == 1
+    lines = refused.err.splitlines()
+    assert lines[0] == 'error: Job nowhere/lost-: solo refused it: namespaces "nowhere" not found'
+    assert lines[1].startswith("Job team-a/typo-: solo refused it: ")
+    assert 'unknown field "spec.completion"' in lines[1]
+    assert lines[2:] == [
+        "no job has been submitted; correct these and run it again",
+        "the kept rehearsal of tiny is still there",
+    ]
+    assert not any(each["metadata"]["name"].startswith("fine-") for each in kept.jobs())
+
+
+def test_a_kept_rehearsal_goes_on_after_the_machine_was_switched_off(kept: Project) -> None:
+    psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGKILL)
+    kept.assert_gone()
+    kept.write(fleet(gpus=9))
+    done = kept.run("--keep")
+    assert done.code == 0, done.err
+    assert "1 update" in done.out
+    assert gpus(kept) == "9"
+
+
+def test_a_kept_cluster_without_its_api_server_is_mended(kept: Project) -> None:
+    kept.client().kill(CLUSTER, "kube-apiserver")
+    done = kept.run()
+    assert done.code == 0, done.err
+    assert kept.queue()["metadata"]["name"] == "queue"
+
+
+def test_down_ends_a_hung_supervisor_and_says_so_once(kept: Project) -> None:
+    psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGSTOP)
+    done = kept.run("--down")
+    assert (done.code, done.out) == (0, "The rehearsal of tiny is gone: its processes, its clusters and its state.\n")
+    kept.assert_gone()
+    assert not kept.paths().root.exists()
+    again = kept.run("--down")
+    assert (again.code, again.out) == (0, "There is no rehearsal of tiny; nothing to do.\n")
+
+
+def test_a_pulumi_up_that_fails_half_way_shows_each_cause_once(tiny: Project) -> None:
+    command = tiny.start()
+    helm_installs(command, tiny)
+    tiny.client().kill(CLUSTER, "kube-apiserver")
+    ended = command.end()
+    assert ended.code == 1
+    print(ended.err)
+    root = tiny.paths().root
+    assert ended.err.startswith("error: pulumi up failed:\n")
+    assert ended.err.endswith(
+        f"(its whole output is in {root}/pulumi-up.log)\neverything is taken down, the logs are in {root}\n"
+    )
+    lines = ended.err.splitlines()
+    assert len(lines) == len(set(lines)) < 12
+    assert (root / "pulumi-up.log").is_file()
+    tiny.assert_gone()
+    assert tiny.left() == {"command.lock"}
+
+
+def test_two_stacks_are_rehearsed_side_by_side(tiny: Project) -> None:
+    tiny.write(fleet("other"), stack="second")
+    commands = [tiny.start("--jobs", tiny.write_jobs(job("one"))), tiny.start("--jobs", "jobs.yaml", stack="second")]
+    first, second = [command.end() for command in commands]
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    assert "Finished solo" in first.out
+    assert "Finished other" in second.out
+    assert not any((tiny.state / "rehearsals").iterdir())

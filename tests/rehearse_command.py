@@ -1,0 +1,198 @@
+"""The `kueue-fleet rehearse` command as a process, on a small project of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from kueue_fleet.rehearsal.jobs import ClusterClients
+from kueue_fleet.rehearsal.paths import RehearsalPaths
+from kueue_fleet.rehearsal.supervisor_client import SupervisorClient
+
+ROOT = Path(__file__).parents[1]
+STACK = "tiny"
+CLUSTER = "solo"
+WAIT_SECONDS = 180.0
+GONE_SECONDS = 20.0
+
+
+def fleet(cluster: str = CLUSTER, gpus: int = 4) -> dict[str, Any]:
+    quotas = {"nvidia.com/gpu": gpus, "cpu": 16, "memory": "64Gi", "ephemeral-storage": "100Gi"}
+    flavor = {"name": "l4", "resources": [{"name": name, "nominalQuota": quota} for name, quota in quotas.items()]}
+    return {
+        "name": "tiny",
+        "project": "my-gcp-project",
+        "deletionProtection": False,
+        "jobSet": {"enabled": False},
+        "clusters": [{"name": cluster, "role": "standalone", "region": "us-east4"}],
+        "flavors": [{"name": "l4", "nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}],
+        "clusterQueues": [
+            {
+                "name": "queue",
+                "namespaceSelector": {},
+                "resourceGroups": [{"coveredResources": list(quotas), "flavors": [flavor]}],
+            }
+        ],
+        "teams": [{"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "queue"}]}],
+    }
+
+
+def job(name: str, gpus: int = 1, seconds: int = 2, namespace: str = "team-a") -> dict[str, Any]:
+    requests = {"cpu": 1, "memory": "1Gi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": gpus}
+    container = {"name": "main", "image": "busybox", "resources": {"requests": requests, "limits": requests}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "generateName": f"{name}-",
+            "namespace": namespace,
+            "labels": {"kueue.x-k8s.io/queue-name": "gpu"},
+        },
+        "spec": {
+            "suspend": True,
+            "template": {
+                "metadata": {"annotations": {"kueue-fleet.dev/run-seconds": str(seconds)}},
+                "spec": {"restartPolicy": "Never", "containers": [container]},
+            },
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Command:
+    """A running command, alone in its process group as in a terminal's foreground."""
+
+    def __init__(self, arguments: list[str], folder: Path, environ: dict[str, str]) -> None:
+        self._out, self._err = folder / f"{time.monotonic_ns()}.out", folder / f"{time.monotonic_ns()}.err"
+        program = "from kueue_fleet.cli import main; main()"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", program, "rehearse", *arguments],
+                cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+            )  # fmt: skip
+
+    def until(self, happened: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not happened():
+            assert self.process.poll() is None, f"it has ended before {what}: {self.end()}"
+            assert time.monotonic() < deadline, f"not seen: {what}; {self._out.read_text()}"
+            time.sleep(0.02)
+
+    def until_said(self, text: str) -> None:
+        self.until(lambda: text in self._out.read_text(), text)
+
+    def interrupt(self) -> tuple[Ended, float]:
+        """Ctrl-C in a terminal; how it ended and after how many seconds."""
+        began = time.monotonic()
+        os.killpg(self.process.pid, signal.SIGINT)
+        return self.end(), time.monotonic() - began
+
+    def kill(self) -> None:
+        """As by `kill -9`, or for want of memory."""
+        self.process.kill()
+        self.process.wait()
+
+    def end(self) -> Ended:
+        code = self.process.wait(WAIT_SECONDS)
+        return Ended(code, self._out.read_text(), self._err.read_text())
+
+
+class Project:
+    """A Pulumi project with a fleet of one cluster, and a state folder."""
+
+    def __init__(self, folder: Path, state: Path) -> None:
+        self.folder, self.state = folder, state
+        (folder / "stacks").mkdir(parents=True)
+        settings = yaml.safe_load((ROOT / "Pulumi.yaml").read_text()) | {"main": str(ROOT / "stacks")}
+        (folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
+        self.environ = {key: value for key, value in os.environ.items() if not key.startswith("KUEUE_FLEET_STATE")}
+        self.environ |= {"KUEUE_FLEET_STATE_DIR": str(state), "KUBECONFIG": "/nonexistent"}
+
+    def write(self, fleet: dict[str, Any], stack: str = STACK) -> None:
+        config = {"gcp:project": "my-gcp-project", "kueue-fleet:fleet": fleet}
+        (self.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": config}))
+
+    def write_jobs(self, *jobs: dict[str, Any]) -> Path:
+        file = self.folder / "jobs.yaml"
+        file.write_text(yaml.safe_dump_all(jobs))
+        return file
+
+    def start(self, *arguments: str | Path, stack: str = STACK) -> Command:
+        return Command(["--stack", stack, *map(str, arguments)], self.folder, self.environ)
+
+    def run(self, *arguments: str | Path, stack: str = STACK) -> Ended:
+        return self.start(*arguments, stack=stack).end()
+
+    def paths(self, stack: str = STACK) -> RehearsalPaths:
+        return RehearsalPaths(self.state / "rehearsals" / stack)
+
+    def client(self, stack: str = STACK) -> SupervisorClient:
+        return SupervisorClient(self.paths(stack).socket)
+
+    def queue(self) -> dict[str, Any]:
+        [found] = self._clients().list(CLUSTER, "kueue.x-k8s.io", "v1beta2", "clusterqueues")
+        return found
+
+    def jobs(self) -> list[dict[str, Any]]:
+        return self._clients().list(CLUSTER, "batch", "v1", "jobs")
+
+    def _clients(self) -> ClusterClients:
+        return ClusterClients(self.paths().kubeconfig, [CLUSTER])
+
+    def locks(self, stack: str = STACK) -> list[Path]:
+        return list((self.paths(stack).pulumi_backend / ".pulumi" / "locks").rglob("*.json"))
+
+    def processes(self, stack: str = STACK) -> list[str]:
+        """What has to do with the rehearsal: by its command line, environment or current folder."""
+        root, found = str(self.paths(stack).root), []
+        for process in psutil.process_iter():
+            try:
+                known = [*process.cmdline(), *process.environ().values(), process.cwd()]
+                if process.status() != psutil.STATUS_ZOMBIE and any(f"{root}/" in f"{each}/" for each in known):
+                    found.append(" ".join(process.cmdline()) or process.name())
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return found
+
+    def assert_gone(self, stack: str = STACK) -> None:
+        deadline = time.monotonic() + GONE_SECONDS
+        while left := self.processes(stack):
+            assert time.monotonic() < deadline, left
+            time.sleep(0.2)
+
+    def left(self, stack: str = STACK) -> set[str]:
+        """The files of the rehearsal that are no logs."""
+        root = self.paths(stack).root
+        files = [file for file in root.rglob("*") if not file.is_dir()]
+        return {file.name for file in files if file.suffix != ".log" and not file.name.endswith(".events.json")}
+
+
+@contextmanager
+def project(folder: Path, state: Path) -> Iterator[Project]:
+    """A project whose rehearsals are taken down at the end."""
+    made = Project(folder, state)
+    made.write(fleet())
+    try:
+        yield made
+    finally:
+        for stack in sorted(place.name for place in (state / "rehearsals").glob("*")):
+            made.run("--down", stack=stack)
