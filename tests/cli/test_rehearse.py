@@ -69,7 +69,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], message: str) -> None
     assert "Traceback" not in done.stderr
     assert done.stdout in ("", "              building, once: etcd toolchain\n")
     assert done.returncode == 1
-    assert not Path(os.environ["KUEUE_FLEET_STATE_DIR"]).exists()
+    assert not list(Path(os.environ["KUEUE_FLEET_STATE_DIR"]).glob("rehearsals/*"))
 
 
 def test_every_problem_of_the_spec_is_listed_and_nothing_is_started(project: Path) -> None:
@@ -158,7 +158,9 @@ def test_a_missing_toolchain_and_a_cache_that_cannot_be_written(tmp_path: Path) 
     done = rehearse(KUEUE_FLEET_CACHE_DIR=str(tmp_path / "c"), **nothing)
     assert_refused(done, r"^error: no Go 1\.\d+ or newer on PATH, and .* cannot be installed .*; install Go from")
     done = rehearse(KUEUE_FLEET_CACHE_DIR="/dev/null/c", **nothing)
-    assert_refused(done, r"^error: /dev/null/c/engines: Not a directory")
+    assert_refused(
+        done, r"^error: /dev/null/c/engines: Not a directory; set KUEUE_FLEET_STATE_DIR and KUEUE_FLEET_CACHE"
+    )
 
 
 class Refusal:
@@ -215,6 +217,18 @@ def test_a_signal_ends_it_with_one_line(refusal: Refusal, number: signal.Signals
     assert signal.getsignal(number) is before
 
 
+def test_a_signal_that_is_ignored_stays_so(refusal: Refusal) -> None:
+    def hang_up_then_interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert refusal(hang_up_then_interrupt)[0] == 130
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_without_a_home_it_says_what_to_set(refusal: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_home() -> Path:
         raise RuntimeError("Could not determine home directory.")
@@ -247,7 +261,7 @@ def test_help_fits_80_columns_and_keeps_every_example_on_its_line(command: list[
 
 def test_help_names_the_files() -> None:
     assert "Pulumi.<stack>.yaml" in run("rehearse", "--help", COLUMNS="80").stdout
-    assert "kueue-fleet check [OPTIONS] {FILE}...\n" in run("check", "--help", COLUMNS="80").stdout
+    assert " check [OPTIONS] {FILE}...\n" in run("check", "--help", COLUMNS="80").stdout
     assert "..." not in run("--help", COLUMNS="80").stdout.partition("Commands:")[2].partition("simulate")[0]
 
 

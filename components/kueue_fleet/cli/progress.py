@@ -84,7 +84,10 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP raise Interrupted in this block, once: what then tidies up is not disturbed again."""
+    """SIGINT, SIGTERM and SIGHUP raise Interrupted in this block, once: what then tidies up is not disturbed again.
+
+    One that is ignored, as SIGHUP is under nohup, stays so.
+    """
     interrupted = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -93,7 +96,8 @@ def interruptible() -> Iterator[None]:
             interrupted = True
             raise Interrupted(number)
 
-    before = {number: signal.signal(number, interrupt) for number in _ENDING_SIGNALS}
+    heeded = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
     finally:

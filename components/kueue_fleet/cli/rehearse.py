@@ -71,7 +71,6 @@ def rehearse(
 
     if keep and down:
         raise console.CommandError("--keep and --down: leave one of them out", exit_code=2)
-    aftermath = "nothing was started"
     session: Session | None = None
     try:
         with interruptible():
@@ -81,7 +80,8 @@ def rehearse(
             session = Session.for_stack(stack, project.resolve())
             _rehearse(session, jobs, keep)
     except Interrupted as interrupted:
-        aftermath = (session and session.aftermath) or aftermath
+        untouched = "run it again to remove the rest" if down else "nothing was started"
+        aftermath = (session and session.aftermath) or untouched
         raise console.CommandError(f"interrupted; {aftermath}", interrupted.exit_code) from None
     except RehearsalError as failure:
         raise console.CommandError(_with_aftermath(str(failure), session)) from failure
@@ -100,7 +100,7 @@ def _explain(failure: OSError) -> str:
     advice = "see the logs"
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):
         advice = "free some space, or set KUEUE_FLEET_STATE_DIR to a folder on another disk"
-    elif failure.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    elif failure.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
         advice = "set KUEUE_FLEET_STATE_DIR and KUEUE_FLEET_CACHE_DIR to folders that you can write"
     return f"{place}: {failure.strerror or failure}; {advice}"
 
