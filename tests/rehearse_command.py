@@ -88,6 +88,8 @@ class Command:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", program, "rehearse", *arguments],
                 cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                # A shell starts background jobs, such as a CI's, with Ctrl-C ignored, and children inherit that.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )  # fmt: skip
 
     def until(self, happened: Callable[[], bool], what: str) -> None:
