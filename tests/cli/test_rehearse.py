@@ -329,7 +329,7 @@ def _read(descriptor: int) -> bytes:
 def test_the_table_has_every_column_in_80_columns() -> None:
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_a_terminal(80))
     table = shown[shown.rindex("job  ") :].splitlines()
-    assert table[0].split() == ["job", "team", "cluster", "flavor", "waited", "state"]
+    assert table[0].split() == ["job", "team", "cluster", "flavor", "wait", "state"]
     assert "t4-dws" in table[1]
     assert "12 s" in table[1]
     assert "Finished" in table[1]
@@ -362,10 +362,10 @@ def test_without_a_terminal_there_is_one_plain_line_a_row() -> None:
         "                12 s  translator-abcde  Finished worker-asia-southeast1",
         "                 3 s  too-big-abcde  Pending",
         "                 1 s  detector-abcde  Admitted worker-us-east4",
-        "job              team          cluster                flavor waited state",
-        "translator-abcde team-language worker-asia-southeast1 t4-dws   12 s Finished",
-        "too-big-abcde    team-language -                      -         3 s Pending",
-        "detector-abcde   team-vision   worker-us-east4        t4-dws    1 s Admitted",
+        "job              team          cluster                flavor wait state",
+        "translator-abcde team-language worker-asia-southeast1 t4-dws 12 s Finished",
+        "too-big-abcde    team-language -                      -       3 s Pending",
+        "detector-abcde   team-vision   worker-us-east4        t4-dws  1 s Admitted",
         f"too-big-abcde waits: worker-asia-southeast1, worker-us-east4: {REASON}",
         "too-big-abcde waits: worker-x: Other: why",
         "detector-abcde: Admitted in worker-us-east4, not finished",

@@ -24,7 +24,7 @@ def jobs_table(views: Sequence[JobView], team_of: Mapping[str, str]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("job", "team", "cluster", "flavor"):
         table.add_column(heading, overflow="fold", min_width=len(heading))
-    table.add_column("waited", justify="right", no_wrap=True)
+    table.add_column("wait", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for view in views:
         table.add_row(
