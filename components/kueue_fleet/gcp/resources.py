@@ -61,11 +61,45 @@ class ComputeRouterNat(GcpResource):
     pulumi_type = "gcp:compute/routerNat:RouterNat"
 
 
+class ComputeReservation(GcpResource):
+    """Machines of one zone that are kept, and paid for, whether they run or not."""
+
+    pulumi_type = "gcp:compute/reservation:Reservation"
+    outputs = ("selfLink",)
+
+
+class ComputeFutureReservation(GcpResource):
+    """A request for machines in a window of time to come: DWS Calendar."""
+
+    pulumi_type = "gcp:compute/futureReservation:FutureReservation"
+    outputs = ("selfLink",)
+
+
+class ComputeRegionCommitment(GcpResource):
+    """A contract to pay for resources of a region for one or three years; it cannot be deleted."""
+
+    pulumi_type = "gcp:compute/regionCommitment:RegionCommitment"
+    outputs = ("selfLink",)
+
+
+class ComputeResourcePolicy(GcpResource):
+    """How the machines of a node pool are placed next to each other."""
+
+    pulumi_type = "gcp:compute/resourcePolicy:ResourcePolicy"
+    outputs = ("selfLink",)
+
+
 class ServiceAccount(GcpResource):
     """A Google service account."""
 
     pulumi_type = "gcp:serviceaccount/account:Account"
-    outputs = ("email", "member")
+    outputs = ("email", "member", "name")
+
+
+class ServiceAccountIamMember(GcpResource):
+    """One role on a service account for one member; leaves the role's other members alone."""
+
+    pulumi_type = "gcp:serviceaccount/iAMMember:IAMMember"
 
 
 class ProjectIamMember(GcpResource):
@@ -78,13 +112,38 @@ class ContainerCluster(GcpResource):
     """A GKE cluster."""
 
     pulumi_type = "gcp:container/cluster:Cluster"
-    outputs = ("endpoint", "masterAuth", "selfLink", "masterVersion")
+    outputs = (
+        "endpoint",
+        "masterAuth",
+        "selfLink",
+        "masterVersion",
+        "controlPlaneEndpointsConfig",
+        "privateClusterConfig",
+    )
 
 
 class ContainerNodePool(GcpResource):
     """A node pool of a Standard cluster."""
 
     pulumi_type = "gcp:container/nodePool:NodePool"
+
+
+class MonitoringDashboard(GcpResource):
+    """A Cloud Monitoring dashboard."""
+
+    pulumi_type = "gcp:monitoring/dashboard:Dashboard"
+
+
+class MonitoringAlertPolicy(GcpResource):
+    """A Cloud Monitoring alert policy."""
+
+    pulumi_type = "gcp:monitoring/alertPolicy:AlertPolicy"
+    outputs = ("name",)
+
+
+KINDS_OF_GKE: Mapping[str, str] = {"PodMonitoring": "monitoring.googleapis.com/v1"}
+"""Custom resources whose definitions GKE itself brings to every cluster, and that the components make: kind to API
+version. Source: https://cloud.google.com/stackdriver/docs/managed-prometheus/setup-managed."""
 
 
 @cache
