@@ -19,6 +19,7 @@ from kueue_fleet.spec.check.queues import check_queues
 from kueue_fleet.spec.check.scope import SECTIONS, Scope
 from kueue_fleet.spec.check.settings import check_settings
 from kueue_fleet.spec.check.tenants import check_tenants
+from kueue_fleet.spec.check.waiting_copies import check_waiting_copies
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.problem import Problem
 
@@ -29,6 +30,7 @@ _RULES = (
     check_admission_checks,
     check_cohorts,
     check_queues,
+    check_waiting_copies,
     check_manager_quotas,
     check_priorities,
     check_tenants,
