@@ -1,0 +1,69 @@
+"""The fleet's own decisions, as pure functions: where a job may run, when it may start, when to try elsewhere.
+
+`dispatcher.decide` filters the worker clusters, scores the rest and nominates; `books.Books` is what it knows of a
+worker's quota, with what is on its way there. `checks` decides admission checks, `watchdog` about capacity that was
+promised and does not come. `report` turns decisions into the text of a condition and back. Time is an argument; whoever
+calls keeps nothing between two calls but the books, which follow from the objects of the clusters.
+"""
+
+from __future__ import annotations
+
+from kueue_fleet.admission.dispatch.books import Books, Fit, FitKind
+from kueue_fleet.admission.dispatch.checks import CheckDecision, CheckRules, Window, decide_check
+from kueue_fleet.admission.dispatch.dispatcher import decide
+from kueue_fleet.admission.dispatch.model import (
+    Action,
+    Decision,
+    DispatchSettings,
+    Filtered,
+    FilterReason,
+    GivenUp,
+    Reason,
+    Request,
+    Scored,
+    Verdict,
+    Weights,
+    Worker,
+)
+from kueue_fleet.admission.dispatch.report import ParsedReport, ParsedVerdict, describe, parse_report
+from kueue_fleet.admission.dispatch.residency import REGIONS_LABEL, Bound, Residency, parse_regions
+from kueue_fleet.admission.dispatch.settings import dispatch_settings
+from kueue_fleet.admission.dispatch.waiting import WaitingTimes
+from kueue_fleet.admission.dispatch.watchdog import Provisioning, WatchdogDecision, WatchdogSettings, watch
+
+__all__ = [
+    "REGIONS_LABEL",
+    "Action",
+    "Books",
+    "Bound",
+    "CheckDecision",
+    "CheckRules",
+    "Decision",
+    "DispatchSettings",
+    "FilterReason",
+    "Filtered",
+    "Fit",
+    "FitKind",
+    "GivenUp",
+    "ParsedReport",
+    "ParsedVerdict",
+    "Provisioning",
+    "Reason",
+    "Request",
+    "Residency",
+    "Scored",
+    "Verdict",
+    "WaitingTimes",
+    "WatchdogDecision",
+    "WatchdogSettings",
+    "Weights",
+    "Window",
+    "Worker",
+    "decide",
+    "decide_check",
+    "describe",
+    "dispatch_settings",
+    "parse_regions",
+    "parse_report",
+    "watch",
+]

@@ -1,0 +1,110 @@
+"""One dispatch decision: filter, score, nominate; widen step by step; give up.
+
+Nominations only grow until they are given up, but for clusters that must not be among them any more: a copy that waits
+keeps its place in the worker's queue. What was decided follows from the arguments alone, so that a restart changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kueue_fleet.admission.dispatch.model import (
+    MOST_CLUSTERS,
+    Action,
+    Decision,
+    DispatchSettings,
+    Filtered,
+    Reason,
+    Request,
+    Scored,
+    Verdict,
+    Worker,
+)
+from kueue_fleet.admission.dispatch.scoring import judge
+
+
+def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+    """Which of `workers` (those of the queue's MultiKueueConfig, most preferred first) are nominated now.
+
+    Source of what may be nominated: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go
+    (nominateAndSynchronizeWorkers), pkg/webhooks/workload_webhook.go.
+    """
+    if request.gave_up and request.started is not None and now < request.started + settings.retry_after:
+        return _rest(request, workers, settings, now)
+    started = now if request.started is None or request.gave_up else request.started
+    verdicts = judge(request, workers, settings, now)
+    if started + settings.give_up_after <= now:
+        return _give_up(request, verdicts, started, now)
+    suitable = {verdict.cluster: verdict for verdict in verdicts if isinstance(verdict, Scored)}
+    kept = [name for name in request.nominated if name in suitable]
+    order = {worker.name: index for index, worker in enumerate(workers)}
+    fresh = sorted(
+        (verdict for name, verdict in suitable.items() if name not in kept),
+        key=lambda verdict: (verdict.cluster in request.given_up, -verdict.score, order[verdict.cluster]),
+    )
+    rounds = math.floor((now - started) / settings.widen_after) + 1 if settings.widen_after > 0 else len(order)
+    room = min(settings.step * rounds, MOST_CLUSTERS) - len(kept)
+    nominated = (*kept, *(verdict.cluster for verdict in fresh[: max(0, room)]))
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=Action.KEEP if nominated == request.nominated and request.started is not None else Action.NOMINATE,
+        reason=_reason(request, nominated, rounds),
+        nominated=nominated,
+        message=_message(nominated, verdicts, rounds),
+        verdicts=verdicts,
+        started=started,
+        look_again=_look_again(settings, started, rounds, more=len(fresh) > max(0, room)),
+    )
+
+
+def _reason(request: Request, nominated: Sequence[str], rounds: int) -> Reason:
+    if not nominated:
+        return Reason.NO_SUITABLE_CLUSTER
+    return Reason.WIDENED if rounds > 1 and request.nominated else Reason.NOMINATED
+
+
+def _message(nominated: Sequence[str], verdicts: Sequence[Verdict], rounds: int) -> str:
+    if not nominated:
+        return f"None of {len(verdicts)} clusters is suitable"
+    step = "" if rounds == 1 else f" in step {rounds}"
+    return f"Nominated {', '.join(nominated)} of {len(verdicts)} clusters{step}"
+
+
+def _look_again(settings: DispatchSettings, started: float, rounds: int, *, more: bool) -> float:
+    deadline = started + settings.give_up_after
+    return min(deadline, started + rounds * settings.widen_after) if more else deadline
+
+
+def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
+    tried = ", ".join(request.nominated) or "no cluster"
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=Action.GIVE_UP,
+        reason=Reason.DEADLINE_EXCEEDED,
+        nominated=(),
+        message=f"Not admitted by {tried} within {now - started:.0f} s",
+        verdicts=tuple(verdicts),
+        started=now,
+        look_again=now,
+    )
+
+
+def _rest(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+    """Nothing before the time to start again."""
+    again = (request.started or now) + settings.retry_after
+    forbidden = [v for v in judge(request, workers, settings, now) if isinstance(v, Filtered)]
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=Action.KEEP if not request.nominated else Action.GIVE_UP,
+        reason=Reason.DEADLINE_EXCEEDED,
+        nominated=(),
+        message=f"Starts again in {again - now:.0f} s",
+        verdicts=tuple(forbidden),
+        started=request.started or now,
+        look_again=again,
+    )

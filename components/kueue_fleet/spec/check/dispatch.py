@@ -1,0 +1,105 @@
+"""The fleet's controller and the rest of the file: dispatcher, admission checks, prices, groups of regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.spec import suggest
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.dispatch import CHECK_CONTROLLER, DISPATCHER_NAME, AdmissionController
+from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.regions import REGION_RANGES
+
+_AT = "admissionController"
+
+
+def check_dispatch(scope: Scope) -> Iterator[Problem]:
+    """What names the controller has it, and what the controller names is there."""
+    section = scope.fleet.admission_controller
+    if scope.is_unread(_AT):
+        return
+    yield from _dispatcher(scope, section)
+    yield from _unanswered(scope, section)
+    if section is not None:
+        yield from _checks(scope, section)
+        yield from _prices(scope, section)
+        yield from _groups(scope, section)
+
+
+def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
+    settings = scope.fleet.multi_kueue
+    if scope.is_unread("multiKueue"):
+        return
+    ours = settings is not None and settings.dispatcher_name == DISPATCHER_NAME
+    if section is not None and settings is None:
+        yield Problem(_AT, "set, but there is no multiKueue section", "remove it, or add workers and multiKueue")
+    elif section is None and ours:
+        yield Problem(
+            "multiKueue.external.name",
+            f"{DISPATCHER_NAME} is the fleet's own controller, which is not deployed",
+            "add the section admissionController",
+        )
+    elif section is not None and not ours and "dispatch" in section.model_fields_set:
+        yield Problem(
+            f"{_AT}.dispatch",
+            "set, but another dispatcher is used",
+            f"set multiKueue.dispatcher to External and multiKueue.external.name to {DISPATCHER_NAME}, or remove it",
+        )
+
+
+def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
+    """Admission checks of our controller that it knows nothing of: Kueue would wait for them for ever."""
+    answered = {check.name for check in section.checks} if section is not None else set()
+    manager = scope.fleet.manager.name if scope.fleet.manager is not None else None
+    for entry in scope.fleet.admission_checks:
+        if entry.controller_name != CHECK_CONTROLLER:
+            continue
+        if entry.name not in answered:
+            yield Problem(
+                f"{scope.path(entry)}.controllerName",
+                f"{CHECK_CONTROLLER}, but admissionController.checks has no {entry.name}",
+                f"add {{name: {entry.name}}} there",
+            )
+        if scope.fleet.clusters_of(entry) != (manager,):
+            yield Problem(
+                f"{scope.path(entry)}.clusters",
+                "names other clusters than the manager, where nobody answers this check",
+                f"set it to [{manager}]" if manager else "remove the check",
+            )
+
+
+def _checks(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    for check in section.checks:
+        path = f"{_AT}.checks[{check.name}].name"
+        entry = scope.fleet.check(check.name)
+        if entry is None:
+            yield from scope.unknown("admissionChecks", check.name, path)
+        elif entry.controller_name != CHECK_CONTROLLER:
+            yield Problem(
+                path, f"{check.name} is answered by another controller", f"set its controllerName to {CHECK_CONTROLLER}"
+            )
+
+
+def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    regions = sorted({cluster.region for cluster in scope.fleet.clusters if cluster.runs_jobs})
+    for region, prices in section.prices.items():
+        path = f"{_AT}.prices.{region}"
+        if region not in regions and not scope.is_unread("clusters"):
+            yield Problem(
+                path, "no cluster that runs jobs is in this region", suggest.instead(region, regions, "regions")
+            )
+        for flavor in prices:
+            yield from scope.unknown("flavors", flavor, f"{path}.{flavor}")
+
+
+def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    known = {*REGION_RANGES, *scope.fleet.network.ranges, *(cluster.region for cluster in scope.fleet.clusters)}
+    for name, regions in section.region_groups.items():
+        path = f"{_AT}.regionGroups.{name}"
+        if name in known:
+            yield Problem(path, "is a region's own name", "use another name for the group")
+        for index, region in enumerate(regions):
+            if region not in known:
+                yield Problem(
+                    f"{path}[{index}]", f"there is no region {region}", suggest.instead(region, known, "regions")
+                )
