@@ -219,7 +219,7 @@ class ClusterContents:
             if here in self._spec.clusters_of(entry)
         }
         manifests = [
-            fleet_spec.render_resource_flavor(entry)
+            fleet_spec.render_resource_flavor(self._spec, entry, here)
             for entry in self._spec.flavors
             if here in self._spec.clusters_of(entry)
         ]

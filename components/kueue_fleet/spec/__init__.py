@@ -8,9 +8,22 @@ build on it.
 from __future__ import annotations
 
 from kueue_fleet.spec.access import ACCOUNT_NAME, render_worker_access, token_secret_name
+from kueue_fleet.spec.capacity import (
+    Calendar,
+    Capacity,
+    CommitmentEntry,
+    FlexStart,
+    FutureReservationEntry,
+    OnDemand,
+    ReservationEntry,
+    Reserved,
+    Spot,
+)
 from kueue_fleet.spec.check import check_fleet
 from kueue_fleet.spec.check.dates import check_dates
+from kueue_fleet.spec.cluster_options import NodeAutoProvisioning, ResourceLimit, SystemPool
 from kueue_fleet.spec.clusters import (
+    AuthorizedNetwork,
     ClusterEntry,
     ClusterKueue,
     ClusterProfile,
@@ -31,13 +44,13 @@ from kueue_fleet.spec.entries import (
     ManagerQueue,
     PriorityClassEntry,
     ProvisioningRequestCheck,
-    TeamEntry,
-    TeamQueue,
     TopologyEntry,
     WorkloadPriorityClassEntry,
 )
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.install import kueue_configuration, kueue_helm_values
+from kueue_fleet.spec.machines import MachineType, machine_catalogue, machine_type
+from kueue_fleet.spec.maintenance import Maintenance, MaintenanceExclusion
 from kueue_fleet.spec.manifests import (
     Manifest,
     admission_check_manifest,
@@ -53,9 +66,12 @@ from kueue_fleet.spec.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
+from kueue_fleet.spec.node_pools import Accelerator, NodePoolEntry, PoolAutoscaling
 from kueue_fleet.spec.objects import check_objects
+from kueue_fleet.spec.observability import Alerts, Grafana, Observability
 from kueue_fleet.spec.parse import parse_fleet, parse_fleet_text
 from kueue_fleet.spec.placement import DispatchGroup, cohorts_on, dispatch_groups
+from kueue_fleet.spec.pools import ResolvedNodePool
 from kueue_fleet.spec.problem import Problem, SpecError, errors_of
 from kueue_fleet.spec.quantity import Quantity
 from kueue_fleet.spec.render import (
@@ -75,6 +91,7 @@ from kueue_fleet.spec.render import (
     render_resource_flavor,
 )
 from kueue_fleet.spec.schema import json_schema
+from kueue_fleet.spec.teams import TeamEntry, TeamGoogleServiceAccount, TeamQueue
 from kueue_fleet.spec.wire import (
     AdmissionCheckSpec,
     AdmissionChecksStrategy,
@@ -106,10 +123,15 @@ from kueue_fleet.spec.wire import (
 
 __all__ = [
     "ACCOUNT_NAME",
+    "Accelerator",
     "AdmissionCheckEntry",
     "AdmissionCheckSpec",
     "AdmissionCheckStrategyRule",
     "AdmissionChecksStrategy",
+    "Alerts",
+    "AuthorizedNetwork",
+    "Calendar",
+    "Capacity",
     "ClusterEntry",
     "ClusterKueue",
     "ClusterProfile",
@@ -119,6 +141,7 @@ __all__ = [
     "ClusterSource",
     "CohortEntry",
     "CohortSpec",
+    "CommitmentEntry",
     "DispatchGroup",
     "Duration",
     "FairSharing",
@@ -126,6 +149,9 @@ __all__ = [
     "FlavorFungibility",
     "FlavorQuotas",
     "FleetSpec",
+    "FlexStart",
+    "FutureReservationEntry",
+    "Grafana",
     "JobSetInstallation",
     "KubeConfig",
     "KueueConfiguration",
@@ -133,26 +159,41 @@ __all__ = [
     "LabelSelector",
     "LocalQueueEntry",
     "LocalQueueSpec",
+    "MachineType",
+    "Maintenance",
+    "MaintenanceExclusion",
     "ManagerQueue",
     "Manifest",
     "MultiKueue",
     "MultiKueueClusterSpec",
     "MultiKueueConfigSpec",
     "Network",
+    "NodeAutoProvisioning",
+    "NodePoolEntry",
+    "Observability",
+    "OnDemand",
     "ParametersReference",
+    "PoolAutoscaling",
     "PriorityClassEntry",
     "PriorityClassFields",
     "Problem",
     "ProvisioningRequestCheck",
     "ProvisioningRequestConfigSpec",
     "Quantity",
+    "ReservationEntry",
+    "Reserved",
+    "ResolvedNodePool",
     "ResourceFlavorSpec",
     "ResourceGroup",
+    "ResourceLimit",
     "ResourceQuota",
     "ServiceAccountToken",
     "SpecError",
+    "Spot",
+    "SystemPool",
     "Taint",
     "TeamEntry",
+    "TeamGoogleServiceAccount",
     "TeamQueue",
     "Toleration",
     "TopologyEntry",
@@ -174,6 +215,8 @@ __all__ = [
     "kueue_helm_values",
     "local_queue_manifest",
     "local_queues",
+    "machine_catalogue",
+    "machine_type",
     "multikueue_cluster_manifest",
     "multikueue_config_manifest",
     "namespace_manifest",

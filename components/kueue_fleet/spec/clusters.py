@@ -14,20 +14,16 @@ from pydantic import BeforeValidator, Field
 
 from kueue_fleet.spec import syntax
 from kueue_fleet.spec.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
+from kueue_fleet.spec.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.spec.configuration import KueueConfiguration
 from kueue_fleet.spec.duration import Duration
+from kueue_fleet.spec.maintenance import Maintenance
+from kueue_fleet.spec.places import AddressRange, GkeClusterName, Ipv4Range, KmsKey, PodIpv4Range, Region, Zone
 from kueue_fleet.spec.problem import Problem, syntax_problems
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 
-GkeClusterName = Annotated[Text, syntax_of(syntax.gke_cluster_name)]
-Region = Annotated[Text, syntax_of(syntax.region)]
-Ipv4Range = Annotated[Text, syntax_of(syntax.ipv4_range)]
-Zone = Annotated[Text, syntax_of(syntax.zone)]
-ProjectId = Annotated[Text, syntax_of(syntax.project_id)]
-GcpLabelKey = Annotated[Text, syntax_of(syntax.gcp_label_key)]
-GcpLabelValue = Annotated[Text, syntax_of(syntax.gcp_label_value)]
 Version = Annotated[Text, syntax_of(syntax.version)]
 Chart = Annotated[Text, Field(min_length=1)]
 
@@ -65,13 +61,52 @@ class JobSetInstallation(SpecModel):
     """Where JobSet runs."""
 
 
-class Network(SpecModel):
-    """The VPC network of all clusters."""
+class AuthorizedNetwork(SpecModel):
+    """A range of addresses from which the control planes can be reached."""
+
+    name: Annotated[Text, Field(min_length=1)]
+    cidr: AddressRange
+    """Such as 203.0.113.0/24."""
+
+
+class Network(RuledModel):
+    """The VPC network of all clusters, and how their control planes are reached."""
 
     name: GkeClusterName | None = None
     """Default: the fleet's name."""
     ranges: Mapping[Region, Ipv4Range] = Field(default_factory=dict)
     """Range of the nodes by region, such as `us-east4: 10.150.0.0/20`. Default: that of Google's auto-mode networks."""
+    pod_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
+    """Range of the pods by region; default: GKE's choice."""
+    service_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
+    """Range of the Services by region; default: GKE's choice."""
+    control_plane_access: Literal["DnsEndpoint", "AuthorizedNetworks"] = "DnsEndpoint"
+    """DnsEndpoint (default): by DNS name, for whoever IAM lets in; AuthorizedNetworks: by address, from these only."""
+    authorized_networks: tuple[AuthorizedNetwork, ...] = ()
+    """From where, with AuthorizedNetworks."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Networks where, and only where, they are asked for; not the whole world."""
+        if self.control_plane_access == "AuthorizedNetworks" and not self.authorized_networks:
+            yield Problem(
+                "authorizedNetworks",
+                "none, but controlPlaneAccess is AuthorizedNetworks, so nobody gets in",
+                "add {name, cidr} of your office, VPN or runners, or use DnsEndpoint",
+            )
+        if self.control_plane_access != "AuthorizedNetworks" and self.authorized_networks:
+            yield Problem(
+                "authorizedNetworks",
+                f"set, but controlPlaneAccess is {self.control_plane_access}",
+                "remove it, or set controlPlaneAccess to AuthorizedNetworks",
+            )
+        names = [network.name for network in self.authorized_networks]
+        for index, network in enumerate(self.authorized_networks):
+            if network.cidr.endswith("/0"):
+                yield Problem(
+                    f"authorizedNetworks[{index}].cidr", f"{network.cidr} is the whole internet", "name your own ranges"
+                )
+            if network.name in names[:index]:
+                yield Problem(f"authorizedNetworks[{index}].name", f"{network.name} is used twice", "use another name")
 
 
 class ClusterEntry(RuledModel):
@@ -89,6 +124,32 @@ class ClusterEntry(RuledModel):
     """GKE's release channel; default REGULAR."""
     kueue: ClusterKueue = Field(default_factory=ClusterKueue)
     """What of Kueue is different on this cluster."""
+    system_pool: SystemPool = Field(default_factory=SystemPool)
+    """Nodes for Kueue and the like, Standard only."""
+    node_auto_provisioning: NodeAutoProvisioning | None = None
+    """Let GKE make node pools, Standard only; default: off. Autopilot always does."""
+    maintenance: Maintenance | None = None
+    """When GKE may upgrade the cluster; default: any time."""
+    database_encryption_key: KmsKey | None = None
+    """Key of Cloud KMS for Secrets in etcd (CIS GKE 5.3.1)."""
+    disk_encryption_key: KmsKey | None = None
+    """Key of Cloud KMS for boot disks (CIS GKE 5.9.1)."""
+    rbac_security_group: Text | None = None
+    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.3)."""
+    binary_authorization: Flag = False
+    """Whether images need the attestations of the project's policy (CIS GKE 5.10.5); default false."""
+    fleet_membership: Flag = True
+    """Whether the cluster is a member of the project's GKE fleet; default true."""
+    cost_allocation: Flag = True
+    """Whether the bill says which namespace used what; default true."""
+    image_streaming: Flag = True
+    """Whether containers start before their image is there in full; default true."""
+    storage_drivers: tuple[Literal["PersistentDisk", "Filestore", "GcsFuse"], ...] = (
+        "PersistentDisk",
+        "Filestore",
+        "GcsFuse",
+    )
+    """Storage drivers, Standard only; Autopilot has all."""
 
     @property
     def runs_jobs(self) -> bool:
@@ -96,20 +157,62 @@ class ClusterEntry(RuledModel):
         return self.role != "manager"
 
     def own_problems(self) -> Iterator[Problem]:
-        """Zones belong to Standard clusters and to the region."""
-        if self.zones and self.mode == "Autopilot":
+        """Zones belong to Standard clusters and to the region; so do the fields that only Standard has."""
+        yield from self._standard_only()
+        yield from _zones_in(self.region, self.zones, "zones")
+        if self.node_auto_provisioning is not None:
+            for problem in self.node_auto_provisioning.own_problems():
+                yield problem.at("nodeAutoProvisioning")
+            yield from _zones_in(self.region, self.node_auto_provisioning.zones, "nodeAutoProvisioning.zones")
+        for problem in self.system_pool.own_problems():
+            yield problem.at("systemPool")
+        for problem in self.maintenance.own_problems() if self.maintenance else ():
+            yield problem.at("maintenance")
+        group = self.rbac_security_group
+        if group is not None and not group.startswith("gke-security-groups@"):
+            yield Problem(
+                "rbacSecurityGroup",
+                f"{group}, but GKE looks into one group only",
+                "write gke-security-groups@ and your domain, and put the other groups into it",
+            )
+        for field, key in (
+            ("databaseEncryptionKey", self.database_encryption_key),
+            ("diskEncryptionKey", self.disk_encryption_key),
+        ):
+            where = key.split("/")[3] if key is not None else self.region
+            if where != self.region:
+                yield Problem(field, f"the key is in {where}, the cluster in {self.region}", "use a key of that region")
+
+    def _standard_only(self) -> Iterator[Problem]:
+        if self.mode != "Autopilot":
+            return
+        if self.zones:
             yield Problem(
                 "zones", f"{', '.join(self.zones)} given, but mode is Autopilot", "remove zones or set mode to Standard"
             )
-        for index, zone in enumerate(self.zones):
-            if zone.rpartition("-")[0] != self.region:
-                yield Problem(
-                    f"zones[{index}]",
-                    f"{zone} is not in region {self.region}",
-                    f"name zones of {self.region}, or change region",
-                )
-            elif zone in self.zones[:index]:
-                yield Problem(f"zones[{index}]", f"{zone} is listed twice", "list each zone once")
+        for name, alias in _STANDARD_ONLY.items():
+            if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
+                yield Problem(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
+
+
+_STANDARD_ONLY: Final = {
+    "system_pool": "systemPool",
+    "node_auto_provisioning": "nodeAutoProvisioning",
+    "storage_drivers": "storageDrivers",
+    "image_streaming": "imageStreaming",
+}
+
+
+def _zones_in(region: str, zones: tuple[str, ...], field: str) -> Iterator[Problem]:
+    for index, zone in enumerate(zones):
+        if zone.rpartition("-")[0] != region:
+            yield Problem(
+                f"{field}[{index}]",
+                f"{zone} is not in region {region}",
+                f"name zones of {region}, or change region",
+            )
+        elif zone in zones[:index]:
+            yield Problem(f"{field}[{index}]", f"{zone} is listed twice", "list each zone once")
 
 
 def _day(value: object) -> object:

@@ -31,7 +31,7 @@ from kueue_fleet.spec.wire import (
     WorkloadPriorityClassFields,
 )
 from kueue_fleet.spec.wire.checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_fleet.spec.wire.quotas import LimitRules, check_resource_groups, check_totals, item_labels
+from kueue_fleet.spec.wire.quotas import LimitRules, check_resource_groups, check_totals
 
 ClusterNames = Annotated[tuple[Text, ...], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
@@ -42,7 +42,21 @@ class FlavorEntry(ResourceFlavorSpec):
 
     name: DnsSubdomain
     clusters: ClusterNames | None = None
-    """Default: every cluster that runs jobs."""
+    """Default: every cluster that runs jobs, or that its node pool is on."""
+    node_pool: Text | None = None
+    """The node pool behind it: labels, taints and tolerations come from there, so they cannot differ from it."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The rules of the wire model; what comes from a pool is not written here too."""
+        if self.node_pool is None:
+            yield from super().own_problems()
+            return
+        for field, value in (("nodeLabels", self.node_labels), ("nodeTaints", self.node_taints)):
+            if value:
+                yield Problem(field, "set, but nodePool gives it", "remove it, or remove nodePool")
+        for index, toleration in enumerate(self.tolerations):
+            for problem in toleration.own_problems():
+                yield problem.at(f"tolerations[{index}]")
 
 
 class TopologyEntry(TopologySpec):
@@ -214,34 +228,6 @@ class WorkloadPriorityClassEntry(WorkloadPriorityClassFields):
     """A WorkloadPriorityClass, on every cluster."""
 
     name: DnsSubdomain
-
-
-class TeamQueue(LocalQueueSpec):
-    """A LocalQueue that a team has in each of its namespaces."""
-
-    name: DnsSubdomain
-
-
-class TeamEntry(RuledModel):
-    """A team: its namespaces and the queues it may use."""
-
-    name: DnsLabel
-    namespaces: Annotated[tuple[DnsLabel, ...], Field(min_length=1)] | None = None
-    """Default: one namespace of the team's name."""
-    local_queues: tuple[TeamQueue, ...] = ()
-    """LocalQueues, in each of the namespaces, on every cluster that has the ClusterQueue."""
-
-    @property
-    def namespace_names(self) -> tuple[str, ...]:
-        """The team's namespaces."""
-        return self.namespaces or (self.name,)
-
-    def own_problems(self) -> Iterator[Problem]:
-        """The problems of each LocalQueue."""
-        labels = item_labels([queue.name for queue in self.local_queues])
-        for queue, label in zip(self.local_queues, labels, strict=True):
-            for problem in queue.own_problems():
-                yield problem.at(f"localQueues[{label}]")
 
 
 class LocalQueueEntry(LocalQueueSpec):

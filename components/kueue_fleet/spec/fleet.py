@@ -14,16 +14,9 @@ from typing import Annotated, Protocol
 from pydantic import Field
 
 from kueue_fleet.spec.base import DnsLabel, Flag, SpecModel
-from kueue_fleet.spec.clusters import (
-    ClusterEntry,
-    GcpLabelKey,
-    GcpLabelValue,
-    JobSetInstallation,
-    KueueInstallation,
-    MultiKueue,
-    Network,
-    ProjectId,
-)
+from kueue_fleet.spec.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
+from kueue_fleet.spec.clusters import ClusterEntry, JobSetInstallation, KueueInstallation, MultiKueue, Network
+from kueue_fleet.spec.dispatch import AdmissionController
 from kueue_fleet.spec.entries import (
     AdmissionCheckEntry,
     ClusterQueueEntry,
@@ -31,10 +24,16 @@ from kueue_fleet.spec.entries import (
     FlavorEntry,
     LocalQueueEntry,
     PriorityClassEntry,
-    TeamEntry,
     TopologyEntry,
     WorkloadPriorityClassEntry,
 )
+from kueue_fleet.spec.flavor_nodes import derived_flavor, leads_to
+from kueue_fleet.spec.node_pools import NodePoolEntry
+from kueue_fleet.spec.observability import NO_OBSERVABILITY, Observability
+from kueue_fleet.spec.places import GcpLabelKey, GcpLabelValue, ProjectId
+from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool, resolve_system_pool
+from kueue_fleet.spec.teams import TeamEntry
+from kueue_fleet.spec.wire import ResourceFlavorSpec
 
 
 class Placed(Protocol):
@@ -65,6 +64,14 @@ class FleetSpec(SpecModel):
     job_set: JobSetInstallation = Field(default_factory=JobSetInstallation)
     clusters: tuple[ClusterEntry, ...]
     """One manager with up to 20 workers, or one standalone cluster."""
+    node_pools: tuple[NodePoolEntry, ...] = ()
+    """Nodes of Standard clusters."""
+    reservations: tuple[ReservationEntry, ...] = ()
+    """Machines that are kept for this fleet; made by it, protected, and kept when it is destroyed."""
+    future_reservations: tuple[FutureReservationEntry, ...] = ()
+    """Machines asked of DWS Calendar for a time to come; made by this fleet, and protected."""
+    commitments: tuple[CommitmentEntry, ...] = ()
+    """Committed-use contracts; they cannot be cancelled."""
     flavors: tuple[FlavorEntry, ...] = ()
     """Kinds of node."""
     topologies: tuple[TopologyEntry, ...] = ()
@@ -85,6 +92,10 @@ class FleetSpec(SpecModel):
     """LocalQueues outside of teams."""
     multi_kueue: MultiKueue | None = None
     """Dispatch from the manager to the workers; needed with workers."""
+    admission_controller: AdmissionController | None = None
+    """The fleet's own dispatcher and admission checks, on the manager; absent: not deployed."""
+    observability: Observability = NO_OBSERVABILITY
+    """Metrics, dashboards and alerts; without the section there are none."""
 
     @property
     def network_name(self) -> str:
@@ -155,8 +166,65 @@ class FleetSpec(SpecModel):
         return self._cohorts.get(name)
 
     def clusters_of(self, entry: Placed) -> tuple[str, ...]:
-        """Where `entry` exists: where it says, else on every cluster that runs jobs."""
-        return self.job_clusters if entry.clusters is None else entry.clusters
+        """Where `entry` exists: where it says, else on every cluster that runs jobs.
+
+        A node pool, and a flavor derived from one, is by default on the Standard clusters only.
+        """
+        if entry.clusters is not None:
+            return entry.clusters
+        if isinstance(entry, NodePoolEntry):
+            return tuple(name for name in self.job_clusters if self.cluster(name).mode == "Standard")
+        pool = self.node_pool(entry.node_pool) if isinstance(entry, FlavorEntry) and entry.node_pool else None
+        return self.clusters_of(pool) if pool is not None else self.job_clusters
+
+    @cached_property
+    def _node_pools(self) -> Mapping[str, NodePoolEntry]:
+        return {pool.name: pool for pool in reversed(self.node_pools)}
+
+    def node_pool(self, name: str) -> NodePoolEntry | None:
+        """The node pool of that name, if there is one."""
+        return self._node_pools.get(name)
+
+    @cached_property
+    def _pools_by_cluster(self) -> Mapping[str, tuple[ResolvedNodePool, ...]]:
+        return {
+            cluster.name: tuple(
+                resolve_pool(pool, cluster) for pool in self.node_pools if cluster.name in self.clusters_of(pool)
+            )
+            for cluster in self.clusters
+        }
+
+    def node_pools_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
+        """The file's node pools on `cluster`, in the order of the file; the system pool is not among them."""
+        return self._pools_by_cluster.get(cluster, ())
+
+    def system_pool_on(self, cluster: str) -> ResolvedNodePool | None:
+        """The system pool of `cluster`; None on Autopilot. Raises KeyError for an unknown cluster."""
+        entry = self.cluster(cluster)
+        return resolve_system_pool(entry) if entry.mode == "Standard" else None
+
+    def flavor_on(self, flavor: FlavorEntry, cluster: str) -> ResourceFlavorSpec:
+        """The flavor as it is on `cluster`: as written, or with what its node pool there gives it."""
+        if flavor.node_pool is None:
+            return flavor
+        pool = next((pool for pool in self.node_pools_on(cluster) if pool.name == flavor.node_pool), None)
+        return derived_flavor(flavor, pool) if pool is not None else flavor
+
+    def flavor_nodes(self, flavor: FlavorEntry, cluster: str) -> Sequence[ResolvedNodePool]:
+        """The pools on `cluster` whose nodes the flavor leads to; none where nodes are GKE's to make."""
+        pools = self.node_pools_on(cluster)
+        if flavor.node_pool is not None:
+            return [pool for pool in pools if pool.name == flavor.node_pool]
+        return [pool for pool in pools if leads_to(flavor, pool)]
+
+    def is_closed(self, flavor: str, cluster: str) -> bool:
+        """Whether the flavor's node pool on `cluster` waits for its calendar reservation, so that its quota is 0."""
+        entry = self.flavor(flavor)
+        return (
+            entry is not None
+            and entry.node_pool is not None
+            and any(pool.closed for pool in self.flavor_nodes(entry, cluster))
+        )
 
     @cached_property
     def _flavors_by_cluster(self) -> Mapping[str, frozenset[str]]:

@@ -14,7 +14,7 @@ from operator import is_
 
 from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
 from kueue_fleet.spec.fleet import FleetSpec
-from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.spec.quantity import ZERO, Quantity
 from kueue_fleet.spec.wire import (
     AdmissionChecksStrategy,
     AdmissionCheckStrategyRule,
@@ -64,11 +64,19 @@ def _suffixed(name: str, queues: Sequence[str]) -> str:
     return f"{name}-{queues[0]}" if queues else name
 
 
-def groups_on(groups: Iterable[FleetResourceGroup], cluster: str, flavors: frozenset[str]) -> tuple[ResourceGroup, ...]:
-    """The resource groups with the flavors and amounts of `cluster`; a group that loses all flavors is left out."""
+def groups_on(fleet: FleetSpec, groups: Iterable[FleetResourceGroup], cluster: str) -> tuple[ResourceGroup, ...]:
+    """The resource groups with the flavors and amounts of `cluster`; a group that loses all flavors is left out.
+
+    A flavor whose nodes wait for a calendar reservation is there, with a quota of 0.
+    """
+    flavors = fleet.flavors_on(cluster)
     placed: list[ResourceGroup] = []
     for group in groups:
-        kept = tuple(_flavor_on(flavor, cluster) for flavor in group.flavors if flavor.name in flavors)
+        kept = tuple(
+            _closed(flavor) if fleet.is_closed(flavor.name, cluster) else _flavor_on(flavor, cluster)
+            for flavor in group.flavors
+            if flavor.name in flavors
+        )
         if len(kept) == len(group.flavors) and all(map(is_, kept, group.flavors)):
             placed.append(group)
         elif kept:
@@ -85,6 +93,22 @@ def _flavor_on(flavor: FleetFlavorQuotas, cluster: str) -> FlavorQuotas:
     )
 
 
+def _closed(flavor: FleetFlavorQuotas) -> FlavorQuotas:
+    """The flavor with nothing to give, and nothing to lend."""
+    return FlavorQuotas.model_construct(
+        name=flavor.name,
+        resources=tuple(
+            ResourceQuota.model_construct(
+                name=quota.name,
+                nominal_quota=ZERO,
+                borrowing_limit=None if quota.borrowing_limit is None else ZERO,
+                lending_limit=None if quota.lending_limit is None else ZERO,
+            )
+            for quota in flavor.resources
+        ),
+    )
+
+
 def summed_groups(
     fleet: FleetSpec, groups: Sequence[FleetResourceGroup], clusters: Sequence[str], headroom_percent: int
 ) -> tuple[ResourceGroup, ...]:
@@ -96,7 +120,7 @@ def summed_groups(
     covered = tuple(dict.fromkeys(name for group in groups for name in group.covered_resources))
     quotas: dict[str, list[ResourceQuota]] = {name: [] for name in covered}
     for cluster in clusters:
-        for group in groups_on(groups, cluster, fleet.flavors_on(cluster)):
+        for group in groups_on(fleet, groups, cluster):
             for flavor in group.flavors:
                 for quota in flavor.resources:
                     quotas[quota.name].append(quota)
@@ -126,11 +150,7 @@ def _sum_limits(limits: Sequence[Quantity | None]) -> Quantity | None:
 def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> ClusterQueueSpec:
     """The ClusterQueue as it is on `cluster`: a worker's or standalone cluster's own, or the manager's copy."""
     dispatching = fleet.manager is not None and fleet.manager.name == cluster and fleet.is_dispatched(queue.name)
-    groups = (
-        manager_groups(fleet, queue)
-        if dispatching
-        else groups_on(queue.resource_groups, cluster, fleet.flavors_on(cluster))
-    )
+    groups = manager_groups(fleet, queue) if dispatching else groups_on(fleet, queue.resource_groups, cluster)
     rules = _rules_on(fleet, queue, cluster, groups)
     if dispatching:
         group = next(group for group in dispatch_groups(fleet) if queue.name in group.queues)
@@ -220,7 +240,7 @@ def cohort_on(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> CohortSpec
             fleet.multi_kueue.headroom_percent,
         )
     else:
-        groups = groups_on(cohort.resource_groups, cluster, fleet.flavors_on(cluster))
+        groups = groups_on(fleet, cohort.resource_groups, cluster)
     return CohortSpec.model_construct(
         parent_name=cohort.parent_name, resource_groups=groups, fair_sharing=cohort.fair_sharing
     )

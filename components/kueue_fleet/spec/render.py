@@ -55,7 +55,9 @@ def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     objects += [priority_class_manifest(item.name, item) for item in fleet.priority_classes]
     objects += [workload_priority_class_manifest(item.name, item) for item in fleet.workload_priority_classes]
     objects += [topology_manifest(item.name, item) for item in fleet.topologies if cluster in fleet.clusters_of(item)]
-    objects += [render_resource_flavor(item) for item in fleet.flavors if cluster in fleet.clusters_of(item)]
+    objects += [
+        render_resource_flavor(fleet, item, cluster) for item in fleet.flavors if cluster in fleet.clusters_of(item)
+    ]
     if entry.role == "manager":
         objects += render_manager_flavor(fleet)
     checks = [item for item in fleet.admission_checks if cluster in fleet.clusters_of(item)]
@@ -84,9 +86,9 @@ def render_namespaces(fleet: FleetSpec) -> list[Manifest]:
     ]
 
 
-def render_resource_flavor(flavor: FlavorEntry) -> Manifest:
-    """A flavor of the file; the same on each of its clusters."""
-    return resource_flavor_manifest(flavor.name, flavor)
+def render_resource_flavor(fleet: FleetSpec, flavor: FlavorEntry, cluster: str) -> Manifest:
+    """The flavor as it is on `cluster`; one with a node pool has that pool's labels and taints."""
+    return resource_flavor_manifest(flavor.name, fleet.flavor_on(flavor, cluster))
 
 
 def render_manager_flavor(fleet: FleetSpec) -> list[Manifest]:

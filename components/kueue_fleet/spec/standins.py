@@ -26,7 +26,16 @@ from kueue_fleet.spec.schemapath import Location, is_model, model_at, plain_type
 _ROUNDS: Final = 8
 """A renamed field can bring new problems to light, a few levels deep."""
 _REMOVED: Final = object()
-_TEXTS: Final = {"region": "us-central1", "rotateBy": "2999-01-01"}
+_TEXTS: Final = {
+    "region": "us-central1",
+    "zone": "us-central1-a",
+    "rotateBy": "2999-01-01",
+    "start": "2999-01-01T00:00:00Z",
+    "end": "2999-01-01T01:00:00Z",
+    "duration": "24h",
+    "cidr": "10.0.0.0/8",
+}
+"""Stand-ins that fit where any other text does not."""
 
 
 @dataclass

@@ -24,6 +24,13 @@ _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
 _CLUSTER = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]")
+_SERVICE_ACCOUNT = re.compile(
+    r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])@(?P<project>[a-z][-a-z0-9.]*)\.iam\.gserviceaccount\.com"
+)
+_NO_PROJECT = re.compile(r"[^@]+@\.?iam\.gserviceaccount\.com")
+_MEMBER = re.compile(r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+")
+_ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
+_KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
 _GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
 
@@ -94,6 +101,24 @@ def ipv4_range(text: str) -> str | None:
     return None if network.prefixlen <= 29 else "is too small for a subnet; use /29 or larger"
 
 
+def secondary_range(text: str) -> str | None:
+    """An IPv4 range for pods or Services: /28 or larger (GKE, Creating a VPC-native cluster)."""
+    try:
+        network = ipaddress.IPv4Network(text)
+    except ValueError as wrong:
+        return f"is no IPv4 range ({wrong}); write one such as 10.4.0.0/14"
+    return None if network.prefixlen <= 28 else "is too small for pods or Services; use /28 or larger"
+
+
+def address_range(text: str) -> str | None:
+    """Any IPv4 range, single addresses too."""
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError as wrong:
+        return f"is no IPv4 range ({wrong}); write one such as 203.0.113.0/24"
+    return None
+
+
 def region(text: str) -> str | None:
     """A region of Google Cloud, such as europe-west4."""
     if _REGION.fullmatch(text):
@@ -121,6 +146,11 @@ def gke_cluster_name(text: str) -> str | None:
     )
 
 
+def gce_name(text: str) -> str | None:
+    """Name of a resource of Compute Engine: an RFC 1035 label (Compute Engine, Naming resources)."""
+    return dns_label_1035(text)
+
+
 def project_id(text: str) -> str | None:
     """Id of a project: 6 to 30 lower-case letters, digits and hyphens (Resource Manager, Creating projects)."""
     if _PROJECT.fullmatch(text):
@@ -128,6 +158,36 @@ def project_id(text: str) -> str | None:
     if text.isdigit():
         return "is a project number; write the project id"
     return "is no project id; write 6 to 30 lower-case letters, digits and hyphens, with a letter at the start"
+
+
+def google_service_account(text: str) -> str | None:
+    """Address of a Google service account: `name@project.iam.gserviceaccount.com`, the project being there."""
+    if _SERVICE_ACCOUNT.fullmatch(text):
+        return None
+    if _NO_PROJECT.fullmatch(text):
+        return "has no project in it; write name@project.iam.gserviceaccount.com"
+    if text.endswith(("@developer.gserviceaccount.com", "@appspot.gserviceaccount.com")):
+        return "is a default service account, which may do almost anything; use one made for the team"
+    return "is no address of a Google service account; write name@project.iam.gserviceaccount.com"
+
+
+def member(text: str) -> str | None:
+    """Somebody: `group:`, `user:` or `serviceAccount:` and an address, as in IAM."""
+    if _MEMBER.fullmatch(text):
+        return None
+    return "is nobody; write group:, user: or serviceAccount: and an address"
+
+
+def iam_role(text: str) -> str | None:
+    """An IAM role: `roles/...`, or a custom role of a project or an organization."""
+    return None if _ROLE.fullmatch(text) else "is no IAM role; write one such as roles/storage.objectViewer"
+
+
+def kms_key(text: str) -> str | None:
+    """Resource name of a key of Cloud KMS."""
+    if _KMS_KEY.fullmatch(text):
+        return None
+    return "is no key; write projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
 
 
 def gcp_label_key(text: str) -> str | None:

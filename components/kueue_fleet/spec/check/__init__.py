@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from kueue_fleet.spec.check.capacity import check_manager_quotas
 from kueue_fleet.spec.check.clusters import check_clusters
 from kueue_fleet.spec.check.cohorts import check_cohorts
+from kueue_fleet.spec.check.dispatch import check_dispatch
 from kueue_fleet.spec.check.flavors import check_admission_checks, check_flavors
 from kueue_fleet.spec.check.names import check_names
 from kueue_fleet.spec.check.priorities import check_priorities
@@ -35,6 +36,7 @@ _RULES = (
     check_priorities,
     check_tenants,
     check_settings,
+    check_dispatch,
 )
 
 
@@ -55,6 +57,11 @@ def _entry_problems(scope: Scope) -> Iterator[Problem]:
         for entry in scope.entries(section):
             for problem in entry.own_problems():
                 yield problem.at(scope.path(entry))
-    if scope.fleet.multi_kueue is not None:
-        for problem in scope.fleet.multi_kueue.own_problems():
-            yield problem.at("multiKueue")
+    for path, part in (
+        ("network", scope.fleet.network),
+        ("multiKueue", scope.fleet.multi_kueue),
+        ("admissionController", scope.fleet.admission_controller),
+        ("observability", scope.fleet.observability),
+    ):
+        for problem in part.own_problems() if part is not None else ():
+            yield problem.at(path)

@@ -50,7 +50,7 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
     fleet = scope.fleet
     manager = _totals(groups)
     workers = {
-        worker: _totals(groups_on(queue.resource_groups, worker, fleet.flavors_on(worker)))
+        worker: _totals(groups_on(fleet, queue.resource_groups, worker))
         for worker in fleet.dispatch_workers(queue.name)
     }
     for name in dict.fromkeys(name for totals in workers.values() for name in totals):

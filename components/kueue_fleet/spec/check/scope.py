@@ -18,6 +18,10 @@ from kueue_fleet.spec.wire.quotas import item_labels
 
 SECTIONS: Final = {
     "clusters": "clusters",
+    "nodePools": "node_pools",
+    "reservations": "reservations",
+    "futureReservations": "future_reservations",
+    "commitments": "commitments",
     "flavors": "flavors",
     "topologies": "topologies",
     "cohorts": "cohorts",
@@ -32,6 +36,10 @@ SECTIONS: Final = {
 
 NOUNS: Final = {
     "clusters": ("cluster", "clusters"),
+    "nodePools": ("node pool", "node pools"),
+    "reservations": ("reservation", "reservations"),
+    "futureReservations": ("future reservation", "future reservations"),
+    "commitments": ("commitment", "commitments"),
     "flavors": ("flavor", "flavors"),
     "topologies": ("topology", "topologies"),
     "cohorts": ("cohort", "cohorts"),
@@ -56,6 +64,7 @@ _ORDER: Final = (
     "jobSet",
     *SECTIONS,
     "multiKueue",
+    "admissionController",
 )
 
 

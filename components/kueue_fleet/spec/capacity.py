@@ -1,0 +1,218 @@
+"""Where the nodes of a pool come from: reserved, on demand, spot, Dynamic Workload Scheduler (DWS).
+
+In: `capacity` of a node pool, and the sections reservations, futureReservations, commitments of the file. Out: frozen
+models with the rules of one entry alone; those between pools and reservations are in `check.pools` and
+`check.reservations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from kueue_fleet.spec.base import Count, Flag, RuledModel, SpecModel, Text
+from kueue_fleet.spec.duration import Duration
+from kueue_fleet.spec.instant import Instant
+from kueue_fleet.spec.places import ProjectId, Region, ResourceName, Zone
+from kueue_fleet.spec.problem import Problem
+
+FLEX_START_MAX_SECONDS: Final = 604_800
+"""Longest run of a flex-start node, seven days: also GKE's default.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws
+"""
+COST_CONFIRMATION: Final = "I-accept-the-cost"
+"""What `confirm` of a commitment has to say: it cannot be cancelled."""
+
+AtLeastOne = Annotated[Count, Field(ge=1)]
+
+
+class Reserved(RuledModel):
+    """Nodes from one specific reservation."""
+
+    type: Literal["reserved"]
+    reservation: ResourceName
+    """Name of the reservation; one of this file's, or one that exists."""
+    project: ProjectId | None = None
+    """Project that shares the reservation; default: the fleet's own."""
+    block: ResourceName | None = None
+    """A block of the reservation; the pool's zones have to be named then."""
+    sub_block: ResourceName | None = None
+    """A sub-block of the block."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """A sub-block is in a block."""
+        if self.sub_block is not None and self.block is None:
+            yield Problem("subBlock", f"{self.sub_block} is set, but no block", "set block too, or remove subBlock")
+
+
+class OnDemand(SpecModel):
+    """Nodes at the list price, as long as there are any."""
+
+    type: Literal["onDemand"]
+
+
+class Spot(SpecModel):
+    """Cheap nodes that Google takes back when it needs them, with 30 seconds' notice."""
+
+    type: Literal["spot"]
+
+
+class FlexStart(RuledModel):
+    """Nodes that DWS starts when it has them, and ends after a while."""
+
+    type: Literal["flexStart"]
+    queued_provisioning: Flag = True
+    """Whether nodes come only for ProvisioningRequests, all of a request's at once; default true."""
+    max_run_duration: Duration = Duration("168h")
+    """How long a node lives, at most seven days; default 168h."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """At most seven days, in whole seconds."""
+        if not 0 < self.max_run_duration.seconds <= FLEX_START_MAX_SECONDS:
+            yield Problem(
+                "maxRunDuration",
+                f"{self.max_run_duration} is no run time that DWS grants",
+                "write between 1s and 168h, which is seven days",
+            )
+        elif self.max_run_duration.nanoseconds % 10**9:
+            yield Problem("maxRunDuration", f"{self.max_run_duration} is not whole seconds", "round it to seconds")
+
+
+class Calendar(SpecModel):
+    """Nodes from a reservation that DWS Calendar grants for a time that is agreed beforehand."""
+
+    type: Literal["calendar"]
+    reservation: ResourceName
+    """Name of the reservation that comes to be; one of `futureReservations`, or one that was asked for elsewhere."""
+    start: Instant
+    """When it begins."""
+    duration: Duration
+    """How long it lasts; at the end Google removes the nodes and the reservation."""
+    active: Flag = False
+    """Whether it has begun. Before, the pool has no nodes, and its flavor no quota; default false."""
+
+    @property
+    def end(self) -> datetime:
+        """When it ends."""
+        return self.start + timedelta(microseconds=self.duration.nanoseconds // 1000)
+
+
+Capacity = Annotated[Reserved | OnDemand | Spot | FlexStart | Calendar, Field(discriminator="type")]
+
+
+class ReservationEntry(RuledModel):
+    """A specific reservation, made by this fleet. It costs what its machines cost, used or not."""
+
+    name: ResourceName
+    zone: Zone
+    machine_type: Text
+    count: AtLeastOne
+    """Machines."""
+    local_ssd_count: Count = 0
+    """Local SSDs of 375 GB on each machine, beyond those that come with it."""
+    shared_with: tuple[ProjectId, ...] = ()
+    """Other projects that may use it."""
+    purpose: Literal["primary", "backup"] = "primary"
+    """primary: some pool uses it; backup: kept for the day that another one fails."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Projects once each."""
+        yield from _once("sharedWith", self.shared_with)
+
+
+class FutureReservationEntry(RuledModel):
+    """A request to DWS Calendar for machines at a time to come."""
+
+    name: ResourceName
+    zone: Zone
+    machine_type: Text
+    count: AtLeastOne
+    """Machines."""
+    start: Instant
+    """When the machines are to be there."""
+    duration: Duration
+    """For how long."""
+    planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
+    """DRAFT (default): nothing is asked yet; SUBMITTED: Google is asked, and what it grants has to be paid."""
+    shared_with: tuple[ProjectId, ...] = ()
+    """Other projects that may use it."""
+
+    @property
+    def end(self) -> datetime:
+        """When the machines go."""
+        return self.start + timedelta(microseconds=self.duration.nanoseconds // 1000)
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Some time; projects once each."""
+        if self.duration.nanoseconds <= 0:
+            yield Problem("duration", f"{self.duration} is no time at all", "write how long, such as 336h")
+        yield from _once("sharedWith", self.shared_with)
+
+
+class CommitmentResource(RuledModel):
+    """An amount of one resource that is paid for the whole term."""
+
+    type: Literal["VCPU", "MEMORY", "ACCELERATOR", "LOCAL_SSD"]
+    amount: AtLeastOne
+    """vCPUs, MB of memory, GPUs, or GB of local SSD, as the API counts them."""
+    accelerator_type: Text | None = None
+    """The kind of GPU, for ACCELERATOR."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """GPUs, and only they, are of a kind."""
+        if (self.type == "ACCELERATOR") != (self.accelerator_type is not None):
+            missing = self.accelerator_type is None
+            yield Problem(
+                "acceleratorType",
+                f"not set, but type is {self.type}" if missing else f"set, but type is {self.type}",
+                "set it, such as nvidia-l4" if missing else "remove it, or set type to ACCELERATOR",
+            )
+
+
+class CommitmentEntry(RuledModel):
+    """A committed-use contract. It cannot be cancelled, nor deleted."""
+
+    name: ResourceName
+    region: Region
+    plan: Literal["TWELVE_MONTH", "THIRTY_SIX_MONTH"]
+    type: Text = "GENERAL_PURPOSE"
+    """Family of machines, as the API has it, such as GRAPHICS_OPTIMIZED (G2) or ACCELERATOR_OPTIMIZED (A2)."""
+    resources: Annotated[tuple[CommitmentResource, ...], Field(min_length=1)]
+    reservations: tuple[Text, ...] = ()
+    """Reservations of this file that it pays for; GPUs and local SSDs need one."""
+    confirm: Text | None = None
+    """Must say I-accept-the-cost."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Confirmed; each resource once; GPUs with a reservation."""
+        if self.confirm != COST_CONFIRMATION:
+            yield Problem(
+                "confirm",
+                f'"{self.confirm}" is given' if self.confirm else "is missing, and a commitment cannot be cancelled",
+                f"write confirm: {COST_CONFIRMATION} once whoever pays has agreed",
+            )
+        seen: set[tuple[str, str | None]] = set()
+        for index, resource in enumerate(self.resources):
+            for problem in resource.own_problems():
+                yield problem.at(f"resources[{index}]")
+            key = (resource.type, resource.accelerator_type)
+            if key in seen:
+                yield Problem(f"resources[{index}]", f"{resource.type} is listed twice", "list each resource once")
+            seen.add(key)
+        bound = [resource.type for resource in self.resources if resource.type in ("ACCELERATOR", "LOCAL_SSD")]
+        if bound and not self.reservations:
+            yield Problem(
+                "reservations",
+                f"none, but {bound[0]} can be committed only together with a reservation of it",
+                "name the reservations that hold these machines",
+            )
+
+
+def _once(field: str, names: tuple[str, ...]) -> Iterator[Problem]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield Problem(f"{field}[{index}]", f"{name} is listed twice", "list each project once")

@@ -1,0 +1,160 @@
+"""Node pools of Standard clusters, as the file has them.
+
+In: the section nodePools. Out: `NodePoolEntry`, with the rules of GKE that concern one pool alone, and what of it is
+different on one cluster. What a pool is on a cluster, with everything filled in, is `pools.ResolvedNodePool`.
+
+Source of the rules: GoogleCloudPlatform/cluster-toolkit@10470803 modules/compute/gke-node-pool/main.tf (preconditions),
+https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest,
+https://cloud.google.com/kubernetes-engine/docs/concepts/dws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from kueue_fleet.spec.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
+from kueue_fleet.spec.capacity import AtLeastOne, Capacity, OnDemand
+from kueue_fleet.spec.entries import ClusterNames
+from kueue_fleet.spec.machines import BOOT_DISK_GB
+from kueue_fleet.spec.places import GkeClusterName, Zone
+from kueue_fleet.spec.pool_rules import pool_problems
+from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.wire.flavor import Taint
+
+DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
+
+
+class Accelerator(SpecModel):
+    """The GPUs of a node."""
+
+    type: Text | None = None
+    """Such as nvidia-tesla-t4; default: the machine type's own. N1 machines need it."""
+    count: AtLeastOne | None = None
+    """GPUs on each node; default: the machine type's own. N1 machines need it."""
+    driver_version: DriverVersion = "DEFAULT"
+    """Driver that GKE installs; INSTALLATION_DISABLED: this fleet installs it, by a DaemonSet."""
+
+
+class PoolAutoscaling(RuledModel):
+    """How many nodes there are as they are needed, in all zones together."""
+
+    total_min_node_count: Count = 0
+    total_max_node_count: AtLeastOne
+    location_policy: Literal["ANY", "BALANCED"] = "ANY"
+    """ANY (default): where there is capacity; BALANCED: the same in each zone."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The limits in order."""
+        if self.total_min_node_count > self.total_max_node_count:
+            yield Problem(
+                "totalMinNodeCount",
+                f"{self.total_min_node_count} is more than totalMaxNodeCount, {self.total_max_node_count}",
+                "write a smaller minimum",
+            )
+
+
+class PoolManagement(SpecModel):
+    """What GKE does to the nodes by itself."""
+
+    auto_repair: Flag | None = None
+    """Replace broken nodes; default true, but false with flex-start."""
+    auto_upgrade: Flag = True
+    """Upgrade nodes along with the cluster; default true."""
+
+
+class PoolUpgrade(RuledModel):
+    """How nodes are upgraded: a few at a time."""
+
+    max_surge: Count = 1
+    """Nodes that may be there beyond the pool's size."""
+    max_unavailable: Count = 0
+    """Nodes that may be missing."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Not both 0, or no node could ever be replaced."""
+        if self.max_surge == 0 and self.max_unavailable == 0:
+            yield Problem("maxSurge", "maxSurge and maxUnavailable are both 0", "set at least one of them to 1")
+
+
+class PoolOverride(SpecModel):
+    """What of a pool is different on one cluster; what is left out stays as it is for all."""
+
+    zones: tuple[Zone, ...] | None = None
+    accelerator: Accelerator | None = None
+    node_count: Count | None = None
+    autoscaling: PoolAutoscaling | None = None
+    initial_node_count: Count | None = None
+    disk_size_gb: Annotated[Count, Field(ge=10)] | None = None
+    disk_type: Text | None = None
+    local_ssd_count: Count | None = None
+    max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
+    labels: Mapping[LabelKey, LabelValue] | None = None
+    taints: tuple[Taint, ...] | None = None
+    compact_placement: Flag | None = None
+    management: PoolManagement | None = None
+    upgrade: PoolUpgrade | None = None
+    capacity: Capacity | None = None
+
+
+class NodePoolEntry(RuledModel):
+    """A pool of like nodes on Standard clusters."""
+
+    name: GkeClusterName
+    clusters: ClusterNames | None = None
+    """Default: every Standard cluster that runs jobs."""
+    zones: tuple[Zone, ...] = ()
+    """Zones of the nodes; default: the cluster's."""
+    machine_type: Text
+    accelerator: Accelerator | None = None
+    """GPUs; default: the machine type's own, with GKE's default driver."""
+    node_count: Count | None = None
+    """Nodes in each zone, fixed; not together with autoscaling."""
+    autoscaling: PoolAutoscaling | None = None
+    initial_node_count: Count | None = None
+    """Nodes in each zone at the start, with autoscaling; default: as few as its limits allow."""
+    disk_size_gb: Annotated[Count, Field(ge=10)] = BOOT_DISK_GB
+    """Boot disk; default 100."""
+    disk_type: Text | None = None
+    """Kind of boot disk; default pd-balanced, or hyperdisk-balanced for the machines that take nothing else."""
+    local_ssd_count: Count = 0
+    """Local SSDs of 375 GB for ephemeral storage, on machine types to which they are added."""
+    max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
+    """Default: GKE's, 110."""
+    labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Node labels beyond GKE's own."""
+    taints: tuple[Taint, ...] = ()
+    """Node taints beyond those that GKE sets."""
+    compact_placement: Flag = False
+    """Whether the nodes stand close together; one zone only."""
+    management: PoolManagement = Field(default_factory=PoolManagement)
+    upgrade: PoolUpgrade = Field(default_factory=PoolUpgrade)
+    capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
+    """Where the nodes come from; default: on demand."""
+    per_cluster: Mapping[Text, PoolOverride] = Field(default_factory=dict)
+    """What is different on single clusters, by the cluster's name."""
+
+    def on(self, cluster: str) -> NodePoolEntry:
+        """The pool as it is on `cluster`; a fixed size there replaces autoscaling here, and the other way round."""
+        other = self.per_cluster.get(cluster)
+        if other is None:
+            return self
+        changes: dict[str, Any] = {name: getattr(other, name) for name in other.model_fields_set}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if "node_count" in changes and "autoscaling" not in changes:
+            changes |= {"autoscaling": None, "initial_node_count": changes.get("initial_node_count")}
+        elif "autoscaling" in changes and "node_count" not in changes:
+            changes["node_count"] = None
+        return self.model_copy(update={**changes, "per_cluster": {}})
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The rules of GKE for one pool, here and as it is on each cluster where it is different."""
+        found = list(pool_problems(self))
+        yield from found
+        said = {(problem.path, problem.wrong) for problem in found}
+        for cluster in self.per_cluster:
+            for problem in pool_problems(self.on(cluster)):
+                if (problem.path, problem.wrong) not in said:
+                    yield problem.at(f"perCluster[{cluster}]")

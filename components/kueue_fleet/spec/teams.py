@@ -1,0 +1,110 @@
+"""Teams: their namespaces, queues, accounts and limits.
+
+In: the section teams. Out: `TeamEntry`. The objects are made by `render_teams`; rules between teams are in
+`check.tenants` and `check.accounts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from kueue_fleet.spec.base import DnsLabel, DnsSubdomain, RuledModel, Text
+from kueue_fleet.spec.places import GoogleServiceAccountAddress, IamRole, Member, Region
+from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.spec.wire import LocalQueueSpec
+from kueue_fleet.spec.wire.quotas import item_labels
+
+DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
+"""What every job's account may do: write logs and metrics."""
+BASIC_ROLES: Final = frozenset({"roles/owner", "roles/editor", "roles/viewer"})
+"""Roles over everything in a project."""
+
+
+class TeamQueue(LocalQueueSpec):
+    """A LocalQueue that a team has in each of its namespaces."""
+
+    name: DnsSubdomain
+
+
+class TeamGoogleServiceAccount(RuledModel):
+    """A Google service account made for the team, called <fleet>-<team>."""
+
+    roles: tuple[IamRole, ...] = DEFAULT_ROLES
+    """What it may do in the fleet's project; default: write logs and metrics."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Roles once each, and none over everything."""
+        for index, role in enumerate(self.roles):
+            if role in BASIC_ROLES:
+                yield Problem(
+                    f"roles[{index}]",
+                    f"{role} reaches everything in the project",
+                    "name the roles that the jobs need, such as roles/storage.objectViewer",
+                )
+            if role in self.roles[:index]:
+                yield Problem(f"roles[{index}]", f"{role} is listed twice", "list each role once")
+
+
+class TeamEntry(RuledModel):
+    """A team: its namespaces and the queues it may use."""
+
+    name: DnsLabel
+    namespaces: Annotated[tuple[DnsLabel, ...], Field(min_length=1)] | None = None
+    """Default: one namespace of the team's name."""
+    local_queues: tuple[TeamQueue, ...] = ()
+    """LocalQueues, in each of the namespaces, on every cluster that has the ClusterQueue."""
+    service_account: DnsSubdomain | None = None
+    """Kubernetes service account for its jobs, in each namespace; default: one of the team's name where it has a
+    Google service account, else none."""
+    google_service_account: TeamGoogleServiceAccount | None = None
+    """Make a Google service account, which the Kubernetes one acts as by Workload Identity."""
+    existing_google_service_account: GoogleServiceAccountAddress | None = None
+    """Or one that exists: name@project.iam.gserviceaccount.com. Whoever owns it grants the binding."""
+    members: tuple[Member, ...] = ()
+    """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
+    resource_quota: Mapping[Text, Quantity] = Field(default_factory=dict)
+    """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters."""
+    allowed_regions: tuple[Region, ...] = ()
+    """Regions in which its jobs may run; default: any."""
+
+    @property
+    def namespace_names(self) -> tuple[str, ...]:
+        """The team's namespaces."""
+        return self.namespaces or (self.name,)
+
+    @property
+    def has_google_account(self) -> bool:
+        """Whether its jobs act as a Google service account."""
+        return self.google_service_account is not None or self.existing_google_service_account is not None
+
+    @property
+    def service_account_name(self) -> str | None:
+        """The Kubernetes service account of its jobs; None: the namespace's default."""
+        return self.service_account or (self.name if self.has_google_account else None)
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The problems of each part."""
+        labels = item_labels([queue.name for queue in self.local_queues])
+        for queue, label in zip(self.local_queues, labels, strict=True):
+            for problem in queue.own_problems():
+                yield problem.at(f"localQueues[{label}]")
+        if self.google_service_account is not None:
+            for problem in self.google_service_account.own_problems():
+                yield problem.at("googleServiceAccount")
+            if self.existing_google_service_account is not None:
+                yield Problem(
+                    "existingGoogleServiceAccount", "set, but so is googleServiceAccount", "keep one of the two"
+                )
+        if self.service_account == "default":
+            yield Problem("serviceAccount", "default is the account of every pod that names none", "use another name")
+        for field, names in (("members", self.members), ("allowedRegions", self.allowed_regions)):
+            for index, name in enumerate(names):
+                if name in names[:index]:
+                    yield Problem(f"{field}[{index}]", f"{name} is listed twice", "list each once")
+        for name, amount in self.resource_quota.items():
+            if amount < Quantity(0):
+                yield Problem(f"resourceQuota[{name}]", f"{amount} is negative", "write 0 or more")
