@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from kueue_fleet.cli import console, explain, rehearse, simulate, spec_commands
+from kueue_fleet.cli import adopt, console, explain, rehearse, simulate, spec_commands
 
 app = typer.Typer(
     name="kueue-fleet",
@@ -23,6 +23,7 @@ spec_commands.register(app)
 rehearse.register(app)
 simulate.register(app)
 explain.register(app)
+adopt.register(app)
 
 
 def main() -> None:

@@ -1,0 +1,166 @@
+"""`import`: a fleet file from clusters that exist already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.fleet_files import read_text
+from kueue_fleet.cli.simulate import read_objects
+from kueue_fleet.spec import SpecError, check_fleet, parse_fleet
+from kueue_fleet.spec.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
+
+_ROTATE_AFTER = timedelta(days=90)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module to APP."""
+    app.command("import", short_help="Write a fleet file from the objects of existing clusters.")(import_)
+
+
+def import_(
+    objects: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CLUSTER=PATH...",
+            help="For each cluster its name and a YAML or JSON file, or folder, of its Kueue objects.",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--name", help="Name of the fleet.")],
+    project: Annotated[str, typer.Option("--project", help="Google Cloud project id.")],
+    region: Annotated[
+        list[str],
+        typer.Option("--region", metavar="[CLUSTER=]REGION", help="Region of a cluster; alone: of all others."),
+    ],
+    node_pools: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node-pools",
+            metavar="CLUSTER=FILE",
+            help="What `gcloud container node-pools list --cluster CLUSTER --format yaml` prints; the cluster is "
+            "Standard then.",
+        ),
+    ] = None,
+    rotate_by: Annotated[
+        datetime | None,
+        typer.Option(
+            "--rotate-by",
+            formats=["%Y-%m-%d"],
+            help="Day by which worker credentials are to be made anew.",
+            show_default="90 days from now",
+        ),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: print it.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+) -> None:
+    """Write a fleet file whose rendering gives the Kueue objects that clusters have now.
+
+    The cluster with MultiKueueCluster objects is the manager, the others are its workers. Nothing on a cluster
+    changes. Afterwards `kueue-fleet check` says what is wrong with the platform, and `kueue-fleet render` what
+    would be applied.
+
+    \b
+    Examples:
+      kubectl get -A -o yaml resourceflavors,topologies,cohorts,clusterqueues,localqueues,admissionchecks,\
+provisioningrequestconfigs,multikueueclusters,multikueueconfigs,workloadpriorityclasses,priorityclasses > batch.yaml
+      kueue-fleet import batch=batch.yaml --name batch --project my-project --region us-central1 -o fleet.yaml
+      kueue-fleet import manager=m.yaml worker-us=us.yaml --region manager=europe-west4 --region us-east4 \
+--name ml --project my-project
+    """
+    if output is not None and output.exists() and not force:
+        raise console.CommandError(f"{output}: is there already; give another name, or --force to replace it")
+    paths = _named("CLUSTER=PATH", objects)
+    regions = _regions(region, list(paths))
+    pools = _named("--node-pools", node_pools or [])
+    _refuse_unknown("--node-pools", pools, paths)
+    day = rotate_by.date() if rotate_by is not None else date.today() + _ROTATE_AFTER  # noqa: DTZ011
+    clusters = [
+        AdoptedCluster(
+            cluster,
+            regions[cluster],
+            [document.data for document in read_objects(Path(path))],
+            _read_pools(Path(pools[cluster])) if cluster in pools else (),
+        )
+        for cluster, path in paths.items()
+    ]
+    try:
+        adopted = adopt_fleet(clusters, Identity(name, project, day))
+    except SpecError as refused:
+        raise console.CommandError(
+            "\n".join(["these clusters cannot be one fleet file:", *(f"  {problem}" for problem in refused.problems)])
+        ) from None
+    text = yaml.safe_dump(adopted.data, sort_keys=False, allow_unicode=True, width=120)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+        console.out.print(f"{output}: written", markup=False, soft_wrap=True)
+    _report(adopted, output)
+
+
+def _report(adopted: Adopted, output: Path | None) -> None:
+    for note in adopted.notes:
+        console.warning(note)
+    try:
+        problems = check_fleet(parse_fleet(adopted.data))
+    except SpecError as refused:
+        problems = list(refused.problems)
+    for problem in problems:
+        (console.error if problem.severity == "error" else console.warning)(f"{output or 'fleet'}: {problem}")
+    if any(problem.severity == "error" for problem in problems):
+        raise typer.Exit(1)
+
+
+def _named(what: str, values: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for value in values:
+        cluster, equals, rest = value.partition("=")
+        if not equals or not cluster or not rest:
+            raise console.CommandError(f"{what}: {value!r} names no cluster; write CLUSTER={value}", exit_code=2)
+        if cluster in found:
+            raise console.CommandError(f"{what}: {cluster} is given twice; give each cluster once", exit_code=2)
+        found[cluster] = rest
+    return found
+
+
+def _refuse_unknown(what: str, given: Mapping[str, str], clusters: Mapping[str, str]) -> None:
+    for cluster in given:
+        if cluster not in clusters:
+            raise console.CommandError(
+                f"{what}: there is no cluster {cluster}; there are {', '.join(clusters)}", exit_code=2
+            )
+
+
+def _regions(values: list[str], clusters: list[str]) -> dict[str, str]:
+    default = [value for value in values if "=" not in value]
+    if len(default) > 1:
+        raise console.CommandError(
+            f"--region: {' and '.join(default)} are both for all clusters; write CLUSTER=REGION", exit_code=2
+        )
+    own = _named("--region", [value for value in values if "=" in value])
+    _refuse_unknown("--region", own, dict.fromkeys(clusters, ""))
+    missing = [cluster for cluster in clusters if cluster not in own and not default]
+    if missing:
+        raise console.CommandError(
+            f"--region: none for {', '.join(missing)}; add --region {missing[0]}=REGION", exit_code=2
+        )
+    return {cluster: own.get(cluster) or default[0] for cluster in clusters}
+
+
+def _read_pools(file: Path) -> list[Mapping[str, Any]]:
+    try:
+        documents = [document for document in yaml.safe_load_all(read_text(file)) if document is not None]
+    except yaml.YAMLError as wrong:
+        raise console.CommandError(f"{file}: is not YAML: {wrong}; correct it") from None
+    pools = [pool for document in documents for pool in (document if isinstance(document, list) else [document])]
+    if not pools or not all(isinstance(pool, Mapping) for pool in pools):
+        raise console.CommandError(
+            f"{file}: holds no node pools; give what `gcloud container node-pools list --format yaml` prints"
+        )
+    return pools

@@ -1,0 +1,112 @@
+"""`kueue-fleet import`: from objects of clusters to a fleet file, and the things a tired person would type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from kueue_fleet.cli import app, console
+from kueue_fleet.spec import parse_fleet_text, render_fleet
+
+ROOT = Path(__file__).parents[2]
+STACK = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"
+FLEET = ["--name", "dws-multikueue", "--project", "my-gcp-project"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["import", *arguments])
+
+
+def failure(*arguments: str) -> console.CommandError:
+    result = run(*arguments)
+    assert isinstance(result.exception, console.CommandError), result
+    return result.exception
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> dict[str, Path]:
+    """A file of objects for each cluster, as kubectl prints them."""
+    fleet = parse_fleet_text(STACK.read_text(), "stack")
+    files = {}
+    for cluster, objects in render_fleet(fleet).items():
+        files[cluster] = tmp_path / f"{cluster}.yaml"
+        files[cluster].write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return files
+
+
+def given(dumps: dict[str, Path]) -> list[str]:
+    regions = [f"{name}={name.partition('-')[2]}" for name in dumps]
+    return [*(f"{name}={file}" for name, file in dumps.items()), *(f"--region={region}" for region in regions), *FLEET]
+
+
+def test_a_platform_becomes_a_fleet_file_that_renders_the_same(dumps: dict[str, Path], tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    result = run(*given(dumps), "--rotate-by", "2027-02-01", "--output", str(file))
+    assert result.exit_code == 0, result.output
+    assert f"{file}: written" in result.stdout.replace("\n", "")
+    before = parse_fleet_text(STACK.read_text(), "stack")
+    after = parse_fleet_text(file.read_text(), "fleet")
+    assert after.cluster_queues == before.cluster_queues
+    assert after.flavors == before.flavors
+    assert after.teams == before.teams
+    assert after.worker_names == before.worker_names
+
+
+def test_without_a_file_it_is_printed_and_notes_stay_off_stdout(dumps: dict[str, Path]) -> None:
+    result = run(*given(dumps))
+    assert yaml.safe_load(result.stdout)["name"] == "dws-multikueue"
+    assert "worker credentials are made anew" in result.stderr.replace("\n", " ")
+
+
+def test_a_platform_with_mistakes_is_written_and_they_are_named(dumps: dict[str, Path], tmp_path: Path) -> None:
+    text = dumps["worker-us-east4"].read_text().replace("clusterQueue: dws", "clusterQueue: dsw")
+    alone = tmp_path / "alone.yaml"
+    alone.write_text(text)
+    result = run(f"alone={alone}", "--region", "us-east4", *FLEET)
+    assert result.exit_code == 1
+    assert "there is no queue dsw; did you mean dws?" in result.stderr.replace("\n", " ")
+    assert yaml.safe_load(result.stdout)["clusterQueues"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["dump.yaml", "--region", "us-east4"], "CLUSTER=PATH: 'dump.yaml' names no cluster; write CLUSTER=dump.yaml"),
+        (["a=x", "a=y", "--region", "us-east4"], "CLUSTER=PATH: a is given twice; give each cluster once"),
+        (["a=nothing.yaml", "--region", "us-east4"], "nothing.yaml: no such file or folder"),
+        (["a=x", "--region", "b=us-east4"], "--region: there is no cluster b; there are a"),
+        (["a=x", "b=y", "--region", "a=us-east4"], "--region: none for b; add --region b=REGION"),
+        (["a=x", "--region", "us-east4", "--region", "us-west1"], "--region: us-east4 and us-west1 are both for all"),
+        (["a=x", "--region", "us-east4", "--node-pools", "b=p"], "--node-pools: there is no cluster b; there are a"),
+    ],
+)  # fmt: skip
+def test_slips_are_named(arguments: list[str], message: str) -> None:
+    assert message in str(failure(*arguments, *FLEET))
+
+
+def test_a_file_is_not_replaced_unasked(dumps: dict[str, Path], tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text("mine")
+    assert "is there already; give another name, or --force" in str(failure(*given(dumps), "-o", str(file)))
+    assert file.read_text() == "mine"
+    assert run(*given(dumps), "-o", str(file), "--force").exit_code == 0
+    assert file.read_text() != "mine"
+
+
+def test_what_is_no_node_pool_is_refused(dumps: dict[str, Path], tmp_path: Path) -> None:
+    pools = tmp_path / "pools.yaml"
+    pools.write_text("- just text\n")
+    found = failure(*given(dumps), "--node-pools", f"worker-us-east4={pools}")
+    assert str(found).startswith(f"{pools}: holds no node pools; give what")
+
+
+def test_clusters_that_disagree_are_named_and_nothing_is_written(dumps: dict[str, Path], tmp_path: Path) -> None:
+    text = dumps["worker-us-east4"].read_text().replace("BestEffortFIFO", "StrictFIFO")
+    dumps["worker-us-east4"].write_text(text)
+    file = tmp_path / "fleet.yaml"
+    found = failure(*given(dumps), "-o", str(file))
+    assert "worker-us-east4.ClusterQueue dws.queueingStrategy: StrictFIFO, but BestEffortFIFO on" in str(found)
+    assert not file.exists()
