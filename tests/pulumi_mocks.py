@@ -185,11 +185,21 @@ class CloudMocks(mocks.Mocks):
         match args.typ:
             case "gcp:compute/network:Network" | "gcp:compute/subnetwork:Subnetwork":
                 state["selfLink"] = f"https://compute.test/{args.typ.rsplit(':', 1)[-1].lower()}s/{name}"
+            case "gcp:compute/reservation:Reservation" | "gcp:compute/futureReservation:FutureReservation":
+                state["selfLink"] = f"https://compute.test/zones/{state['zone']}/reservations/{name}"
             case "gcp:serviceaccount/account:Account":
                 state["email"] = f"{state['accountId']}@{state['project']}.iam.gserviceaccount.com"
                 state["member"] = f"serviceAccount:{state['email']}"
+                state["name"] = f"projects/{state['project']}/serviceAccounts/{state['email']}"
             case "gcp:container/cluster:Cluster":
                 state["endpoint"] = f"{name}.gke.test"
+                endpoints = state.get("controlPlaneEndpointsConfig", {})
+                dns = {**endpoints.get("dnsEndpointConfig", {}), "endpoint": f"gke-{name}.{state['location']}.gke.goog"}
+                state["controlPlaneEndpointsConfig"] = {**endpoints, "dnsEndpointConfig": dns}
+                state["privateClusterConfig"] = {
+                    **state.get("privateClusterConfig", {}),
+                    "privateEndpoint": f"private.{name}.test",
+                }
                 state["masterAuth"] = {"clusterCaCertificate": CA_CERTIFICATE}
                 state["masterVersion"] = "1.36.3-gke.1"
                 state["selfLink"] = f"https://container.test/{name}"

@@ -222,7 +222,8 @@ def test_one_standalone_cluster_needs_no_multikueue() -> None:
     recording = run(parse_fleet(standalone_data()))
     assert not [r for r in recording if "MultiKueue" in r.type or r.type.endswith("WorkerAccess")]
     assert recording.one("StandaloneCluster").name == "batch"
-    assert recording.is_before(recording.one("NodePool"), recording.one("Release", "batch/kueue"))
+    pool = recording.one("gcp:container/nodePool:NodePool")
+    assert recording.is_before(pool, recording.one("Release", "batch/kueue"))
 
 
 def test_each_cluster_gets_its_own_configuration_of_kueue() -> None:

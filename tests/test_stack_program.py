@@ -48,7 +48,7 @@ def test_the_program_makes_the_fleet_of_the_config_and_exports_how_to_reach_it()
     assert outputs["clusters"][WORKER] == {
         "identifier": f"projects/lab-project/locations/us-east4/clusters/{WORKER}",
         "role": "worker",
-        "endpoint": f"{WORKER}.gke.test",
+        "endpoint": f"gke-{WORKER}.us-east4.gke.goog",
     }
     kubeconfig = json.loads(outputs["kubeconfig"])
     assert [context["name"] for context in kubeconfig["contexts"]] == [MANAGER, WORKER]

@@ -8,14 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet import Fleet
-    from kueue_fleet.gcp import ManagerCluster, Network, NodeIdentity, StandaloneCluster, WorkerCluster
+    from kueue_fleet.gcp import (
+        Dashboards,
+        ManagerCluster,
+        Network,
+        NodeIdentity,
+        NodePool,
+        ReservedCapacity,
+        StandaloneCluster,
+        TeamIdentity,
+        WorkerCluster,
+    )
     from kueue_fleet.kueue import (
         AdmissionCheck,
         ClusterQueue,
         Cohort,
+        GpuDrivers,
+        GrafanaInstall,
         JobSetInstall,
         KueueInstall,
         LocalQueue,
+        ManagedMonitoring,
         MultiKueue,
         Namespaces,
         PriorityClass,
@@ -31,27 +44,46 @@ __all__ = [
     "AdmissionCheck",
     "ClusterQueue",
     "Cohort",
+    "Dashboards",
     "Fleet",
+    "GpuDrivers",
+    "GrafanaInstall",
     "JobSetInstall",
     "KueueInstall",
     "LocalQueue",
+    "ManagedMonitoring",
     "ManagerCluster",
     "MultiKueue",
     "Namespaces",
     "Network",
     "NodeIdentity",
+    "NodePool",
     "PriorityClass",
     "ProvisioningRequestCheck",
+    "ReservedCapacity",
     "ResourceFlavor",
     "StandaloneCluster",
     "Team",
+    "TeamIdentity",
     "Topology",
     "WorkerAccess",
     "WorkerCluster",
     "WorkloadPriorityClass",
 ]
 
-_GCP = frozenset({"ManagerCluster", "Network", "NodeIdentity", "StandaloneCluster", "WorkerCluster"})
+_GCP = frozenset(
+    {
+        "Dashboards",
+        "ManagerCluster",
+        "Network",
+        "NodeIdentity",
+        "NodePool",
+        "ReservedCapacity",
+        "StandaloneCluster",
+        "TeamIdentity",
+        "WorkerCluster",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,42 +1,33 @@
-"""A whole fleet: the network, every cluster, and what Kueue is told on each.
+"""A whole fleet: the network, what is reserved, every cluster with its node pools, and what Kueue is told on each.
 
 In: a checked `FleetSpec`. Out: one component with the clusters' addresses and a kubeconfig. What exists on which
 cluster, and every object, is decided by the spec; here it is only put in order, so that each thing is made after what
-it needs and destroyed before it. Everything on a cluster uses that cluster's own provider, hangs below it, and goes
-with it.
+it needs and destroyed before it. What is inside a cluster is in `kueue_fleet.kueue.cluster_contents`.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
 
 import pulumi
 
-from kueue_fleet import spec as fleet_spec
-from kueue_fleet.gcp import GkeCluster, ManagerCluster, Network, StandaloneCluster, WorkerCluster, merge_kubeconfigs
-from kueue_fleet.kueue import (
-    AdmissionCheck,
-    ClusterQueue,
-    Cohort,
-    JobSetInstall,
-    KueueInstall,
-    LocalQueue,
-    MultiKueue,
-    Namespaces,
-    PriorityClass,
-    ProvisioningRequestCheck,
-    ResourceFlavor,
-    Team,
-    Topology,
-    WorkerAccess,
-    WorkloadPriorityClass,
+from kueue_fleet.gcp import (
+    ControlPlaneAccess,
+    Dashboards,
+    GkeCluster,
+    ManagerCluster,
+    Network,
+    NodePool,
+    ReservedCapacity,
+    StandaloneCluster,
+    TeamIdentity,
+    WorkerCluster,
+    merge_kubeconfigs,
 )
-from kueue_fleet.spec import FleetSpec, Manifest
-from kueue_fleet.spec.manifests import TEAM_LABEL
+from kueue_fleet.gcp.network import POD_RANGE_NAME, SERVICE_RANGE_NAME
+from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
+from kueue_fleet.spec import Calendar, ClusterEntry, FleetSpec, Reserved, ResolvedNodePool, ServiceAccountToken
 
-_T = TypeVar("_T")
-
-CHART_NAMES = ("kueue", "jobSet")
+CHART_NAMES = ("kueue", "jobSet", "grafana")
 """Charts whose reference can be replaced."""
 
 _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
@@ -53,10 +44,18 @@ class Fleet(pulumi.ComponentResource):
     """What was declared."""
     network: Network
     """The VPC of all clusters."""
+    capacity: ReservedCapacity | None
+    """Reservations and commitments, if the fleet makes any."""
     clusters: dict[str, GkeCluster]
     """The clusters by name."""
-    contents: dict[str, "ClusterContents"]
+    node_pools: dict[tuple[str, str], NodePool]
+    """The file's node pools, by cluster and name."""
+    contents: dict[str, ClusterContents]
     """What is inside each cluster, by the cluster's name."""
+    team_identities: dict[str, TeamIdentity]
+    """Google service accounts that are made for teams, by team."""
+    dashboards: Dashboards | None
+    """Dashboard and alerts, if the fleet asks for them."""
     kubeconfig: pulumi.Output[str]
     """Kubeconfig with a context for each cluster, named like it; JSON, secret; the manager's is current."""
 
@@ -70,8 +69,8 @@ class Fleet(pulumi.ComponentResource):
     ) -> None:
         """Declare the fleet.
 
-        `charts` replaces the chart references of the spec, by the names `kueue` and `jobSet`: for a mirror, or a chart
-        on disk.
+        `charts` replaces the chart references of the spec, by the names `kueue`, `jobSet` and `grafana`: for a mirror,
+        or a chart on disk.
 
         Raises:
             ValueError: `charts` names something else.
@@ -81,19 +80,26 @@ class Fleet(pulumi.ComponentResource):
         if unknown:
             raise ValueError(f"charts: {', '.join(unknown)} is not a chart; the charts are {', '.join(CHART_NAMES)}")
         self.spec = spec
+        self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.network = Network(
             spec.network_name,
             project=spec.project,
             regions=[cluster.region for cluster in spec.clusters],
             ranges=spec.network.ranges,
+            pod_ranges=spec.network.pod_ranges,
+            service_ranges=spec.network.service_ranges,
             opts=pulumi.ResourceOptions(parent=self),
         )
+        self.capacity = self._capacity(name)
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}
-        self.contents = {}
-        managers_last = sorted(spec.clusters, key=lambda entry: entry.role == "manager")
-        for entry in managers_last:
-            workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
-            self.contents[entry.name] = ClusterContents(spec, self.clusters[entry.name], charts or {}, workers)
+        self.node_pools = {
+            (entry.name, pool.name): self._node_pool(entry, pool)
+            for entry in spec.clusters
+            for pool in spec.node_pools_on(entry.name)
+        }
+        self.team_identities = self._team_identities(name)
+        self._fill(charts or {})
+        self.dashboards = self._dashboards(name)
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
         self.kubeconfig = pulumi.Output.secret(
             pulumi.Output.all(*(self.clusters[entry.name].kubeconfig for entry in current_first)).apply(
@@ -107,230 +113,121 @@ class Fleet(pulumi.ComponentResource):
         """Address of each cluster's API server, by the cluster's name."""
         return {name: cluster.endpoint for name, cluster in self.clusters.items()}
 
-    def _cluster(self, entry: fleet_spec.ClusterEntry) -> GkeCluster:
+    def _capacity(self, name: str) -> ReservedCapacity | None:
+        spec = self.spec
+        if not (spec.reservations or spec.future_reservations or spec.commitments):
+            return None
+        return ReservedCapacity(
+            name,
+            project=spec.project,
+            reservations=spec.reservations,
+            future_reservations=spec.future_reservations,
+            commitments=spec.commitments,
+            deletion_protection=spec.deletion_protection,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _cluster(self, entry: ClusterEntry) -> GkeCluster:
         return _CLUSTER_CLASSES[entry.role](
             entry.name,
             entry,
             project=self.spec.project,
             network=self.network.self_link,
             subnetwork=self.network.subnetworks[entry.region],
+            access=self._access(entry),
+            pod_range_name=POD_RANGE_NAME if entry.region in self.network.pod_ranges else None,
+            service_range_name=SERVICE_RANGE_NAME if entry.region in self.network.service_ranges else None,
+            managed_prometheus=self.spec.observability.managed_prometheus,
             deletion_protection=self.spec.deletion_protection,
-            labels={"kueue-fleet": self.spec.name, **self.spec.labels},
+            labels=self._labels,
             # Private nodes pull their images through Cloud NAT.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self.network.egress[entry.region]]),
         )
 
+    def _access(self, entry: ClusterEntry) -> ControlPlaneAccess:
+        """How a control plane is reached; a worker's also by the manager, whose pods speak from its region's ranges."""
+        spec = self.spec
+        if spec.network.control_plane_access == "DnsEndpoint":
+            tokens = spec.multi_kueue is not None and isinstance(spec.multi_kueue.credentials, ServiceAccountToken)
+            return ControlPlaneAccess(kubernetes_tokens=tokens and entry.role == "worker")
+        networks = {network.name: network.cidr for network in spec.network.authorized_networks}
+        if entry.role == "worker" and spec.manager is not None:
+            region = spec.manager.region
+            networks["nodes of the manager"] = self.network.node_ranges[region]
+            if region in self.network.pod_ranges:
+                networks["pods of the manager"] = self.network.pod_ranges[region]
+        return ControlPlaneAccess(dns=False, networks=networks)
 
-class ClusterContents:
-    """What a fleet has inside one cluster; not a component of its own, its parts hang below the cluster."""
-
-    kueue: KueueInstall
-    """The Kueue installation."""
-    namespaces: Namespaces | None
-    """Namespaces that belong to no team, if there are any."""
-    topologies: dict[str, Topology]
-    flavors: dict[str, ResourceFlavor]
-    cohorts: dict[str, Cohort]
-    checks: dict[str, AdmissionCheck | ProvisioningRequestCheck]
-    """Admission checks by name, MultiKueue's too."""
-    cluster_queues: dict[str, ClusterQueue]
-    teams: dict[str, Team]
-    local_queues: list[LocalQueue]
-    """LocalQueues outside of teams."""
-    multi_kueue: MultiKueue | None = None
-    """On a manager: its connection to the workers."""
-    access: WorkerAccess | None = None
-    """On a worker: what it grants to the manager."""
-
-    def __init__(
-        self,
-        spec: FleetSpec,
-        cluster: GkeCluster,
-        charts: Mapping[str, str],
-        workers: "Mapping[str, ClusterContents]",
-    ) -> None:
-        """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager."""
-        self._spec = spec
-        self._cluster = cluster
-        self._install(charts)
-        other = [namespace for namespace in fleet_spec.render_namespaces(spec) if not _is_of_team(namespace)]
-        self.namespaces = Namespaces(self._name("namespaces"), other, opts=self._opts()) if other else None
-        self._priorities()
-        self._flavors()
-        self._checks(workers)
-        self._queues()
-        if cluster.role == "worker" and fleet_spec.token_secret_name(spec):
-            self._grant()
-
-    @property
-    def ready(self) -> list[pulumi.Resource]:
-        """What must stand before jobs can be sent here."""
-        return [self.kueue.release, *self.cluster_queues.values(), *self.teams.values(), *self.local_queues]
-
-    def _opts(self, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
-        return pulumi.ResourceOptions(
-            parent=self._cluster,
-            provider=self._cluster.provider,
-            depends_on=list(depends_on),
-            deleted_with=self._cluster.cluster,
+    def _node_pool(self, entry: ClusterEntry, pool: ResolvedNodePool) -> NodePool:
+        cluster = self.clusters[entry.name]
+        reserved = pool.capacity.reservation if isinstance(pool.capacity, Reserved | Calendar) else None
+        return NodePool(
+            f"{entry.name}/{pool.name}",
+            pool,
+            project=self.spec.project,
+            cluster=cluster.cluster.output("name"),
+            service_account=cluster.node_service_account,
+            disk_encryption_key=entry.disk_encryption_key,
+            image_streaming=entry.image_streaming,
+            labels=self._labels,
+            opts=pulumi.ResourceOptions(
+                parent=cluster,
+                depends_on=self.capacity.named(reserved) if self.capacity and reserved else [],
+                deleted_with=cluster.cluster,
+            ),
         )
 
-    def _name(self, *parts: str) -> str:
-        """A Pulumi name that no object of another cluster has: names in a cluster cannot hold a slash."""
-        return "/".join((self._cluster.cluster_name, *parts))
-
-    def _install(self, charts: Mapping[str, str]) -> None:
-        # JobSet first: its pods are not yet held up by Kueue's webhooks, and Kueue finds JobSet's API when it starts.
-        before: list[pulumi.Resource] = []
-        if self._spec.job_set.enabled:
-            before.append(
-                JobSetInstall(
-                    self._name("jobset"),
-                    self._spec.job_set,
-                    chart=charts.get("jobSet"),
-                    deletion_protection=self._spec.deletion_protection,
-                    opts=self._opts(),
-                )
+    def _team_identities(self, name: str) -> dict[str, TeamIdentity]:
+        """Accounts of teams; they are allowed to pods once the project has a Workload Identity pool."""
+        first = self.clusters[self.spec.manager.name if self.spec.manager else self.spec.clusters[0].name]
+        return {
+            team.name: TeamIdentity(
+                f"{name}/{team.name}",
+                project=self.spec.project,
+                fleet=self.spec.name,
+                team=team.name,
+                roles=team.google_service_account.roles,
+                kubernetes_accounts=_kubernetes_accounts(team.namespace_names, team.service_account_name),
+                after=[first.cluster],
+                opts=pulumi.ResourceOptions(parent=self),
             )
-        self.kueue = KueueInstall(
-            self._name("kueue"),
-            self._spec.kueue,
-            values=fleet_spec.kueue_helm_values(self._spec, self._cluster.cluster_name),
-            chart=charts.get("kueue"),
-            deletion_protection=self._spec.deletion_protection,
-            opts=self._opts(*before),
-        )
-
-    def _priorities(self) -> None:
-        for pods in self._spec.priority_classes:
-            PriorityClass(self._name(pods.name), pods, object_name=pods.name, opts=self._opts())
-        for jobs in self._spec.workload_priority_classes:
-            WorkloadPriorityClass(
-                self._name(jobs.name), jobs, object_name=jobs.name, opts=self._opts(self.kueue.release)
-            )
-
-    def _flavors(self) -> None:
-        here = self._cluster.cluster_name
-        self.topologies = {
-            entry.name: Topology(
-                self._name(entry.name), entry, object_name=entry.name, opts=self._opts(self.kueue.release)
-            )
-            for entry in self._spec.topologies
-            if here in self._spec.clusters_of(entry)
+            for team in self.spec.teams
+            if team.google_service_account is not None
         }
-        manifests = [
-            fleet_spec.render_resource_flavor(self._spec, entry, here)
-            for entry in self._spec.flavors
-            if here in self._spec.clusters_of(entry)
-        ]
-        if self._cluster.role == "manager":
-            manifests += fleet_spec.render_manager_flavor(self._spec)
-        self.flavors = {}
-        for flavor in manifests:
-            name = _name_of(flavor)
-            topology = _known(self.topologies, [flavor["spec"].get("topologyName")])
-            self.flavors[name] = ResourceFlavor(
-                self._name(name), flavor, opts=self._opts(self.kueue.release, *topology)
-            )
 
-    def _checks(self, workers: "Mapping[str, ClusterContents]") -> None:
-        self.checks = {}
-        for entry in self._spec.admission_checks:
-            if self._cluster.cluster_name not in self._spec.clusters_of(entry):
-                continue
-            name, opts = self._name(entry.name), self._opts(self.kueue.release)
-            self.checks[entry.name] = (
-                ProvisioningRequestCheck(name, entry, opts=opts)
-                if entry.provisioning_request
-                else AdmissionCheck(name, fleet_spec.render_admission_check(entry), opts=opts)
+    def _fill(self, charts: Mapping[str, str]) -> None:
+        """What is inside the clusters: the manager's last, since it connects to the workers."""
+        self.contents = {}
+        for entry in sorted(self.spec.clusters, key=lambda entry: entry.role == "manager"):
+            cluster = self.clusters[entry.name]
+            connection = ClusterConnection(
+                entry.name,
+                component=cluster,
+                cluster=cluster.cluster,
+                provider=cluster.provider,
+                endpoint=cluster.internal_endpoint,
+                ca_certificate=cluster.ca_certificate,
             )
-        if self._cluster.role == "manager" and self._spec.multi_kueue is not None:
-            self.multi_kueue = MultiKueue(
-                self._name("multikueue"),
-                self._spec,
-                kubeconfigs={name: made.access.kubeconfig for name, made in workers.items() if made.access},
-                workers_ready={
-                    name: [*made.ready, *([made.access] if made.access else [])] for name, made in workers.items()
-                },
-                opts=self._opts(self.kueue.release),
-            )
-            self.checks |= self.multi_kueue.checks
+            workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
+            self.contents[entry.name] = ClusterContents(self.spec, connection, charts, workers)
 
-    def _queues(self) -> None:
-        here = self._cluster.cluster_name
-        self.cohorts = {}
-        for cohort in fleet_spec.cohorts_on(self._spec, here):
-            self.cohorts[cohort.name] = Cohort(
-                self._name(cohort.name),
-                fleet_spec.render_cohort(self._spec, cohort, here),
-                opts=self._opts(self.kueue.release, *_known(self.cohorts, [cohort.parent_name])),
-            )
-        self.cluster_queues = {}
-        for entry in self._spec.queues_on(here):
-            queue = fleet_spec.render_cluster_queue(self._spec, entry, here)
-            checks = _known(self.checks, _checks_of(queue))
-            self.cluster_queues[entry.name] = ClusterQueue(
-                self._name(entry.name),
-                queue,
-                expect_active=all(check.expect_active for check in checks),
-                opts=self._opts(
-                    self.kueue.release,
-                    *_known(self.flavors, _flavors_of(queue)),
-                    *checks,
-                    *_known(self.cohorts, [queue["spec"].get("cohortName")]),
-                ),
-            )
-        self.teams = {
-            team.name: Team(
-                self._name(team.name), team, cluster_queues=self.cluster_queues, opts=self._opts(self.kueue.release)
-            )
-            for team in self._spec.teams
-        }
-        places = dict(self.namespaces.objects) if self.namespaces else {}
-        for team in self.teams.values():
-            places |= team.namespaces
-        self.local_queues = [
-            LocalQueue(
-                self._name(local.namespace, local.name),
-                local,
-                namespace=local.namespace,
-                object_name=local.name,
-                cluster_queue=self.cluster_queues[local.cluster_queue],
-                opts=self._opts(self.kueue.release, *_known(places, [local.namespace])),
-            )
-            for local in self._spec.local_queues
-            if local.cluster_queue in self.cluster_queues
-        ]
-
-    def _grant(self) -> None:
-        self.access = WorkerAccess(
-            self._name("multikueue"),
-            fleet_spec.render_worker_access(self._spec, self._cluster.cluster_name),
-            cluster_name=self._cluster.cluster_name,
-            endpoint=self._cluster.endpoint,
-            ca_certificate=self._cluster.ca_certificate,
-            opts=self._opts(self.kueue.release),
+    def _dashboards(self, name: str) -> Dashboards | None:
+        spec = self.spec
+        if not (spec.observability.dashboard or spec.observability.alerts.enabled):
+            return None
+        return Dashboards(
+            name,
+            spec.observability,
+            project=spec.project,
+            fleet=spec.name,
+            manager=spec.manager.name if spec.manager else None,
+            job_clusters=spec.job_clusters,
+            kueue_namespace=spec.kueue.namespace,
+            stopped_queues=[queue.name for queue in spec.cluster_queues if queue.stop_policy != "None"],
+            labels=self._labels,
+            opts=pulumi.ResourceOptions(parent=self),
         )
 
 
-def _known(objects: Mapping[str, _T], names: Iterable[str | None]) -> list[_T]:
-    """The objects of those names that the fleet makes itself."""
-    return [objects[name] for name in dict.fromkeys(names) if name is not None and name in objects]
-
-
-def _name_of(manifest: Manifest) -> str:
-    return str(manifest["metadata"]["name"])
-
-
-def _is_of_team(namespace: Manifest) -> bool:
-    return TEAM_LABEL in namespace["metadata"].get("labels", {})
-
-
-def _flavors_of(queue: Manifest) -> list[str]:
-    groups: list[dict[str, Any]] = queue["spec"]["resourceGroups"]
-    return [flavor["name"] for group in groups for flavor in group["flavors"]]
-
-
-def _checks_of(queue: Manifest) -> list[str]:
-    strategy: dict[str, Any] = queue["spec"].get("admissionChecksStrategy", {})
-    return [check["name"] for check in strategy.get("admissionChecks", [])]
+def _kubernetes_accounts(namespaces: Sequence[str], account: str | None) -> list[tuple[str, str]]:
+    return [(namespace, account) for namespace in namespaces] if account else []

@@ -49,7 +49,7 @@ def test_a_standard_cluster_has_workload_identity_and_a_system_pool_before_anyth
     assert cluster.ignore_changes == ("nodeConfig",)
     assert cluster.inputs["workloadIdentityConfig"] == {"workloadPool": "p.svc.id.goog"}
     assert cluster.inputs["nodeLocations"] == ["us-east4-a"]
-    pool = recording.one("NodePool")
+    pool = recording.one("gcp:container/nodePool:NodePool")
     assert pool.inputs["nodeConfig"]["serviceAccount"] == "gke-worker@p.iam.gserviceaccount.com"
     assert pool.inputs["nodeConfig"]["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
     assert recording.is_before(pool, recording.one("pulumi:providers:kubernetes"))
@@ -78,7 +78,7 @@ def test_the_kubernetes_provider_is_pinned_to_the_cluster_by_a_plain_identifier(
     provider = recording.one("pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == "projects/p/locations/us-east4/clusters/worker"
     kubeconfig = run(AUTOPILOT).one("pulumi:providers:kubernetes").inputs["kubeconfig"]
-    assert json.loads(kubeconfig)["clusters"][0]["cluster"]["server"] == "https://worker.gke.test"
+    assert json.loads(kubeconfig)["clusters"][0]["cluster"] == {"server": "https://gke-worker.us-east4.gke.goog"}
 
 
 def test_a_replaced_endpoint_leaves_the_identifier_as_it_is() -> None:

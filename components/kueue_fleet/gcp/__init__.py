@@ -1,20 +1,29 @@
-"""Pulumi components on Google Cloud: the network, the identities and the clusters of a fleet.
+"""Pulumi components on Google Cloud: the network, the identities, the capacity and the clusters of a fleet.
 
 In: entries of the spec, and ids of what already exists. Out: components whose outputs `kueue_fleet.kueue` and
 `kueue_fleet.fleet` build on. Nothing here knows what runs inside a cluster.
 """
 
 from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
-from kueue_fleet.gcp.identity import NodeIdentity
+from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess
+from kueue_fleet.gcp.dashboards import Dashboards
+from kueue_fleet.gcp.identity import NodeIdentity, TeamIdentity
 from kueue_fleet.gcp.kubeconfig import cluster_kubeconfig, merge_kubeconfigs
 from kueue_fleet.gcp.network import Network
+from kueue_fleet.gcp.node_pool import NodePool
+from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
 
 __all__ = [
+    "ControlPlaneAccess",
+    "Dashboards",
     "GkeCluster",
     "ManagerCluster",
     "Network",
     "NodeIdentity",
+    "NodePool",
+    "ReservedCapacity",
     "StandaloneCluster",
+    "TeamIdentity",
     "WorkerCluster",
     "cluster_kubeconfig",
     "merge_kubeconfigs",

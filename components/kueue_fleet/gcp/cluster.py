@@ -1,7 +1,7 @@
 """GKE clusters of a fleet: the cluster, the identity of its nodes, its kubeconfig and its Kubernetes provider.
 
 In: one entry of the fleet's `clusters`, and the ids of a network. Out: outputs that the Kubernetes side is built on.
-Not here: accelerator node pools, and anything inside the cluster (`kueue_fleet.kueue`).
+Not here: node pools for jobs (`gcp.node_pool`), and anything inside the cluster (`kueue_fleet.kueue`).
 """
 
 import json
@@ -11,20 +11,15 @@ from typing import Any, ClassVar
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess, Placement, cluster_properties
 from kueue_fleet.gcp.identity import NodeIdentity
-from kueue_fleet.gcp.kubeconfig import cluster_kubeconfig
-from kueue_fleet.gcp.resources import ContainerCluster, ContainerNodePool
+from kueue_fleet.gcp.kubeconfig import cluster_kubeconfig, server_ca
+from kueue_fleet.gcp.node_pool import NodePool
+from kueue_fleet.gcp.resources import ContainerCluster
 from kueue_fleet.spec import ClusterEntry
-
-CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-"""The one scope; what nodes may do is limited by their account's roles. Source:
-https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes."""
-
-SYSTEM_MACHINE_TYPE = "e2-standard-4"
-"""Machine of a Standard cluster's system pool: Kueue and JobSet ask for 0.5 CPU and 512 MiB each."""
+from kueue_fleet.spec.pools import resolve_system_pool
 
 _CLUSTER_TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="90m", delete="60m")
-_POOL_TIMEOUTS = pulumi.CustomTimeouts(create="45m", update="90m", delete="45m")
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -37,9 +32,11 @@ class GkeCluster(pulumi.ComponentResource):
     cluster: ContainerCluster
     """The GKE cluster."""
     endpoint: pulumi.Output[str]
-    """Address of the API server, without a scheme."""
-    ca_certificate: pulumi.Output[str]
-    """Certificate authority of the API server, base64 PEM."""
+    """Address of the API server, without a scheme: its DNS name, or its public IP address."""
+    internal_endpoint: pulumi.Output[str]
+    """The address for the other clusters of the network: the same DNS name, or the private IP address."""
+    ca_certificate: pulumi.Output[str | None]
+    """Certificate authority of the API server, base64 PEM; None: the certificate is a public one."""
     kubeconfig: pulumi.Output[dict[str, Any]]
     """Kubeconfig with one context; it holds no credential, gke-gcloud-auth-plugin gets one."""
     provider: kubernetes.Provider
@@ -48,6 +45,8 @@ class GkeCluster(pulumi.ComponentResource):
     """Workload Identity pool of the project."""
     node_service_account: pulumi.Output[str]
     """Address of the nodes' service account."""
+    system_pool: NodePool | None
+    """On a Standard cluster: the pool that Kueue and the rest of the system run on."""
 
     pulumi_type: ClassVar[str]
     role: ClassVar[str]
@@ -60,14 +59,21 @@ class GkeCluster(pulumi.ComponentResource):
         project: str,
         network: pulumi.Input[str],
         subnetwork: pulumi.Input[str],
+        access: ControlPlaneAccess | None = None,
+        pod_range_name: str | None = None,
+        service_range_name: str | None = None,
+        managed_prometheus: bool = True,
         deletion_protection: bool = True,
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the cluster.
 
-        `network` and `subnetwork` are self links or names; `deletion_protection` sets GKE's own protection and Pulumi's
-        `protect`, and must be false in the state before the cluster can be destroyed; `labels` are Google Cloud labels.
+        `network` and `subnetwork` are self links or names; `access` says how the API server is reached, by default by
+        its DNS name alone; `pod_range_name` and `service_range_name` are secondary ranges of the subnet, by default
+        GKE's choice; `managed_prometheus` runs Google's collectors, which Autopilot always does; `deletion_protection`
+        sets GKE's own protection and Pulumi's `protect`, and must be false in the state before the cluster can be
+        destroyed; `labels` are Google Cloud labels.
 
         Raises:
             ValueError: the entry has another role than the class.
@@ -84,27 +90,19 @@ class GkeCluster(pulumi.ComponentResource):
             f"{name}-nodes", project=project, cluster_name=spec.name, opts=pulumi.ResourceOptions(parent=self)
         )
         self.node_service_account = identity.email
-        properties: dict[str, Any] = {
-            "name": spec.name,
-            "project": project,
-            "location": spec.region,
-            "network": network,
-            "subnetwork": subnetwork,
-            "ipAllocationPolicy": {},
-            "releaseChannel": {"channel": spec.release_channel},
-            "privateClusterConfig": {"enablePrivateNodes": True, "enablePrivateEndpoint": False},
-            "resourceLabels": {"managed-by": "kueue-fleet", "kueue-fleet-role": spec.role, **(labels or {})},
-            "deletionProtection": deletion_protection,
-        }
+        place = Placement(project, network, subnetwork, pod_range_name, service_range_name)
         autopilot = spec.mode == "Autopilot"
-        properties |= (
-            _autopilot_properties(identity.email)
-            if autopilot
-            else _standard_properties(identity.email, self.workload_pool, spec.zones)
-        )
         self.cluster = ContainerCluster(
             name,
-            properties,
+            cluster_properties(
+                spec,
+                place,
+                access or ControlPlaneAccess(),
+                node_service_account=identity.email,
+                deletion_protection=deletion_protection,
+                labels={"managed-by": "kueue-fleet", "kueue-fleet-role": spec.role, **(labels or {})},
+                managed_prometheus=managed_prometheus,
+            ),
             pulumi.ResourceOptions(
                 parent=self,
                 protect=deletion_protection,
@@ -114,45 +112,50 @@ class GkeCluster(pulumi.ComponentResource):
                 custom_timeouts=_CLUSTER_TIMEOUTS,
             ),
         )
-        self.endpoint = self.cluster.output("endpoint")
-        self.ca_certificate = self.cluster.output("masterAuth").apply(lambda auth: _ca_certificate(auth))
+        self._addresses(access or ControlPlaneAccess())
         self.kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate).apply(
             lambda parts: cluster_kubeconfig(spec.name, *parts)
         )
-        system_pool = [] if autopilot else [self._system_pool(name, project, spec, identity)]
+        self.system_pool = None if autopilot else self._system_pool(name, project, spec, labels)
         self.provider = kubernetes.Provider(
             name,
             kubeconfig=self.kubeconfig.apply(lambda kubeconfig: json.dumps(kubeconfig, sort_keys=True)),
             cluster_identifier=self.identifier,
             # A worker's kubeconfig is rotated in place: the manager never is without it.
             enable_secret_mutable=True,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=system_pool),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.system_pool] if self.system_pool else []),
         )
         self.register_outputs(
             {"identifier": self.identifier, "endpoint": self.endpoint, "nodeServiceAccount": self.node_service_account}
         )
 
-    def _system_pool(self, name: str, project: str, spec: ClusterEntry, identity: NodeIdentity) -> ContainerNodePool:
-        return ContainerNodePool(
+    def _addresses(self, access: ControlPlaneAccess) -> None:
+        address, dns, private = (
+            self.cluster.output(key) for key in ("endpoint", "controlPlaneEndpointsConfig", "privateClusterConfig")
+        )
+        if access.dns:
+            self.endpoint = pulumi.Output.all(dns, address).apply(lambda parts: _dns_name(parts[0]) or str(parts[1]))
+            self.internal_endpoint = self.endpoint
+        else:
+            self.endpoint = address
+            self.internal_endpoint = pulumi.Output.all(private, address).apply(
+                lambda parts: str((parts[0] or {}).get("privateEndpoint") or parts[1])
+            )
+        authority = self.cluster.output("masterAuth").apply(lambda auth: _ca_certificate(auth))
+        self.ca_certificate = pulumi.Output.all(self.endpoint, authority).apply(lambda parts: server_ca(*parts))
+
+    def _system_pool(self, name: str, project: str, spec: ClusterEntry, labels: Mapping[str, str] | None) -> NodePool:
+        """Zones are the cluster's. No taint: GKE's own pods, Kueue and JobSet tolerate none."""
+        return NodePool(
             f"{name}/system",
-            {
-                "name": "system",
-                "project": project,
-                "location": spec.region,
-                "cluster": self.cluster.output("name"),
-                **({"nodeLocations": list(spec.zones)} if spec.zones else {}),
-                "autoscaling": {"totalMinNodeCount": 1, "totalMaxNodeCount": 3, "locationPolicy": "BALANCED"},
-                "management": {"autoRepair": True, "autoUpgrade": True},
-                "upgradeSettings": {"strategy": "SURGE", "maxSurge": 1, "maxUnavailable": 0},
-                "nodeConfig": {
-                    "machineType": SYSTEM_MACHINE_TYPE,
-                    "serviceAccount": identity.email,
-                    "oauthScopes": [CLOUD_PLATFORM_SCOPE],
-                    "workloadMetadataConfig": {"mode": "GKE_METADATA"},
-                    "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True},
-                },
-            },
-            pulumi.ResourceOptions(parent=self, deleted_with=self.cluster, custom_timeouts=_POOL_TIMEOUTS),
+            resolve_system_pool(spec),
+            project=project,
+            cluster=self.cluster.output("name"),
+            service_account=self.node_service_account,
+            disk_encryption_key=spec.disk_encryption_key,
+            image_streaming=spec.image_streaming,
+            labels=labels,
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
         )
 
 
@@ -177,37 +180,10 @@ class StandaloneCluster(GkeCluster):
     role = "standalone"
 
 
-def _autopilot_properties(node_service_account: pulumi.Output[str]) -> dict[str, Any]:
-    """What only an Autopilot cluster takes.
-
-    No nodeConfig: the provider would replace the cluster on every update. No workloadIdentityConfig and no
-    enableShieldedNodes: Autopilot has both, and the provider refuses them beside enableAutopilot.
-    """
-    return {
-        "enableAutopilot": True,
-        "clusterAutoscaling": {
-            "autoProvisioningDefaults": {
-                "serviceAccount": node_service_account,
-                "oauthScopes": [CLOUD_PLATFORM_SCOPE],
-            }
-        },
-    }
-
-
-def _standard_properties(
-    node_service_account: pulumi.Output[str], workload_pool: str, zones: tuple[str, ...]
-) -> dict[str, Any]:
-    """What only a Standard cluster takes; its default pool lives for minutes and needs an account all the same."""
-    return {
-        "removeDefaultNodePool": True,
-        "initialNodeCount": 1,
-        "nodeConfig": {"serviceAccount": node_service_account, "oauthScopes": [CLOUD_PLATFORM_SCOPE]},
-        "workloadIdentityConfig": {"workloadPool": workload_pool},
-        "enableShieldedNodes": True,
-        "datapathProvider": "ADVANCED_DATAPATH",
-        **({"nodeLocations": list(zones)} if zones else {}),
-    }
-
-
 def _ca_certificate(master_auth: Mapping[str, Any]) -> str:
     return str(master_auth["clusterCaCertificate"])
+
+
+def _dns_name(endpoints: Mapping[str, Any] | None) -> str | None:
+    dns = (endpoints or {}).get("dnsEndpointConfig") or {}
+    return dns.get("endpoint") or None

@@ -1,7 +1,8 @@
-"""The identity that a cluster's nodes run as.
+"""Google service accounts: that of a cluster's nodes, and those of teams.
 
-In: project and cluster name. Out: a Google service account with the roles a GKE node needs and no more, instead of the
-project's default service account, which is an Editor. Workloads do not use it: they use Workload Identity.
+In: project, and the name of a cluster or team. Out: an account with its roles. Nodes get what a GKE node needs and no
+more, instead of the project's default account, which is an Editor. Jobs do not use that account but their team's, by
+Workload Identity: Kubernetes service accounts of the team's namespaces may act as it, and nobody holds a key.
 """
 
 import hashlib
@@ -9,24 +10,38 @@ from collections.abc import Sequence
 
 import pulumi
 
-from kueue_fleet.gcp.resources import ProjectIamMember, ServiceAccount
+from kueue_fleet.gcp.resources import ProjectIamMember, ServiceAccount, ServiceAccountIamMember
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:
 https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts#default-gke-service-agent."""
 
+WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
+"""To act as a Google service account from a pod."""
+
 _ACCOUNT_ID_LENGTH = 30
 
 
 def account_id(cluster_name: str) -> str:
-    """The service account id of a cluster's nodes: `gke-<cluster>`, shortened with a digest beyond 30 characters.
+    """The service account id of a cluster's nodes: `gke-<cluster>`, shortened with a digest beyond 30 characters."""
+    return _shortened(f"gke-{cluster_name}", cluster_name)
 
-    Source: https://cloud.google.com/iam/docs/service-accounts-create (6 to 30 characters).
-    """
-    wanted = f"gke-{cluster_name}"
+
+def team_account_id(fleet: str, team: str) -> str:
+    """The service account id of a team: `<fleet>-<team>`, shortened with a digest beyond 30 characters."""
+    return _shortened(f"{fleet}-{team}", f"{fleet}-{team}")
+
+
+def team_account_email(project: str, fleet: str, team: str) -> str:
+    """The address that the team's account has, known before it exists."""
+    return f"{team_account_id(fleet, team)}@{project}.iam.gserviceaccount.com"
+
+
+def _shortened(wanted: str, distinct: str) -> str:
+    """Source: https://cloud.google.com/iam/docs/service-accounts-create (6 to 30 characters)."""
     if len(wanted) <= _ACCOUNT_ID_LENGTH:
         return wanted
-    digest = hashlib.sha256(cluster_name.encode()).hexdigest()[:6]
+    digest = hashlib.sha256(distinct.encode()).hexdigest()[:6]
     return f"{wanted[: _ACCOUNT_ID_LENGTH - 7].rstrip('-')}-{digest}"
 
 
@@ -64,4 +79,58 @@ class NodeIdentity(pulumi.ComponentResource):
             )
             for role in roles
         ]
+        self.register_outputs({"email": self.email})
+
+
+class TeamIdentity(pulumi.ComponentResource):
+    """A team's Google service account, its roles, and which pods act as it."""
+
+    email: pulumi.Output[str]
+    """The account's address."""
+    account: ServiceAccount
+    """The account."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        project: str,
+        fleet: str,
+        team: str,
+        roles: Sequence[str],
+        kubernetes_accounts: Sequence[tuple[str, str]],
+        after: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the account, grant it `roles` in `project`, and let `kubernetes_accounts` act as it.
+
+        Those are pairs of namespace and name, and mean the accounts so called in every cluster of the project: the
+        clusters of a project share one Workload Identity pool. It comes into being with the project's first cluster;
+        a cluster of the same program goes into `after`. Source:
+        https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
+        """
+        super().__init__("kueue-fleet:index:TeamIdentity", name, None, opts)
+        self.account = ServiceAccount(
+            name,
+            {"project": project, "accountId": team_account_id(fleet, team), "displayName": f"Jobs of {team} ({fleet})"},
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.email = self.account.output("email")
+        member = self.email.apply(lambda email: f"serviceAccount:{email}")
+        for role in roles:
+            ProjectIamMember(
+                f"{name}/{role.removeprefix('roles/')}",
+                {"project": project, "role": role, "member": member},
+                pulumi.ResourceOptions(parent=self),
+            )
+        for namespace, account in kubernetes_accounts:
+            ServiceAccountIamMember(
+                f"{name}/{namespace}/{account}",
+                {
+                    "serviceAccountId": self.account.output("name"),
+                    "role": WORKLOAD_IDENTITY_ROLE,
+                    "member": f"serviceAccount:{project}.svc.id.goog[{namespace}/{account}]",
+                },
+                pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+            )
         self.register_outputs({"email": self.email})

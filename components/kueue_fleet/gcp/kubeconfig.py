@@ -8,19 +8,32 @@ no secret and outlives every token. The kubeconfig that a MultiKueue manager use
 from collections.abc import Sequence
 from typing import Any
 
+PUBLIC_DOMAIN = ".gke.goog"
+"""Domain of the control planes' DNS names."""
 
-def cluster_kubeconfig(name: str, endpoint: str, ca_certificate: str) -> dict[str, Any]:
+
+def server_ca(endpoint: str, ca_certificate: str) -> str | None:
+    """The authority that signs the certificate shown at `endpoint`; None: one that every system trusts.
+
+    A control plane's DNS name ends at Google's front end, whose certificate is a public one; the cluster's own
+    authority would refuse it. Source: https://cloud.google.com/kubernetes-engine/docs/how-to/api-server-authentication.
+    """
+    host = endpoint.partition(":")[0]
+    return None if host.endswith(PUBLIC_DOMAIN) else ca_certificate
+
+
+def cluster_kubeconfig(name: str, endpoint: str, ca_certificate: str | None) -> dict[str, Any]:
     """A kubeconfig with one context, `name`, which is also current.
 
-    `endpoint` is what GKE reports: a host, or host:port, without a scheme; `ca_certificate` is base64 PEM, also as GKE
-    reports it. Source: https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
+    `endpoint` is what GKE reports: a host, or host:port, without a scheme; `ca_certificate` is base64 PEM, or None for
+    a server with a public certificate. Source:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
     """
+    authority = {} if ca_certificate is None else {"certificate-authority-data": ca_certificate}
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {"name": name, "cluster": {"server": f"https://{endpoint}", "certificate-authority-data": ca_certificate}}
-        ],
+        "clusters": [{"name": name, "cluster": {"server": f"https://{endpoint}", **authority}}],
         "users": [{"name": name, "user": {"exec": _exec_credential()}}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,

@@ -1,16 +1,42 @@
 """The VPC of a fleet.
 
 In: the network's name and the regions of its clusters. Out: one custom-mode network, and in each region a subnet with
-Private Google Access and Cloud NAT, because nodes have no public address and pull Kueue from registry.k8s.io. Pod and
-Service ranges are left to GKE. Not here: Shared VPC, peering, VPN; give clusters the ids of such a network instead.
+a secondary range for pods, Private Google Access, flow logs, and Cloud NAT, because nodes have no public address and
+pull Kueue from registry.k8s.io. Services get GKE's own range, the same in every cluster, unless one is given. Not here:
+Shared VPC, peering, VPN; give clusters the ids of such a network instead.
 """
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 
 import pulumi
 
 from kueue_fleet.gcp.resources import ComputeNetwork, ComputeRouter, ComputeRouterNat, ComputeSubnetwork
 from kueue_fleet.spec.regions import REGION_RANGES
+
+POD_RANGE_NAME = "pods"
+"""Name of the secondary range for pods; clusters of a region share it."""
+SERVICE_RANGE_NAME = "services"
+"""Name of the secondary range for Services, where one is given."""
+
+_NODE_RANGES = ipaddress.ip_network("10.128.0.0/9")
+_POD_PREFIX = 15
+_MIN_NAT_PORTS = 64
+_MAX_NAT_PORTS = 4096
+
+
+def default_pod_range(region: str) -> str | None:
+    """The range of a region's pods: 512 nodes with 110 pods each; None for a region that is not known.
+
+    `10.164.0.0/20`, the nodes of europe-west4, gives `10.36.0.0/15`: the same place in that half of 10.0.0.0/8 which
+    the auto-mode networks' node ranges leave free. It depends on the region's name alone and overlaps no other.
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing_secondary_range_pods.
+    """
+    if region not in REGION_RANGES:
+        return None
+    nodes = ipaddress.ip_network(REGION_RANGES[region])
+    first = int(nodes.network_address) - int(_NODE_RANGES.network_address) + int(ipaddress.ip_address("10.0.0.0"))
+    return f"{ipaddress.ip_address(first)}/{_POD_PREFIX}"
 
 
 class Network(pulumi.ComponentResource):
@@ -24,6 +50,12 @@ class Network(pulumi.ComponentResource):
     """What a cluster takes as `subnetwork`, by region."""
     egress: dict[str, ComputeRouterNat]
     """Cloud NAT by region; nodes reach image registries only once it is there."""
+    node_ranges: dict[str, str]
+    """Range of the nodes, by region."""
+    pod_ranges: dict[str, str]
+    """Range of the pods, by region; a region without one leaves the choice to GKE."""
+    service_ranges: dict[str, str]
+    """Range of the Services, by region; a region without one has GKE's own."""
 
     def __init__(
         self,
@@ -33,19 +65,23 @@ class Network(pulumi.ComponentResource):
         regions: Sequence[str],
         network_name: str | None = None,
         ranges: Mapping[str, str] | None = None,
+        pod_ranges: Mapping[str, str] | None = None,
+        service_ranges: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the network.
 
         `network_name` is the VPC's name in Google Cloud, by default `name`; `ranges` gives node ranges by region, by
-        default those of `REGION_RANGES`.
+        default those of `REGION_RANGES`; `pod_ranges` those of pods, by default `default_pod_range`; `service_ranges`
+        those of Services, by default GKE's own, which every cluster can use. A range of Services serves one cluster.
 
         Raises:
             ValueError: a region has no known range and `ranges` does not give one.
         """
         super().__init__("kueue-fleet:index:Network", name, None, opts)
         vpc_name = network_name or name
-        node_ranges = {**REGION_RANGES, **(ranges or {})}
+        regions = list(dict.fromkeys(regions))
+        known = {**REGION_RANGES, **(ranges or {})}
         self.network = ComputeNetwork(
             name,
             {
@@ -60,25 +96,41 @@ class Network(pulumi.ComponentResource):
         self.self_link = self.network.output("selfLink")
         self.subnetworks = {}
         self.egress = {}
-        for region in dict.fromkeys(regions):
-            if region not in node_ranges:
+        for region in regions:
+            if region not in known:
                 raise ValueError(
                     f"network {vpc_name}: no node range is known for region {region}; "
                     f"give one in ranges, such as {{{region!r}: '10.228.0.0/20'}}"
                 )
-            self._add_region(name, vpc_name, project, region, node_ranges[region])
+        pods = {region: (pod_ranges or {}).get(region) or default_pod_range(region) for region in regions}
+        self.node_ranges = {region: known[region] for region in regions}
+        self.pod_ranges = {region: text for region, text in pods.items() if text}
+        self.service_ranges = {region: text for region, text in (service_ranges or {}).items() if region in pods}
+        for region in regions:
+            self._add_region(name, vpc_name, project, region)
         self.register_outputs({"selfLink": self.self_link})
 
-    def _add_region(self, name: str, vpc_name: str, project: str, region: str, node_range: str) -> None:
+    def _add_region(self, name: str, vpc_name: str, project: str, region: str) -> None:
         place = {"project": project, "region": region}
+        secondary = [
+            {"rangeName": range_name, "ipCidrRange": ranges[region]}
+            for range_name, ranges in ((POD_RANGE_NAME, self.pod_ranges), (SERVICE_RANGE_NAME, self.service_ranges))
+            if region in ranges
+        ]
         subnetwork = ComputeSubnetwork(
             f"{name}/{region}",
             {
                 **place,
                 "name": f"{vpc_name}-{region}",
                 "network": self.self_link,
-                "ipCidrRange": node_range,
+                "ipCidrRange": self.node_ranges[region],
                 "privateIpGoogleAccess": True,
+                "logConfig": {
+                    "aggregationInterval": "INTERVAL_10_MIN",
+                    "flowSampling": 0.5,
+                    "metadata": "INCLUDE_ALL_METADATA",
+                },
+                **({"secondaryIpRanges": secondary} if secondary else {}),
             },
             pulumi.ResourceOptions(parent=self),
         )
@@ -95,6 +147,12 @@ class Network(pulumi.ComponentResource):
                 "router": router.output("name"),
                 "natIpAllocateOption": "AUTO_ONLY",
                 "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+                # Many pods of one node pull at once; fixed ports would run out at 64.
+                "enableDynamicPortAllocation": True,
+                "enableEndpointIndependentMapping": False,
+                "minPortsPerVm": _MIN_NAT_PORTS,
+                "maxPortsPerVm": _MAX_NAT_PORTS,
+                "logConfig": {"enable": True, "filter": "ERRORS_ONLY"},
             },
             pulumi.ResourceOptions(parent=self),
         )

@@ -7,7 +7,9 @@ on any Kubernetes cluster, or together by `kueue_fleet.fleet`. Nothing here know
 from kueue_fleet.kueue.checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.credentials import WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
-from kueue_fleet.kueue.install import JobSetInstall, KueueInstall
+from kueue_fleet.kueue.gpu_drivers import GpuDrivers
+from kueue_fleet.kueue.install import GrafanaInstall, JobSetInstall, KueueInstall
+from kueue_fleet.kueue.monitoring import ManagedMonitoring
 from kueue_fleet.kueue.multikueue import MultiKueue
 from kueue_fleet.kueue.priorities import PriorityClass, WorkloadPriorityClass
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
@@ -17,9 +19,12 @@ __all__ = [
     "AdmissionCheck",
     "ClusterQueue",
     "Cohort",
+    "GpuDrivers",
+    "GrafanaInstall",
     "JobSetInstall",
     "KueueInstall",
     "LocalQueue",
+    "ManagedMonitoring",
     "MultiKueue",
     "Namespaces",
     "PriorityClass",

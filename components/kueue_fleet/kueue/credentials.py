@@ -20,21 +20,19 @@ TOKEN_SECRET_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 - a type
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
 
 
-def token_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str, token: str) -> dict[str, Any]:
+def token_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str | None, token: str) -> dict[str, Any]:
     """A kubeconfig with `token` that verifies the server against `ca_certificate` (base64 PEM).
+
+    None: the server's certificate is signed by an authority that every system trusts.
 
     Kueue refuses kubeconfigs that skip verification, name files or run commands. Source: kueue@v0.19.2
     pkg/controller/admissionchecks/multikueue/multikueuecluster.go (validateKubeconfig).
     """
+    authority = {} if ca_certificate is None else {"certificate-authority-data": ca_certificate}
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {
-                "name": cluster_name,
-                "cluster": {"server": f"https://{endpoint}", "certificate-authority-data": ca_certificate},
-            }
-        ],
+        "clusters": [{"name": cluster_name, "cluster": {"server": f"https://{endpoint}", **authority}}],
         "users": [{"name": "multikueue-manager", "user": {"token": token}}],
         "contexts": [{"name": cluster_name, "context": {"cluster": cluster_name, "user": "multikueue-manager"}}],
         "current-context": cluster_name,
@@ -54,14 +52,15 @@ class WorkerAccess(pulumi.ComponentResource):
         *,
         cluster_name: str,
         endpoint: pulumi.Input[str],
-        ca_certificate: pulumi.Input[str],
+        ca_certificate: pulumi.Input[str | None],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the grant.
 
         `objects` are what `spec.render_worker_access` returns for the worker; `endpoint` is the address of the worker's
-        API server without a scheme, as the manager reaches it; `ca_certificate` is base64 PEM. A new rotation serial
-        renames the token Secret: the new token is there, and with the manager, before the old one goes.
+        API server without a scheme, as the manager reaches it; `ca_certificate` is base64 PEM, or None where the
+        server's certificate is a public one. A new rotation serial renames the token Secret: the new token is there,
+        and with the manager, before the old one goes.
 
         Raises:
             ValueError: `objects` has no Secret for a service account's token.

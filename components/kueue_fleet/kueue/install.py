@@ -1,4 +1,4 @@
-"""Kueue and JobSet on one cluster, by their official Helm charts.
+"""Kueue, JobSet, and Prometheus with Grafana on one cluster, by their official Helm charts.
 
 In: chart reference, version and values from the spec. Out: releases that are ready when they are done, because Helm
 waits for the Deployments and Kueue is Ready only with its webhooks serving. `helm.v3.Release` and no other way: Helm
@@ -6,14 +6,16 @@ orders the objects and waits, and the whole chart is one thing to protect. Unins
 them every queue and every Workload, therefore the protection.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
 
 from kueue_fleet.kueue.component import declare_object
 from kueue_fleet.kueue.objects import HelmRelease, KubernetesObject
-from kueue_fleet.spec import JobSetInstallation, KueueInstallation
+from kueue_fleet.spec import JobSetInstallation, KueueInstallation, Manifest
+from kueue_fleet.spec.monitoring import GRAFANA_RELEASE, grafana_helm_values
+from kueue_fleet.spec.observability import Grafana
 
 RELEASE_TIMEOUT_SECONDS = 900
 """For one Helm operation: on an empty Autopilot cluster the first node takes minutes to come."""
@@ -38,7 +40,7 @@ class _Installation(pulumi.ComponentResource):
         *,
         release_name: str,
         chart: str,
-        version: str,
+        version: str | None,
         namespace: str,
         values: Mapping[str, Any],
         protect: bool,
@@ -58,7 +60,7 @@ class _Installation(pulumi.ComponentResource):
                 "name": release_name,
                 "namespace": namespace,
                 "chart": chart,
-                "version": version,
+                **({"version": version} if version else {}),
                 "values": values,
                 "timeout": RELEASE_TIMEOUT_SECONDS,
                 "maxHistory": MAX_HISTORY,
@@ -73,7 +75,6 @@ class _Installation(pulumi.ComponentResource):
                 custom_timeouts=_RESOURCE_TIMEOUTS,
             ),
         )
-        self.register_outputs({"namespace": namespace})
 
 
 class KueueInstall(_Installation):
@@ -106,6 +107,7 @@ class KueueInstall(_Installation):
             protect=deletion_protection,
             opts=opts,
         )
+        self.register_outputs({"namespace": self.namespace})
 
 
 class JobSetInstall(_Installation):
@@ -133,3 +135,49 @@ class JobSetInstall(_Installation):
             protect=deletion_protection,
             opts=opts,
         )
+        self.register_outputs({"namespace": self.namespace})
+
+
+class GrafanaInstall(_Installation):
+    """Prometheus and Grafana on one cluster, which read Kueue's metrics and show the fleet's dashboard."""
+
+    objects: list[KubernetesObject]
+    """What they are told of Kueue."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: Grafana,
+        *,
+        objects: Sequence[Manifest] = (),
+        chart: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the installation.
+
+        `objects` are what `spec.monitoring.render_grafana` renders; they are made after the chart, which brings their
+        definitions. `chart` replaces the spec's chart reference. Not protected: what it measured can be lost.
+        """
+        super().__init__("kueue-fleet:index:GrafanaInstall", name, None, opts)
+        self._install(
+            name,
+            release_name=GRAFANA_RELEASE,
+            chart=chart or spec.chart,
+            version=spec.version,
+            namespace=spec.namespace,
+            values=grafana_helm_values(),
+            protect=False,
+            opts=opts,
+        )
+        self.objects = [
+            declare_object(
+                self,
+                f"{name}/{manifest['kind']}",
+                manifest,
+                deleted_with=opts.deleted_with if opts else None,
+                depends_on=[self.release],
+                replace_on_changes=["roleRef"] if "roleRef" in manifest else [],
+            )
+            for manifest in objects
+        ]
+        self.register_outputs({"namespace": self.namespace})

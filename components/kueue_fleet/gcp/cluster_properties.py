@@ -1,0 +1,244 @@
+"""What a GKE cluster is asked to be, and what every node of one has, as plain data.
+
+In: one entry of the fleet's `clusters`, and where it lies. Out: camelCase properties of pulumi-gcp. The settings are
+those that the CIS GKE Benchmark asks for (1.4, the numbers stand beside them), unless the entry says otherwise. What a
+cluster can only have with an input of its owner, such as a key, is left out without it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+from kueue_fleet.spec import ClusterEntry
+from kueue_fleet.spec.instant import instant_text
+from kueue_fleet.spec.maintenance import Maintenance
+
+CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+"""The one scope; what nodes may do is limited by their account's roles. Source:
+https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes."""
+IMAGE_TYPE = "COS_CONTAINERD"
+"""Google's own operating system for nodes (5.5.1)."""
+
+_NO_READONLY_PORT = "FALSE"
+"""The kubelet's port without authentication is closed; the API takes text here."""
+_MONITORED = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR", "DCGM"]
+_LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
+
+
+@dataclass(frozen=True)
+class ControlPlaneAccess:
+    """How the API server of a cluster is reached."""
+
+    dns: bool = True
+    """By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone."""
+    networks: Mapping[str, str] = field(default_factory=dict)
+    """Ranges that may reach the addresses, by a display name; unused with `dns`."""
+    kubernetes_tokens: bool = False
+    """Whether tokens of Kubernetes service accounts are taken over the DNS name, as MultiKueue's managers have them.
+    Without it the DNS name takes only Google's own tokens."""
+
+    def properties(self) -> dict[str, Any]:
+        """The cluster's properties (5.6.3, 5.6.4, 5.6.5); nodes are private either way."""
+        if self.dns:
+            return {
+                "privateClusterConfig": {"enablePrivateNodes": True},
+                "controlPlaneEndpointsConfig": {
+                    "dnsEndpointConfig": {
+                        "allowExternalTraffic": True,
+                        "enableK8sTokensViaDns": self.kubernetes_tokens,
+                        "enableK8sCertsViaDns": False,
+                    },
+                    "ipEndpointsConfig": {"enabled": False},
+                },
+            }
+        return {
+            # The manager reaches its workers in other regions by their private addresses.
+            "privateClusterConfig": {
+                "enablePrivateNodes": True,
+                "enablePrivateEndpoint": False,
+                "masterGlobalAccessConfig": {"enabled": True},
+            },
+            "masterAuthorizedNetworksConfig": {
+                "cidrBlocks": [{"displayName": name, "cidrBlock": range_} for name, range_ in self.networks.items()],
+                "gcpPublicCidrsAccessEnabled": False,
+                "privateEndpointEnforcementEnabled": True,
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a cluster lies."""
+
+    project: str
+    network: pulumi.Input[str]
+    subnetwork: pulumi.Input[str]
+    pod_range_name: str | None = None
+    """Secondary range of the subnet for pods; None: GKE makes one."""
+    service_range_name: str | None = None
+    """Secondary range of the subnet for Services; None: GKE's own range."""
+
+    def properties(self) -> dict[str, Any]:
+        """The cluster's properties (5.6.2: VPC-native)."""
+        ranges = {
+            "clusterSecondaryRangeName": self.pod_range_name,
+            "servicesSecondaryRangeName": self.service_range_name,
+        }
+        return {
+            "project": self.project,
+            "network": self.network,
+            "subnetwork": self.subnetwork,
+            "ipAllocationPolicy": {key: name for key, name in ranges.items() if name is not None},
+        }
+
+
+def cluster_properties(
+    spec: ClusterEntry,
+    place: Placement,
+    access: ControlPlaneAccess,
+    *,
+    node_service_account: pulumi.Input[str],
+    deletion_protection: bool,
+    labels: Mapping[str, str],
+    managed_prometheus: bool = True,
+) -> dict[str, Any]:
+    """Every property of the cluster."""
+    properties: dict[str, Any] = {
+        "name": spec.name,
+        "location": spec.region,
+        **place.properties(),
+        **access.properties(),
+        "releaseChannel": {"channel": spec.release_channel},
+        "resourceLabels": dict(labels),
+        "deletionProtection": deletion_protection,
+        **({"maintenancePolicy": _maintenance(spec.maintenance)} if spec.maintenance else {}),
+        "costManagementConfig": {"enabled": spec.cost_allocation},
+        "loggingConfig": {"enableComponents": _LOGGED},
+        "monitoringConfig": {
+            "enableComponents": _MONITORED,
+            "managedPrometheus": {"enabled": managed_prometheus or spec.mode == "Autopilot"},
+        },
+        "masterAuth": {"clientCertificateConfig": {"issueClientCertificate": False}},
+        "enableLegacyAbac": False,
+        "securityPostureConfig": {"mode": "BASIC", "vulnerabilityMode": "VULNERABILITY_DISABLED"},
+        "nodePoolAutoConfig": {"nodeKubeletConfig": {"insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT}},
+    }
+    if spec.fleet_membership:
+        properties["fleet"] = {"project": place.project}
+    if spec.database_encryption_key:
+        properties["databaseEncryption"] = {"state": "ENCRYPTED", "keyName": spec.database_encryption_key}
+    if spec.rbac_security_group:
+        properties["authenticatorGroupsConfig"] = {"securityGroup": spec.rbac_security_group}
+    if spec.binary_authorization:
+        properties["binaryAuthorization"] = {"evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"}
+    if spec.mode == "Autopilot":
+        return properties | _autopilot(spec, node_service_account)
+    return properties | _standard(spec, node_service_account, f"{place.project}.svc.id.goog")
+
+
+def _maintenance(window: Maintenance) -> dict[str, Any]:
+    policy: dict[str, Any] = {
+        "recurringWindow": {
+            "startTime": instant_text(window.start),
+            "endTime": instant_text(window.end),
+            "recurrence": window.recurrence,
+        }
+    }
+    if window.exclusions:
+        policy["maintenanceExclusions"] = [
+            {
+                "exclusionName": exclusion.name,
+                "startTime": instant_text(exclusion.start),
+                "endTime": instant_text(exclusion.end),
+                "exclusionOptions": {"scope": exclusion.scope},
+            }
+            for exclusion in window.exclusions
+        ]
+    return policy
+
+
+def _autopilot(spec: ClusterEntry, node_service_account: pulumi.Input[str]) -> dict[str, Any]:
+    """What only an Autopilot cluster takes.
+
+    No nodeConfig: the provider would replace the cluster on every update. No workloadIdentityConfig and no
+    enableShieldedNodes: Autopilot has both, and the provider refuses them beside enableAutopilot.
+    """
+    defaults: dict[str, Any] = {"serviceAccount": node_service_account, "oauthScopes": [CLOUD_PLATFORM_SCOPE]}
+    if spec.disk_encryption_key:
+        defaults["bootDiskKmsKey"] = spec.disk_encryption_key
+    return {"enableAutopilot": True, "clusterAutoscaling": {"autoProvisioningDefaults": defaults}}
+
+
+def _standard(spec: ClusterEntry, node_service_account: pulumi.Input[str], workload_pool: str) -> dict[str, Any]:
+    """What only a Standard cluster takes; its default pool lives for minutes and needs an account all the same."""
+    drivers = spec.storage_drivers
+    properties: dict[str, Any] = {
+        "removeDefaultNodePool": True,
+        "initialNodeCount": 1,
+        "nodeConfig": node_security(node_service_account, spec.disk_encryption_key),
+        "workloadIdentityConfig": {"workloadPool": workload_pool},
+        "enableShieldedNodes": True,
+        "datapathProvider": "ADVANCED_DATAPATH",
+        "enableIntranodeVisibility": True,
+        "addonsConfig": {
+            "gcePersistentDiskCsiDriverConfig": {"enabled": "PersistentDisk" in drivers},
+            "gcpFilestoreCsiDriverConfig": {"enabled": "Filestore" in drivers},
+            "gcsFuseCsiDriverConfig": {"enabled": "GcsFuse" in drivers},
+        },
+        "nodePoolDefaults": {
+            "nodeConfigDefaults": {
+                "gcfsConfig": {"enabled": spec.image_streaming},
+                "insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT,
+            }
+        },
+        "clusterAutoscaling": _auto_provisioning(spec, node_service_account),
+    }
+    return properties | ({"nodeLocations": list(spec.zones)} if spec.zones else {})
+
+
+def _auto_provisioning(spec: ClusterEntry, node_service_account: pulumi.Input[str]) -> dict[str, Any]:
+    """Node auto-provisioning: off, or on within its limits, with nodes that are set up like those of the pools."""
+    wanted = spec.node_auto_provisioning
+    if wanted is None:
+        return {"enabled": False, "autoscalingProfile": "OPTIMIZE_UTILIZATION"}
+    defaults = {
+        "serviceAccount": node_service_account,
+        "oauthScopes": [CLOUD_PLATFORM_SCOPE],
+        "imageType": IMAGE_TYPE,
+        "diskType": "pd-balanced",
+        "diskSize": 100,
+        "management": {"autoRepair": True, "autoUpgrade": True},
+        "upgradeSettings": {"strategy": "SURGE", "maxSurge": 1, "maxUnavailable": 0},
+        "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True},
+    }
+    if spec.disk_encryption_key:
+        defaults["bootDiskKmsKey"] = spec.disk_encryption_key
+    zones: Sequence[str] = wanted.zones or spec.zones
+    return {
+        "enabled": True,
+        "autoscalingProfile": wanted.autoscaling_profile,
+        "resourceLimits": [
+            {"resourceType": limit.resource_type, "minimum": limit.minimum, "maximum": limit.maximum}
+            for limit in wanted.resource_limits
+        ],
+        "autoProvisioningDefaults": defaults,
+        **({"autoProvisioningLocations": list(zones)} if zones else {}),
+    }
+
+
+def node_security(service_account: pulumi.Input[str], disk_encryption_key: str | None) -> dict[str, Any]:
+    """What every node of a Standard cluster has (5.2.1, 5.2.2, 5.5.1, 5.5.6, 5.5.7)."""
+    properties: dict[str, Any] = {
+        "serviceAccount": service_account,
+        "oauthScopes": [CLOUD_PLATFORM_SCOPE],
+        "imageType": IMAGE_TYPE,
+        "workloadMetadataConfig": {"mode": "GKE_METADATA"},
+        "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True},
+        "kubeletConfig": {"insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT},
+        "metadata": {"disable-legacy-endpoints": "true"},
+    }
+    if disk_encryption_key:
+        properties["bootDiskKmsKey"] = disk_encryption_key
+    return properties

@@ -1,0 +1,80 @@
+"""The dashboard and the alerts of a fleet in Cloud Monitoring.
+
+In: names, and the section `observability` of the file. Out: a dashboard and alert policies. What they show is in
+`kueue_fleet.spec.dashboards`, what they tell in `gcp.alerts`; the metrics come from the PodMonitoring that
+`kueue_fleet.kueue` puts on every cluster, which also puts the same dashboard into a Grafana there.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from kueue_fleet.gcp.alerts import alert_policies
+from kueue_fleet.gcp.resources import MonitoringAlertPolicy, MonitoringDashboard
+from kueue_fleet.spec.dashboards import cloud_monitoring_dashboard
+from kueue_fleet.spec.observability import Observability
+
+
+class Dashboards(pulumi.ComponentResource):
+    """A dashboard and alert policies for Kueue, MultiKueue, GPUs and waiting for DWS."""
+
+    dashboard: MonitoringDashboard | None
+    """The dashboard, unless it is switched off."""
+    alerts: dict[str, MonitoringAlertPolicy]
+    """Alert policies by short name."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: Observability,
+        *,
+        project: str,
+        fleet: str,
+        manager: str | None,
+        job_clusters: Sequence[str],
+        kueue_namespace: str = "kueue-system",
+        stopped_queues: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare them.
+
+        `fleet` is the name in titles; `manager` and `job_clusters` are clusters by name; `stopped_queues` are
+        ClusterQueues that are inactive on purpose; `labels` are Google Cloud labels.
+        """
+        super().__init__("kueue-fleet:index:Dashboards", name, None, opts)
+        self.dashboard = None
+        self.alerts = {}
+        if spec.dashboard:
+            self.dashboard = MonitoringDashboard(
+                name,
+                {
+                    "project": project,
+                    "dashboardJson": json.dumps(cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet")),
+                },
+                pulumi.ResourceOptions(parent=self),
+            )
+        if spec.alerts.enabled:
+            policies = alert_policies(
+                fleet,
+                manager=manager,
+                job_clusters=job_clusters,
+                kueue_namespace=kueue_namespace,
+                provisioning_seconds=spec.alerts.provisioning_timeout.nanoseconds // 10**9,
+                stopped_queues=stopped_queues,
+            )
+            self.alerts = {
+                short: MonitoringAlertPolicy(
+                    f"{name}/{short}",
+                    {
+                        **policy,
+                        "project": project,
+                        "notificationChannels": list(spec.alerts.notification_channels),
+                        "userLabels": dict(labels or {}),
+                    },
+                    pulumi.ResourceOptions(parent=self),
+                )
+                for short, policy in policies.items()
+            }
+        self.register_outputs({"alerts": list(self.alerts)})

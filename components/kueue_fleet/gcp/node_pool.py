@@ -1,0 +1,193 @@
+"""A node pool of a Standard cluster, of any capacity class.
+
+In: a pool as the spec has filled it in for one cluster, and the cluster's name and node account. Out: the pool. Every
+rule of GKE about it has been checked by the spec; here its fields only get the names of pulumi-gcp.
+
+A pool keeps its name for life, since flavors select its nodes by it. What GKE cannot change in place therefore deletes
+the pool before making it again: jobs that lose their nodes have the same node selector as before and go on when the new
+nodes are there, where a second pool of another name would leave them pending for ever, and would need the pool's
+reservation or quota twice while both exist. No queue and no other pool changes.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from kueue_fleet.gcp.cluster_properties import node_security
+from kueue_fleet.gcp.resources import ContainerNodePool
+from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.spec.pools import ResolvedNodePool
+
+RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+_EFFECTS: Mapping[str, str] = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+_TIMEOUTS = pulumi.CustomTimeouts(create="45m", update="90m", delete="45m")
+
+
+class NodePool(pulumi.ComponentResource):
+    """A node pool."""
+
+    pool: ContainerNodePool
+    """The pool."""
+    pool_name: str
+    """Its name in GKE, and the value of the nodes' label cloud.google.com/gke-nodepool."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: ResolvedNodePool,
+        *,
+        project: str,
+        cluster: pulumi.Input[str],
+        service_account: pulumi.Input[str],
+        disk_encryption_key: str | None = None,
+        image_streaming: bool = True,
+        labels: Mapping[str, str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the pool.
+
+        `spec` is what `kueue_fleet.spec.resolve_pool` makes of an entry and its cluster's entry; `cluster` is the
+        cluster's name and `service_account` the address of its nodes' account; `disk_encryption_key` is a Cloud KMS
+        key; `image_streaming` starts containers before their images are loaded; `labels` are Google Cloud labels. A
+        reservation that is made in the same program goes into `opts.depends_on`.
+        """
+        super().__init__("kueue-fleet:index:NodePool", name, None, opts)
+        self.pool_name = spec.name
+        properties = node_pool_properties(
+            spec,
+            service_account=service_account,
+            disk_encryption_key=disk_encryption_key,
+            image_streaming=image_streaming,
+            labels=labels or {},
+        )
+        self.pool = ContainerNodePool(
+            name,
+            {"project": project, "cluster": cluster, **properties},
+            pulumi.ResourceOptions(
+                parent=self,
+                deleted_with=opts.deleted_with if opts else None,
+                delete_before_replace=True,
+                # Said once, when the pool is made; a change would replace it.
+                ignore_changes=["initialNodeCount"],
+                custom_timeouts=_TIMEOUTS,
+            ),
+        )
+        self.register_outputs({"name": spec.name})
+
+
+def node_pool_properties(
+    spec: ResolvedNodePool,
+    *,
+    service_account: pulumi.Input[str],
+    disk_encryption_key: str | None,
+    image_streaming: bool,
+    labels: Mapping[str, str],
+) -> dict[str, Any]:
+    """The pool's properties, less project and cluster."""
+    properties: dict[str, Any] = {
+        "name": spec.name,
+        "location": spec.region,
+        **({"nodeLocations": list(spec.zones)} if spec.zones else {}),
+        **_size(spec),
+        "management": {"autoRepair": spec.auto_repair, "autoUpgrade": spec.auto_upgrade},
+        "upgradeSettings": {
+            "strategy": "SURGE",
+            "maxSurge": spec.upgrade.max_surge,
+            "maxUnavailable": spec.upgrade.max_unavailable,
+        },
+        "nodeConfig": {
+            **node_security(service_account, disk_encryption_key),
+            "machineType": spec.machine_type,
+            "diskSizeGb": spec.disk_size_gb,
+            "diskType": spec.disk_type,
+            "gcfsConfig": {"enabled": image_streaming},
+            "gvnic": {"enabled": True},
+            **_capacity(spec),
+            **_hardware(spec),
+            **({"labels": dict(spec.own_labels)} if spec.own_labels else {}),
+            **({"resourceLabels": dict(labels)} if labels else {}),
+        },
+    }
+    if spec.own_taints:
+        properties["nodeConfig"]["taints"] = [
+            {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]} for taint in spec.own_taints
+        ]
+    if spec.max_pods_per_node is not None:
+        properties["maxPodsPerNode"] = spec.max_pods_per_node
+    if spec.compact_placement:
+        properties["placementPolicy"] = {"type": "COMPACT"}
+    if spec.queued:
+        properties["queuedProvisioning"] = {"enabled": True}
+    return properties
+
+
+def _size(spec: ResolvedNodePool) -> dict[str, Any]:
+    if spec.node_count is not None:
+        return {"nodeCount": spec.node_count}
+    size: dict[str, Any] = {}
+    if spec.autoscaling is not None:
+        size["autoscaling"] = {
+            "totalMinNodeCount": spec.autoscaling.total_min_node_count,
+            "totalMaxNodeCount": spec.autoscaling.total_max_node_count,
+            "locationPolicy": spec.autoscaling.location_policy,
+        }
+    if spec.initial_node_count is not None:
+        size["initialNodeCount"] = spec.initial_node_count
+    return size
+
+
+def _capacity(spec: ResolvedNodePool) -> dict[str, Any]:
+    """Where the nodes come from, in the terms of nodeConfig."""
+    capacity = spec.capacity
+    if isinstance(capacity, Reserved | Calendar):
+        return {
+            "reservationAffinity": {
+                "consumeReservationType": "SPECIFIC_RESERVATION",
+                "key": RESERVATION_KEY,
+                "values": [reservation_path(capacity)],
+            }
+        }
+    elsewhere = {"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}
+    if isinstance(capacity, FlexStart):
+        seconds = capacity.max_run_duration.nanoseconds // 10**9
+        return {"flexStart": True, "maxRunDuration": f"{seconds}s", **elsewhere}
+    if isinstance(capacity, Spot):
+        return {"spot": True, **elsewhere}
+    return {}
+
+
+def reservation_path(capacity: Reserved | Calendar) -> str:
+    """The reservation as GKE wants it: a name; with the project of a shared one, and with block and sub-block.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations.
+    """
+    if isinstance(capacity, Calendar):
+        return capacity.reservation
+    path = capacity.reservation
+    if capacity.project is not None:
+        path = f"projects/{capacity.project}/reservations/{path}"
+    if capacity.block is not None:
+        path += f"/reservationBlocks/{capacity.block}"
+    if capacity.sub_block is not None:
+        path += f"/reservationSubBlocks/{capacity.sub_block}"
+    return path
+
+
+def _hardware(spec: ResolvedNodePool) -> dict[str, Any]:
+    hardware: dict[str, Any] = {}
+    if spec.accelerator is not None and spec.gpus_per_node:
+        hardware["guestAccelerators"] = [
+            {
+                "type": spec.accelerator,
+                "count": spec.gpus_per_node,
+                "gpuDriverInstallationConfig": {"gpuDriverVersion": spec.driver_version},
+            }
+        ]
+    if spec.local_ssd_count:
+        hardware["ephemeralStorageLocalSsdConfig"] = {"localSsdCount": spec.local_ssd_count}
+    return hardware

@@ -1,0 +1,158 @@
+"""Capacity that is reserved or paid for ahead: reservations, DWS Calendar, commitments.
+
+In: entries of the fleet's `reservations`, `futureReservations` and `commitments`. Out: the resources, by name, for
+node pools to wait for. All of it costs money whether it is used or not, and cannot be had again at will once it is
+given back: with deletion protection Pulumi refuses to delete it, and leaves it alone should the refusal be lifted by
+hand. A commitment is never deleted, with or without: Google Cloud has no such call.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+
+from kueue_fleet.gcp.resources import ComputeFutureReservation, ComputeRegionCommitment, ComputeReservation
+from kueue_fleet.spec.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
+from kueue_fleet.spec.instant import instant_text
+
+LOCAL_SSD_GB = 375
+"""Size of every local SSD. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""
+
+_TIMEOUTS = pulumi.CustomTimeouts(create="20m", update="20m", delete="20m")
+
+
+class ReservedCapacity(pulumi.ComponentResource):
+    """Reservations, future reservations and commitments of a project."""
+
+    reservations: dict[str, ComputeReservation]
+    """Reservations by name."""
+    future_reservations: dict[str, ComputeFutureReservation]
+    """Requests to DWS Calendar, by the name of the reservation that they turn into."""
+    commitments: dict[str, ComputeRegionCommitment]
+    """Commitments by name."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        project: str,
+        reservations: Sequence[ReservationEntry] = (),
+        future_reservations: Sequence[FutureReservationEntry] = (),
+        commitments: Sequence[CommitmentEntry] = (),
+        deletion_protection: bool = True,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare them.
+
+        Raises:
+            ValueError: a commitment names a reservation that is not among `reservations`, or more than one.
+        """
+        super().__init__("kueue-fleet:index:ReservedCapacity", name, None, opts)
+        self._protect = deletion_protection
+        self.reservations = {
+            entry.name: ComputeReservation(f"{name}/{entry.name}", _reservation(project, entry), self._options())
+            for entry in reservations
+        }
+        self.future_reservations = {
+            entry.name: ComputeFutureReservation(f"{name}/{entry.name}", _future(project, entry), self._options())
+            for entry in future_reservations
+        }
+        self.commitments = {entry.name: self._commitment(name, project, entry) for entry in commitments}
+        self.register_outputs(
+            {"reservations": [*self.reservations, *self.future_reservations], "commitments": list(self.commitments)}
+        )
+
+    def named(self, reservation: str) -> list[pulumi.Resource]:
+        """The reservation or future reservation of that name if it is made here, for a node pool to depend on."""
+        found = self.reservations.get(reservation) or self.future_reservations.get(reservation)
+        return [found] if found else []
+
+    def _options(self, *, always_retained: bool = False) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(
+            parent=self,
+            protect=self._protect,
+            retain_on_delete=self._protect or always_retained,
+            custom_timeouts=_TIMEOUTS,
+        )
+
+    def _commitment(self, name: str, project: str, entry: CommitmentEntry) -> ComputeRegionCommitment:
+        missing = [reservation for reservation in entry.reservations if reservation not in self.reservations]
+        if missing:
+            raise ValueError(f"commitment {entry.name}: {', '.join(missing)} is no reservation of this component")
+        if len(entry.reservations) > 1:
+            raise ValueError(f"commitment {entry.name}: pulumi-gcp takes one reservation; split the commitment")
+        properties: dict[str, Any] = {
+            "project": project,
+            "region": entry.region,
+            "name": entry.name,
+            "plan": entry.plan,
+            "type": entry.type,
+            "category": "MACHINE",
+            # Renewal is another year of cost that nobody confirmed.
+            "autoRenew": False,
+            "resources": [
+                {
+                    "type": resource.type,
+                    "amount": str(resource.amount),
+                    **({"acceleratorType": resource.accelerator_type} if resource.accelerator_type else {}),
+                }
+                for resource in entry.resources
+            ],
+        }
+        for reservation in entry.reservations:
+            properties["existingReservations"] = self.reservations[reservation].output("selfLink")
+        return ComputeRegionCommitment(f"{name}/{entry.name}", properties, self._options(always_retained=True))
+
+
+def _sharing(projects: Sequence[str]) -> dict[str, Any]:
+    if not projects:
+        return {"shareSettings": {"shareType": "LOCAL"}}
+    return {
+        "shareSettings": {
+            "shareType": "SPECIFIC_PROJECTS",
+            "projectMaps": [{"id": project, "projectId": project} for project in projects],
+        }
+    }
+
+
+def _reservation(project: str, entry: ReservationEntry) -> dict[str, Any]:
+    machine: dict[str, Any] = {"machineType": entry.machine_type}
+    if entry.local_ssd_count:
+        machine["localSsds"] = [{"interface": "NVME", "diskSizeGb": LOCAL_SSD_GB}] * entry.local_ssd_count
+    return {
+        "project": project,
+        "zone": entry.zone,
+        "name": entry.name,
+        "description": f"{entry.purpose}, managed by kueue-fleet",
+        # Only pools that name it get its machines.
+        "specificReservationRequired": True,
+        "specificReservation": {"count": entry.count, "instanceProperties": machine},
+        **_sharing(entry.shared_with),
+    }
+
+
+def _future(project: str, entry: FutureReservationEntry) -> dict[str, Any]:
+    """A request in calendar mode: Google makes a reservation of the same name of it, and deletes that at the end.
+
+    Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview.
+    """
+    return {
+        "project": project,
+        "zone": entry.zone,
+        "name": entry.name,
+        "description": "DWS Calendar, managed by kueue-fleet",
+        "reservationMode": "CALENDAR",
+        "reservationName": entry.name,
+        "planningStatus": entry.planning_status,
+        "specificReservationRequired": True,
+        "autoDeleteAutoCreatedReservations": True,
+        "timeWindow": {
+            "startTime": instant_text(entry.start),
+            "duration": {"seconds": str(entry.duration.nanoseconds // 10**9)},
+        },
+        "specificSkuProperties": {
+            "totalCount": str(entry.count),
+            "instanceProperties": {"machineType": entry.machine_type},
+        },
+        **_sharing(entry.shared_with),
+    }

@@ -1,0 +1,296 @@
+"""What is shown of a fleet: one list of charts, written out for Cloud Monitoring and for Grafana.
+
+In: nothing but a title. Out: the two dashboards as plain data. Both ask in PromQL, which Cloud Monitoring answers from
+what managed Prometheus collects; the queries are the same, so the dashboards cannot tell different stories.
+
+Metric names and labels are those of kueue@v0.19.2 pkg/metrics/metrics.go; GPU metrics are those of NVIDIA's DCGM
+exporter, which GKE runs where a cluster's monitoring has the component DCGM. The metrics of quota need Kueue's
+`metrics.enableClusterQueueResources`. MultiKueue's metrics have a label `cluster` of their own, the worker's name;
+beside the collector's label of that name Prometheus calls it `exported_cluster`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Unit = Literal["count", "seconds", "ratio", "per second", "bytes"]
+GPU: Final = "nvidia.com/gpu"
+_WINDOW: Final = "15m"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart: a question, and the answer in PromQL."""
+
+    title: str
+    queries: Mapping[str, str]
+    """PromQL by legend; an empty legend shows the labels of each series."""
+    unit: Unit = "count"
+    help: str = ""
+    """What to look for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Charts that belong together."""
+
+    title: str
+    charts: tuple[Chart, ...]
+
+
+def _sum(metric: str, *labels: str) -> str:
+    return f"sum by ({', '.join(labels)}) ({metric})"
+
+
+def _rate(metric: str, *labels: str) -> str:
+    return _sum(f"rate({metric}[{_WINDOW}])", *labels)
+
+
+def _quantiles(metric: str, *labels: str) -> dict[str, str]:
+    """Median and 95th percentile of a histogram."""
+    return {
+        name: f"histogram_quantile({share}, {_rate(f'{metric}_bucket', 'le', *labels)})"
+        for name, share in (("median", 0.5), ("95 %", 0.95))
+    }
+
+
+_QUEUE: Final = ("cluster", "cluster_queue")
+_WORKER: Final = ("cluster_queue", "cluster", "exported_cluster")
+
+SECTIONS: Final = (
+    Section(
+        "Queues",
+        (
+            Chart(
+                "Jobs that wait",
+                {"": _sum("kueue_pending_workloads", *_QUEUE, "status")},
+                help="active: tried again and again; inadmissible: parked until something changes.",
+            ),
+            Chart(
+                "Why jobs are not admitted",
+                {"": _sum("kueue_unadmitted_workloads", *_QUEUE, "reason", "underlying_cause")},
+                help="Kueue's own reasons. ExceedsMaxQuota never goes away by itself.",
+            ),
+            Chart("Jobs that run", {"": _sum("kueue_admitted_active_workloads", *_QUEUE)}),
+            Chart("Admissions", {"": _rate("kueue_admitted_workloads_total", *_QUEUE)}, "per second"),
+            Chart(
+                "Time from submission to admission",
+                _quantiles("kueue_admission_wait_time_seconds", *_QUEUE),
+                "seconds",
+            ),
+            Chart(
+                "Evictions",
+                {"": _rate("kueue_evicted_workloads_total", *_QUEUE, "reason", "underlying_cause")},
+                "per second",
+                "Preempted: somebody with more right came; AdmissionCheck: capacity did not come, or was taken away.",
+            ),
+            Chart(
+                "Preemptions, by who caused them",
+                {"": _rate("kueue_preempted_workloads_total", "cluster", "preempting_cluster_queue", "reason")},
+                "per second",
+            ),
+            Chart(
+                "Queues that are not active",
+                {"": _sum('kueue_cluster_queue_status{status!="active"}', *_QUEUE, "status") + " > 0"},
+                help="A flavor or a check of them is missing or not ready; nothing of theirs is admitted.",
+            ),
+            Chart(
+                "Duration of an admission attempt",
+                _quantiles("kueue_admission_attempt_duration_seconds", "cluster"),
+                "seconds",
+            ),
+        ),
+    ),
+    Section(
+        "Quota and GPUs",
+        (
+            Chart(
+                "GPUs in use, by flavor",
+                {"": _sum(f'kueue_cluster_queue_resource_usage{{resource="{GPU}"}}', *_QUEUE, "flavor")},
+            ),
+            Chart(
+                "GPU quota in use",
+                {
+                    "": _sum(f'kueue_cluster_queue_resource_usage{{resource="{GPU}"}}', *_QUEUE)
+                    + " / ("
+                    + _sum(f'kueue_cluster_queue_nominal_quota{{resource="{GPU}"}}', *_QUEUE)
+                    + " > 0)"
+                },
+                "ratio",
+                "Above 1: the queue borrows.",
+            ),
+            Chart(
+                "GPUs that waiting jobs ask for",
+                {"": _sum(f'kueue_cluster_queue_resource_pending{{resource="{GPU}"}}', *_QUEUE)},
+            ),
+            Chart("Busy GPUs", {"": "avg by (cluster, modelName) (DCGM_FI_DEV_GPU_UTIL) / 100"}, "ratio"),
+            Chart(
+                "GPU memory in use",
+                {"": "1048576 * sum by (cluster, modelName) (DCGM_FI_DEV_FB_USED)"},
+                "bytes",
+            ),
+        ),
+    ),
+    Section(
+        "MultiKueue",
+        (
+            Chart("Jobs sent to workers", {"": _rate("multikueue_workloads_dispatched_total", *_WORKER)}, "per second"),
+            Chart(
+                "Jobs that workers admitted", {"": _rate("multikueue_workloads_admitted_total", *_WORKER)}, "per second"
+            ),
+            Chart(
+                "Clusters whose Kueue runs",
+                {"": "count by (cluster) (kueue_build_info)"},
+                help="A line that ends: Kueue or the whole cluster is gone.",
+            ),
+        ),
+    ),
+    Section(
+        "Capacity from DWS",
+        (
+            Chart(
+                "Jobs that hold quota and wait for nodes",
+                {"": _sum('kueue_unadmitted_workloads{reason="UnsatisfiedAdmissionChecks"}', *_QUEUE)},
+                help="On the manager: jobs that no worker has admitted yet.",
+            ),
+            Chart(
+                "Time from quota to nodes",
+                _quantiles("kueue_admission_checks_wait_time_seconds", *_QUEUE),
+                "seconds",
+                "The DWS waiting time.",
+            ),
+            Chart(
+                "Time from admission to running pods",
+                _quantiles("kueue_admitted_until_ready_wait_time_seconds", *_QUEUE),
+                "seconds",
+            ),
+            Chart(
+                "Requests that ended without nodes",
+                {"": _rate('kueue_evicted_workloads_total{reason="AdmissionCheck"}', *_QUEUE)},
+                "per second",
+            ),
+        ),
+    ),
+)
+"""Every chart, in the order in which it is shown."""
+
+
+def cloud_monitoring_dashboard(title: str) -> dict[str, Any]:
+    """The dashboard as Cloud Monitoring takes it: three charts in a row, each section under a line of text.
+
+    Source: https://cloud.google.com/monitoring/api/ref_v3/rest/v1/projects.dashboards.
+    """
+    columns, heading, height = 48, 4, 16
+    width = columns // 3
+    tiles: list[dict[str, Any]] = []
+    y = 0
+    for section in SECTIONS:
+        text = {"text": {"content": f"## {section.title}", "format": "MARKDOWN"}}
+        tiles.append({"xPos": 0, "yPos": y, "width": columns, "height": heading, "widget": text})
+        y += heading
+        for index, chart in enumerate(section.charts):
+            place = {"xPos": index % 3 * width, "yPos": y + index // 3 * height, "width": width, "height": height}
+            tiles.append({**place, "widget": _cloud_monitoring_chart(chart)})
+        y += -(-len(section.charts) // 3) * height
+    return {"displayName": title, "mosaicLayout": {"columns": columns, "tiles": tiles}}
+
+
+_CLOUD_UNITS: Final[Mapping[Unit, str]] = {
+    "count": "1",
+    "seconds": "s",
+    "ratio": "10^2.%",
+    "per second": "1/s",
+    "bytes": "By",
+}
+
+
+def _cloud_monitoring_chart(chart: Chart) -> dict[str, Any]:
+    data_sets = [
+        {
+            "timeSeriesQuery": {"prometheusQuery": query, "unitOverride": _CLOUD_UNITS[chart.unit]},
+            "plotType": "LINE",
+            "targetAxis": "Y1",
+            **({"legendTemplate": f"{legend} ${{metric.labels.cluster_queue}}"} if legend else {}),
+        }
+        for legend, query in chart.queries.items()
+    ]
+    return {
+        "title": f"{chart.title}: {chart.help}" if chart.help else chart.title,
+        "xyChart": {"dataSets": data_sets, "yAxis": {"scale": "LINEAR"}, "chartOptions": {"mode": "COLOR"}},
+    }
+
+
+def grafana_dashboard(title: str, uid: str) -> dict[str, Any]:
+    """The dashboard as Grafana takes it, for any Prometheus data source, managed or in the cluster.
+
+    Source: https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/.
+    """
+    columns, height = 24, 8
+    width = columns // 3
+    panels: list[dict[str, Any]] = []
+    y = 0
+    for section in SECTIONS:
+        panels.append(
+            {
+                "id": len(panels) + 1,
+                "type": "row",
+                "title": section.title,
+                "collapsed": False,
+                "gridPos": {"x": 0, "y": y, "w": columns, "h": 1},
+                "panels": [],
+            }
+        )
+        y += 1
+        for index, chart in enumerate(section.charts):
+            place = {"x": index % 3 * width, "y": y + index // 3 * height, "w": width, "h": height}
+            panels.append(_grafana_panel(chart, len(panels) + 1, place))
+        y += -(-len(section.charts) // 3) * height
+    return {
+        "uid": uid,
+        "title": title,
+        "tags": ["kueue", "kueue-fleet"],
+        "schemaVersion": 39,
+        "editable": True,
+        "refresh": "1m",
+        "time": {"from": "now-6h", "to": "now"},
+        "templating": {
+            "list": [
+                {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source", "hide": 0}
+            ]
+        },
+        "panels": panels,
+    }
+
+
+_GRAFANA_UNITS: Final[Mapping[Unit, str]] = {
+    "count": "short",
+    "seconds": "s",
+    "ratio": "percentunit",
+    "per second": "ops",
+    "bytes": "bytes",
+}
+_DATA_SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+
+
+def _grafana_panel(chart: Chart, number: int, place: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "id": number,
+        "type": "timeseries",
+        "title": chart.title,
+        "description": chart.help,
+        "datasource": _DATA_SOURCE,
+        "gridPos": dict(place),
+        "fieldConfig": {"defaults": {"unit": _GRAFANA_UNITS[chart.unit], "min": 0}, "overrides": []},
+        "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
+        "targets": [
+            {
+                "refId": chr(ord("A") + index),
+                "datasource": _DATA_SOURCE,
+                "expr": query,
+                **({"legendFormat": f"{legend} {{{{cluster}}}} {{{{cluster_queue}}}}"} if legend else {}),
+            }
+            for index, (legend, query) in enumerate(chart.queries.items())
+        ],
+    }
