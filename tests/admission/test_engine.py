@@ -285,6 +285,16 @@ class TestStopPolicies:
         assert (found.reason, found.message) == ("Suspended", "LocalQueue cq is inactive")
         assert not cluster.engine.wants_cycle
 
+    def test_a_stopped_local_queue_hides_its_workloads_from_their_cluster_queues_drain(self) -> None:
+        cluster = Cluster(queue())
+        cluster.submit(job("a"))
+        cluster.cycle()
+        draining = queue(stop_policy=StopPolicy.HOLD_AND_DRAIN)
+        held = (LocalQueue("ns", "cq", "cq", StopPolicy.HOLD),)
+        assert cluster.engine.handle(ObjectsChanged(1, objects(draining, local_queues=held))) == []
+        (drained,) = cluster.engine.handle(ObjectsChanged(2, objects(draining)))
+        assert isinstance(drained, Evicted)
+
     def test_hold_takes_quota_back_from_who_waits_for_checks(self) -> None:
         cluster = checked()
         cluster.cycle()

@@ -115,20 +115,18 @@ class WorkloadControl(Membership):
         self._enqueue(info)
 
     def _check_stop_policy(self, info: WorkloadInfo) -> None:
-        """Stopped queues: drain what is admitted, take back what only has quota."""
+        """Stopped queues: drain what is admitted, take back what only has quota.
+
+        The ClusterQueue's policy means nothing to what was admitted by a LocalQueue that is stopped itself: Kueue finds
+        the ClusterQueue by the LocalQueues that are not stopped.
+        """
         local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
         queue = self.cache.queues.get(info.cluster_queue)
+        by_local = local.stop_policy if local else StopPolicy.NONE
+        by_queue = queue.spec.stop_policy if queue and by_local is StopPolicy.NONE else StopPolicy.NONE
         checks = (
-            (
-                local.stop_policy if local else StopPolicy.NONE,
-                EvictionReason.LOCAL_QUEUE_STOPPED,
-                "The LocalQueue is stopped",
-            ),
-            (
-                queue.spec.stop_policy if queue else StopPolicy.NONE,
-                EvictionReason.CLUSTER_QUEUE_STOPPED,
-                "The ClusterQueue is stopped",
-            ),
+            (by_local, EvictionReason.LOCAL_QUEUE_STOPPED, "The LocalQueue is stopped"),
+            (by_queue, EvictionReason.CLUSTER_QUEUE_STOPPED, "The ClusterQueue is stopped"),
         )
         for policy, reason, message in checks:
             if info.is_admitted and policy is StopPolicy.HOLD_AND_DRAIN and not info.is_evicted:
