@@ -8,8 +8,7 @@ import sys
 import time
 from typing import Any, Final
 
-from kueue_fleet.simulation.cluster import Delays
-from kueue_fleet.simulation.generator import HARNESS_DECISION_SECONDS, read_generator, simulate_generated
+from kueue_fleet.simulation.generator import HARNESS_DELAYS, read_generator, simulate_generated
 from kueue_fleet.simulation.result import waiting_times
 
 # Cohorts, queues in each; per class: workloads in a queue, interval, run time, priority, CPUs.
@@ -59,7 +58,7 @@ def generator_text(name: str) -> str:
 def measure(name: str) -> dict[str, Any]:
     """Wall seconds, peak MiB of this process, and mean seconds to admission by class."""
     began = time.perf_counter()
-    result = simulate_generated(read_generator(generator_text(name), name), Delays(HARNESS_DECISION_SECONDS))
+    result = simulate_generated(read_generator(generator_text(name), name), HARNESS_DELAYS)
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     means = {wait.name: wait.mean for wait in waiting_times(result.records)}

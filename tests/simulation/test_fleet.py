@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.simulation.cluster import Delays
+from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import parse_distribution
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import simulate_fleet
@@ -21,6 +21,9 @@ ASIA, EUROPE, US = "worker-asia-southeast1", "worker-europe-west4", "worker-us-e
 def fleet(old: str = "", new: str = "") -> FleetSpec:
     assert old in STACK
     return parse_fleet_text(STACK.replace(old, new) if old else STACK, "stack.yaml")
+
+
+PREEMPTING = fleet("withinClusterQueue: Never", "withinClusterQueue: LowerPriority")
 
 
 def job(name: str, **fields: Any) -> dict[str, Any]:
@@ -78,12 +81,20 @@ def test_preempted_copy_sends_the_job_back() -> None:
         *(job(f"low-{n}", pods=4, runSeconds=1000, priorityClass="normal") for n in range(3)),
         job("urgent", start=100, pods=4, runSeconds=10, priorityClass="urgent"),
     ]
-    found = run(jobs, [{"seconds": 5}])
+    found = run(jobs, [{"seconds": 5}], PREEMPTING)
     assert found["urgent"]["admittedAt"] == 105
     assert all(found[f"low-{n}"]["state"] == "Finished" for n in range(3))
     evictions = [e for n in range(3) for e in found[f"low-{n}"]["evictions"]]
     assert evictions
     assert {eviction["reason"] for eviction in evictions} == {"Preempted"}
+
+
+def test_preempted_copy_that_waits_for_capacity_keeps_its_quota() -> None:
+    jobs = [job("low", pods=4, priorityClass="normal"), job("urgent", start=100, pods=4, priorityClass="urgent")]
+    found = run(jobs, [{"seconds": 5000}], PREEMPTING, until=4000)
+    assert {found[name]["state"] for name in found} == {"QuotaReserved"}
+    assert "never finishes this eviction" in found["low"]["message"]
+    assert f"{US}: WaitingForPreemptedWorkloads" in found["urgent"]["message"]
 
 
 def test_checks_are_ready_at_once_for_jobs_without_gpus() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.simulation.cluster import Delays
+from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.generator import read_generator, simulate_generated
 from kueue_fleet.simulation.result import waiting_times

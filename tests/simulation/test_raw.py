@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.simulation.cluster import Delays
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.distributions import constant
 from kueue_fleet.simulation.documents import read_documents
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.objects_run import simulate_objects
@@ -53,7 +54,7 @@ def test_preempted_workload_starts_over() -> None:
 def test_eviction_keeps_quota_until_the_pods_are_gone() -> None:
     preemption = {"withinClusterQueue": "LowerPriority"}
     objects = [*cluster(preemption=preemption), job("a", 0), job("b", 50, **{"priority-class": "high"})]
-    assert run(*objects, until=300, delays=Delays(stop=30))["b"]["admittedAt"] == 80
+    assert run(*objects, until=300, delays=Delays(stop=constant(30)))["b"]["admittedAt"] == 80
 
 
 def test_decisions_are_written_one_after_the_other() -> None:
@@ -62,7 +63,7 @@ def test_decisions_are_written_one_after_the_other() -> None:
 
 
 def test_finished_workload_frees_its_quota_later() -> None:
-    found = run(*cluster(), job("a", 0, "10"), job("b", 0, "10"), delays=Delays(release=5))
+    found = run(*cluster(), job("a", 0, "10"), job("b", 0, "10"), delays=Delays(release=constant(5)))
     assert found["a"]["finishedAt"] == 10
     assert found["b"]["admittedAt"] == 16
 

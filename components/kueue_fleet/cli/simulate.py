@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,7 @@ from kueue_fleet.spec.yamltext import load_yaml
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
-    from kueue_fleet.simulation.cluster import Delays
+    from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.what_if import Change
@@ -61,28 +60,22 @@ def simulate(
         Path | None,
         typer.Option("--kueue-generator", help="A generator.yaml of Kueue's performance harness, without topologies."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the numbers that --workload draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Of all numbers that are drawn.")] = 0,
     until: Annotated[
         float | None,
         typer.Option("--until", min=0, help="Stop at this second.", show_default="when nothing more happens"),
     ] = None,
     fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
-    decision_seconds: Annotated[
-        float | None,
+    delay: Annotated[
+        list[str],
         typer.Option(
-            "--decision-seconds",
-            min=0,
-            help="Time to write one decision.",
-            show_default="0; 0.019 for a generator, fitted to the harness",
+            "--delay",
+            metavar="NAME=SECONDS",
+            help="How long something takes that Kueue does not decide: decision, burst, write, start, release, stop "
+            "(docs/simulate.md). A number, exponential(mean) or uniform(least, most).",
+            show_default="0; for a generator those of Kueue's harness",
         ),
-    ] = None,
-    release_seconds: Annotated[
-        float,
-        typer.Option("--release-seconds", min=0, help="Time from a workload's end until its quota is free."),
-    ] = 0.0,
-    stop_seconds: Annotated[
-        float, typer.Option("--stop-seconds", min=0, help="Time from an eviction until the pods are gone.")
-    ] = 0.0,
+    ] = (),  # type: ignore[assignment]
     what_if: Annotated[
         list[str],
         typer.Option(
@@ -121,9 +114,9 @@ def simulate(
 
         kueue-fleet simulate --kueue-generator kueue/test/performance/scheduler/configs/baseline/generator.yaml
     """
-    from kueue_fleet.simulation.cluster import Delays
+    from kueue_fleet.simulation.delays import Delays, parse_delays
     from kueue_fleet.simulation.errors import SimulationError
-    from kueue_fleet.simulation.generator import HARNESS_DECISION_SECONDS
+    from kueue_fleet.simulation.generator import HARNESS_DELAYS
     from kueue_fleet.simulation.what_if import comparison, parse_change
 
     if [stack, objects, kueue_generator].count(None) != 2 or (stack is None) != (workload is None):
@@ -132,18 +125,16 @@ def simulate(
         )
     if fair_sharing and stack is not None:
         raise console.CommandError("--fair-sharing: a stack says so itself, in kueue.configuration", exit_code=2)
-    delays = Delays(decision_seconds or 0.0, release_seconds, stop_seconds)
     try:
+        delays = parse_delays(delay, Delays() if kueue_generator is None else HARNESS_DELAYS)
         changes = [parse_change(text) for text in what_if]
         if stack is not None and workload is not None:
             run = _of_stack(stack, workload, delays, until, seed)
         elif kueue_generator is not None:
-            if decision_seconds is None:
-                delays = replace(delays, decision=HARNESS_DECISION_SECONDS)
-            run = _of_generator(kueue_generator, delays, until, fair_sharing=fair_sharing)
+            run = _of_generator(kueue_generator, delays, until, seed, fair_sharing=fair_sharing)
         else:
             assert objects is not None
-            run = _of_objects(objects, delays, until, fair_sharing=fair_sharing)
+            run = _of_objects(objects, delays, until, seed, fair_sharing=fair_sharing)
         result = run([])
         changed = run(changes) if changes else None
     except SimulationError as refused:
@@ -183,7 +174,7 @@ def _of_stack(stack: Path, workload: Path, delays: Delays, until: float | None, 
     return run
 
 
-def _of_generator(path: Path, delays: Delays, until: float | None, *, fair_sharing: bool) -> Run:
+def _of_generator(path: Path, delays: Delays, until: float | None, seed: int, *, fair_sharing: bool) -> Run:
     from kueue_fleet.simulation.generator import generate, simulate_generated
     from kueue_fleet.simulation.models import read_data
     from kueue_fleet.simulation.what_if import apply_changes
@@ -192,12 +183,12 @@ def _of_generator(path: Path, delays: Delays, until: float | None, *, fair_shari
 
     def run(changes: Sequence[Change]) -> Result:
         generated = generate(apply_changes(data, changes), str(path), fair_sharing=fair_sharing)
-        return simulate_generated(generated, delays, until=until)
+        return simulate_generated(generated, delays, until=until, seed=seed)
 
     return run
 
 
-def _of_objects(path: Path, delays: Delays, until: float | None, *, fair_sharing: bool) -> Run:
+def _of_objects(path: Path, delays: Delays, until: float | None, seed: int, *, fair_sharing: bool) -> Run:
     from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
     from kueue_fleet.simulation.objects_run import simulate_objects
     from kueue_fleet.simulation.raw import read_raw
@@ -207,7 +198,8 @@ def _of_objects(path: Path, delays: Delays, until: float | None, *, fair_sharing
     documents = read_objects(path)
 
     def run(changes: Sequence[Change]) -> Result:
-        return simulate_objects(read_raw(apply_to_documents(documents, changes), configuration), delays, until=until)
+        raw = read_raw(apply_to_documents(documents, changes), configuration)
+        return simulate_objects(raw, delays, until=until, seed=seed)
 
     return run
 

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from kueue_fleet.admission.decisions import Admitted, Decision, Evicted, QuotaReserved, Released, Requeued
+from kueue_fleet.admission.decisions import (
+    Admitted,
+    BackoffStarted,
+    ChecksPending,
+    Deactivated,
+    Decision,
+    Evicted,
+    Inadmissible,
+    Parked,
+    Queued,
+    QuotaReserved,
+    Released,
+    Requeued,
+)
 from kueue_fleet.admission.engine import Engine
-from kueue_fleet.admission.events import CycleStarted, Event, TimePassed
+from kueue_fleet.admission.events import CycleStarted, Deleted, Event, Finished, TimePassed
 from kueue_fleet.admission.model import Objects
 from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.delays import Delays, DrawnDelays
+from kueue_fleet.simulation.writer import Writer
 
 Listener = Callable[["SimulatedCluster", Decision, float], None]
 """Called with every decision and the time from which it holds."""
 
 _CHANGES = (QuotaReserved, Admitted, Evicted, Released)
 _QUIET_WAKES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Delays:
-    """How long things take that Kueue does not decide. Seconds; by default everything happens at once.
-
-    `decision`: to write one reservation or eviction; they are written one after the other, and the next cycle waits.
-    `release`: from the end of a workload's run until its quota is free. `stop`: from an eviction until its pods are
-    gone.
-    """
-
-    decision: float = 0.0
-    release: float = 0.0
-    stop: float = 0.0
 
 
 class SimulatedCluster:
@@ -39,14 +39,17 @@ class SimulatedCluster:
     repeated without end, so cycles stop after as many of those as there are flavors to try, until the next event.
     """
 
-    def __init__(self, name: str, objects: Objects, delays: Delays, listener: Listener) -> None:
+    def __init__(self, name: str, objects: Objects, delays: Delays, listener: Listener, seed: int = 0) -> None:
         self.name = name
         self.engine = Engine(objects)
         self.changes = 0
-        self._delays = delays
+        self._delays = DrawnDelays(delays, f"{seed}:{name}")
         self._listener = listener
         self._busy_until = float("-inf")
         self._fruitless = 0
+        self._writer = Writer(delays.decision, delays.burst)
+        self._said: dict[str, tuple[object, str]] = {}
+        self._begun: dict[str, float] = {}
         most = max((sum(len(group.flavors) for group in queue.groups) for queue in objects.cluster_queues), default=0)
         self._patience = most + 2
 
@@ -54,7 +57,10 @@ class SimulatedCluster:
         """Give the engine an event now."""
         self._fruitless = 0
         for decision in self.engine.handle(event):
-            self._hear(decision, event.now)
+            self._hear(decision, self._evict(decision, event.now) if isinstance(decision, Evicted) else event.now)
+        if isinstance(event, (Finished, Deleted)):
+            self._begun.pop(event.key, None)
+            self._said.pop(event.key, None)
 
     def next_wake(self) -> float | None:
         """When a cycle or a timer is due."""
@@ -76,18 +82,43 @@ class SimulatedCluster:
         self._cycle(now)
 
     def _cycle(self, now: float) -> None:
-        written, fruitless = 0, True
+        fruitless, moment, at = True, now, now
         for decision in self.engine.handle(CycleStarted(now)):
+            match decision:
+                case QuotaReserved():
+                    at = self._begun[decision.key] = self._writer.write(moment) + self._delays.start()
+                case Evicted():
+                    at = moment = self._evict(decision, moment)
+                case Requeued() | Parked():
+                    at = moment = self._explain(decision, moment)
+                case Queued() | Inadmissible() | Released() | BackoffStarted() | Deactivated():
+                    at = moment
+                case ChecksPending() | Admitted():
+                    pass  # Written with the reservation.
             fruitless = fruitless and isinstance(decision, Requeued)
-            if isinstance(decision, (QuotaReserved, Evicted)):
-                written += 1
-            self._hear(decision, now + written * self._delays.decision)
+            self._hear(decision, at)
         self._fruitless = self._fruitless + 1 if fruitless else 0
-        self._busy_until = now + written * self._delays.decision
+        self._busy_until = moment
+
+    def _explain(self, decision: Requeued | Parked, moment: float) -> float:
+        """When it is written why a workload waits; nothing is written that is there already."""
+        said = (decision.reason, decision.message)
+        if self._said.get(decision.key) == said:
+            return moment
+        self._said[decision.key] = said
+        return self._write(moment)
+
+    def _write(self, moment: float) -> float:
+        """When the scheduler goes on that stands still to write something."""
+        return self._writer.write(moment) + self._delays.write()
+
+    def _evict(self, decision: Evicted, moment: float) -> float:
+        return max(self._write(moment), self._begun.pop(decision.key, moment))
 
     def _hear(self, decision: Decision, at: float) -> None:
         if isinstance(decision, _CHANGES):
             self.changes += 1
+            self._said.pop(decision.key, None)
         self._listener(self, decision, at)
 
 

@@ -26,17 +26,32 @@ class Distribution:
         """The number drawn for a purpose; always the same for the same purpose, which names the seed."""
         if self.kind == "constant":
             return self.numbers[0]
-        source = random.Random(":".join(map(str, purpose)))  # noqa: S311 - a simulation, not a secret
+        return self.draw_from(random.Random(":".join(map(str, purpose))))  # noqa: S311 - a simulation, not a secret
+
+    def draw_from(self, source: random.Random) -> float:
+        """The next number of a source."""
+        if self.kind == "constant":
+            return self.numbers[0]
         if self.kind == "exponential":
             return -self.numbers[0] * math.log1p(-source.random())
         least, most = self.numbers
         return least + (most - least) * source.random()
 
 
+def constant(seconds: float) -> Distribution:
+    """Always the same number."""
+    return Distribution("constant", (seconds,))
+
+
+def exponential(mean: float) -> Distribution:
+    """Times between things that happen at random."""
+    return Distribution("exponential", (mean,))
+
+
 def parse_distribution(value: object) -> Distribution:
     """A distribution from a number or text. Raises PydanticCustomError for anything else, and for negative numbers."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Distribution("constant", _checked(value, (float(value),)))
+        return constant(*_checked(value, (float(value),)))
     match = _CALL.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise _wrong(value, "is no number of seconds; write a number, exponential(mean) or uniform(least, most)")

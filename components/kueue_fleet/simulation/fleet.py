@@ -40,7 +40,8 @@ from kueue_fleet.admission.from_kueue import Parsed, parse_objects
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, Admission, CheckState, Workload
 from kueue_fleet.admission.reasons import EvictionReason
 from kueue_fleet.simulation.agenda import Agenda
-from kueue_fleet.simulation.cluster import Delays, SimulatedCluster, drive
+from kueue_fleet.simulation.cluster import SimulatedCluster, drive
+from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.raw import check_references
 from kueue_fleet.simulation.records import Eviction, Record, State
@@ -144,9 +145,10 @@ class _FleetRun:
     ) -> None:
         self.agenda = Agenda()
         self.clusters = {
-            name: SimulatedCluster(name, found.objects, delays, self._hear) for name, found in parsed.items()
+            name: SimulatedCluster(name, found.objects, delays, self._hear, seed) for name, found in parsed.items()
         }
-        self._fleet, self._file, self._delays, self._seed = fleet, file, delays, seed
+        self._fleet, self._file, self._seed = fleet, file, seed
+        self._delays = DrawnDelays(delays, f"{seed}:runs")
         self._home = home
         self._jobs: dict[str, _Job] = {}
         self._dispatch_checks = {
@@ -203,7 +205,7 @@ class _FleetRun:
                 record.take(decision, at)
             job.lost_copy = False
             self._plan_for(at, job, home, partial(self._withdraw, job, None))
-            self._handle_for(at + self._delays.stop, job, home, lambda now: PodsStopped(now, record.key))
+            self._handle_for(at + self._delays.stop(), job, home, lambda now: PodsStopped(now, record.key))
             return
         record.take(decision, at)
         if isinstance(decision, QuotaReserved):
@@ -297,12 +299,16 @@ class _FleetRun:
             job.winner = job.record.cluster = None
 
     def _lose(self, job: _Job, worker: str, decision: Evicted, at: float) -> None:
-        """A copy is evicted: one that only waited queues again there, the one that runs sends the workload back."""
+        """A copy is evicted. The one that runs sends the workload back.
+
+        One that waits for a check has no Job yet on the worker, and only a Job's reconciler gives quota back: it keeps
+        its quota until the manager deletes it.
+        """
         self._bump(job, worker)
         key = job.record.key
         job.why[worker] = f"evicted: {decision.reason.value}"
         if job.winner != worker:
-            self._handle_for(at + self._delays.stop, job, worker, lambda now: PodsStopped(now, key))
+            job.why[worker] += ", but it keeps its quota, as Kueue never finishes this eviction"
             return
         job.record.evictions.append(Eviction(at, decision.reason.value, decision.preemptor))
         job.lost_copy = True
@@ -324,7 +330,7 @@ class _FleetRun:
     def _finish(self, job: _Job, where: str, now: float) -> None:
         job.record.finish(now)
         for cluster in dict.fromkeys((where, self._home)):
-            self._plan(now + self._delays.release, cluster, lambda time: Finished(time, job.record.key))
+            self._plan(now + self._delays.release(), cluster, lambda time: Finished(time, job.record.key))
 
     @staticmethod
     def _bump(job: _Job, cluster: str) -> None:

@@ -7,8 +7,9 @@ Source: kueue@v0.19.2 test/performance/scheduler/runner/generator/generator.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
@@ -29,18 +30,39 @@ from kueue_fleet.admission.model import (
     Workload,
 )
 from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.simulation.cluster import Delays
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.distributions import exponential
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.models import as_model, read_data
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.runner import Arrival, simulate_cluster
+from kueue_fleet.simulation.writer import Writer
 from kueue_fleet.spec.base import Count, Int32, SpecModel, Text
 from kueue_fleet.spec.quantity import Quantity
 
-HARNESS_DECISION_SECONDS: Final = 0.019
-"""How long the harness takes to write a decision. Its scheduler may make 50 API calls a second, which is what limits
-it. 0.019 s is fitted: with it the baseline is through after 353 s, and Kueue's continuous integration measures 351 s
-(kueue@v0.19.2 test/performance/scheduler/configs/baseline/rangespec.yaml)."""
+HARNESS_DELAYS: Final = Delays(
+    decision=0.02,
+    burst=100,
+    write=exponential(0.005),
+    start=exponential(0.02),
+    release=exponential(0.02),
+    stop=exponential(0.02),
+)
+"""The harness lets Kueue write the status of 50 Workloads a second, 100 at once after a rest (kueue@v0.19.2
+test/performance/scheduler/minimalkueue/main.go). The others are for an API server with enough CPU; one without takes
+ten times as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """How fast the harness itself creates Workloads: one each `seconds`, but for `burst` at once after a rest.
+
+    By default as its client is limited (controller-runtime@v0.24.1 pkg/envtest/server.go).
+    """
+
+    seconds: float = 0.001
+    burst: int = 2000
+
 
 Amount = Annotated[Quantity, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 
@@ -97,24 +119,27 @@ class Generated:
     arrivals: tuple[Arrival, ...]
 
 
-def read_generator(text: str, source: str, *, fair_sharing: bool = False) -> Generated:
+def read_generator(
+    text: str, source: str, *, fair_sharing: bool = False, creation: Creation | None = None
+) -> Generated:
     """The objects and arrivals of a generator file. Raises SimulationError with every problem."""
-    return generate(read_data(text, source), source, fair_sharing=fair_sharing)
+    return generate(read_data(text, source), source, fair_sharing=fair_sharing, creation=creation)
 
 
-def generate(data: Any, source: str, *, fair_sharing: bool = False) -> Generated:
+def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Creation | None = None) -> Generated:
     """The same from the data of the file."""
     file = as_model(data, source, GeneratorFile)
+    creation = creation or Creation()
     queues: list[ClusterQueue] = []
-    arrivals: list[Arrival] = []
+    streams: list[_Stream] = []
     for cohorts in file.cohorts:
         for number in range(cohorts.count):
             cohort = f"{cohorts.class_name}-{number}"
             for set_number, queue_set in enumerate(cohorts.queues_sets):
-                for index in range(queue_set.count):
-                    name = f"{queue_set.class_name}-{set_number}-{index}-{cohort}"
+                for queue_index in range(queue_set.count):
+                    name = f"{queue_set.class_name}-{set_number}-{queue_index}-{cohort}"
                     queues.append(_queue(name, cohort, queue_set))
-                    arrivals += _arrivals(name, queue_set)
+                    streams += [_Stream(name, index, item) for index, item in enumerate(queue_set.workloads_sets)]
     names = [queue.name for queue in queues]
     if len(set(names)) < len(names):
         raise SimulationError([f"{source}: cohorts: two have the same className; give each its own"])
@@ -125,7 +150,7 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False) -> Generated
         flavors=(ResourceFlavor("rf"),),
         configuration=configuration,
     )
-    return Generated(objects, tuple(arrivals))
+    return Generated(objects, tuple(_arrivals(streams, Writer(creation.seconds, creation.burst))))
 
 
 def _queue(name: str, cohort: str, queue_set: QueuesSet) -> ClusterQueue:
@@ -138,18 +163,44 @@ def _queue(name: str, cohort: str, queue_set: QueuesSet) -> ClusterQueue:
     return ClusterQueue(name, cohort, (group,), preemption=preemption)
 
 
-def _arrivals(queue: str, queue_set: QueuesSet) -> Iterator[Arrival]:
-    for set_number, workloads in enumerate(queue_set.workloads_sets):
-        pod_sets = [_pod_set(template) for template in workloads.workloads]
-        created = 0
-        for number in range(workloads.count):
-            for index, template in enumerate(workloads.workloads):
-                created += workloads.creation_interval_ms
-                name = f"{template.class_name}-{set_number}-{number}-{index}"
-                uid = f"{queue}/{template.class_name}-{set_number}-{number:09d}-{index}"
-                at = created / 1000
-                workload = Workload(queue, name, uid, queue, (pod_sets[index],), created=at, priority=template.priority)
-                yield Arrival(workload, name, at, template.runtime_ms / 1000, template.class_name)
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """What one set of workloads of one queue creates, one after the other."""
+
+    queue: str
+    number: int
+    workloads: WorkloadsSet
+
+    @property
+    def length(self) -> int:
+        """How many it creates."""
+        return self.workloads.count * len(self.workloads.workloads)
+
+    def arrival(self, index: int, at: float) -> Arrival:
+        """The workload of this index, created at `at`."""
+        number, which = divmod(index, len(self.workloads.workloads))
+        template = self.workloads.workloads[which]
+        name = f"{template.class_name}-{self.number}-{number}-{which}"
+        uid = f"{self.queue}/{template.class_name}-{self.number}-{number:09d}-{which}"
+        pod_sets = (_pod_set(template),)
+        workload = Workload(self.queue, name, uid, self.queue, pod_sets, created=at, priority=template.priority)
+        return Arrival(workload, name, at, template.runtime_ms / 1000, template.class_name)
+
+
+def _arrivals(streams: Sequence[_Stream], writer: Writer) -> Iterator[Arrival]:
+    """What all streams create, in order of time. Each waits an interval, creates, waits again; all share the writer."""
+    due = [(stream.workloads.creation_interval_ms / 1000, number, 0) for number, stream in enumerate(streams)]
+    due = [item for item in due if streams[item[1]].length]
+    heapify(due)
+    while due:
+        wanted, number, index = due[0]
+        stream = streams[number]
+        at = round(writer.write(wanted), 6)
+        yield stream.arrival(index, at)
+        if index + 1 < stream.length:
+            heapreplace(due, (at + stream.workloads.creation_interval_ms / 1000, number, index + 1))
+        else:
+            heappop(due)
 
 
 def _pod_set(template: WorkloadTemplate) -> PodSet:
@@ -157,7 +208,7 @@ def _pod_set(template: WorkloadTemplate) -> PodSet:
     return PodSet(count=template.pod_count, requests=requests, node_requests=requests)
 
 
-def simulate_generated(generated: Generated, delays: Delays, *, until: float | None = None) -> Result:
+def simulate_generated(generated: Generated, delays: Delays, *, until: float | None = None, seed: int = 0) -> Result:
     """What happens to the workloads; second 0 is when the harness begins to create them."""
-    records = simulate_cluster(generated.objects, generated.arrivals, delays, start=0.0, until=until)
-    return Result(tuple(records), 0.0, until)
+    records = simulate_cluster(generated.objects, generated.arrivals, delays, start=0.0, until=until, seed=seed)
+    return Result(tuple(records), 0.0, until, seed)

@@ -14,7 +14,8 @@ from kueue_fleet.admission.decisions import Admitted, Decision, Evicted
 from kueue_fleet.admission.events import Finished, PodsReadyChanged, PodsStopped, Submitted
 from kueue_fleet.admission.model import Objects, Workload
 from kueue_fleet.simulation.agenda import Agenda
-from kueue_fleet.simulation.cluster import Delays, SimulatedCluster, drive
+from kueue_fleet.simulation.cluster import SimulatedCluster, drive
+from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.records import Record, State
 
 
@@ -34,10 +35,16 @@ class Arrival:
 
 
 def simulate_cluster(
-    objects: Objects, arrivals: Iterable[Arrival], delays: Delays, *, start: float, until: float | None
+    objects: Objects,
+    arrivals: Iterable[Arrival],
+    delays: Delays,
+    *,
+    start: float,
+    until: float | None,
+    seed: int = 0,
 ) -> list[Record]:
     """What happens to each workload, in the order of arrivals given. Times are on the clock of `start` and `until`."""
-    runner = _Runner(objects, delays)
+    runner = _Runner(objects, delays, seed)
     records = [runner.expect(arrival) for arrival in arrivals]
     drive(runner.agenda, [runner.cluster], start, until)
     runner.settle()
@@ -45,10 +52,10 @@ def simulate_cluster(
 
 
 class _Runner:
-    def __init__(self, objects: Objects, delays: Delays) -> None:
+    def __init__(self, objects: Objects, delays: Delays, seed: int) -> None:
         self.agenda = Agenda()
-        self.cluster = SimulatedCluster("", objects, delays, self._hear)
-        self._delays = delays
+        self.cluster = SimulatedCluster("", objects, delays, self._hear, seed)
+        self._delays = DrawnDelays(delays, f"{seed}:runs")
         self._records: dict[str, Record] = {}
         self._targets = {queue.key: queue.cluster_queue for queue in objects.local_queues}
 
@@ -78,7 +85,7 @@ class _Runner:
         if record.admitted_at is not None:
             self._start(record, record.admitted_at, now)
         if status.evicted_at is not None and status.reserved_at is not None:
-            self.agenda.plan(now + self._delays.stop, partial(self._stop, record.key, record.attempt))
+            self.agenda.plan(now + self._delays.stop(), partial(self._stop, record.key, record.attempt))
 
     def _hear(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
         record = self._records[decision.key]
@@ -88,7 +95,7 @@ class _Runner:
         if isinstance(decision, Admitted):
             self._start(record, at, at)
         elif isinstance(decision, Evicted):
-            self.agenda.plan(at + self._delays.stop, partial(self._stop, record.key, record.attempt))
+            self.agenda.plan(at + self._delays.stop(), partial(self._stop, record.key, record.attempt))
 
     def _start(self, record: Record, admitted_at: float, now: float) -> None:
         self.agenda.plan(now, partial(self._become_ready, record.key, record.attempt))
@@ -103,8 +110,9 @@ class _Runner:
     def _finish(self, key: str, attempt: int, now: float) -> None:
         if self._is_current(key, attempt):
             self._records[key].finish(now)
-            if self._delays.release:
-                self.agenda.plan(now + self._delays.release, partial(self._free, key))
+            free_at = now + self._delays.release()
+            if free_at > now:
+                self.agenda.plan(free_at, partial(self._free, key))
             else:
                 self._free(key, now)
 

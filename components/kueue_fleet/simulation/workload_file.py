@@ -25,7 +25,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kueue_fleet.simulation.distributions import Distribution, Seconds
+from kueue_fleet.simulation.distributions import Seconds, constant
 from kueue_fleet.simulation.models import read_model
 from kueue_fleet.spec.base import Count, SpecModel, Text
 
@@ -37,8 +37,8 @@ class JobEntry(SpecModel):
     namespace: Text
     queue: Text
     count: Count = 1
-    start: Seconds = Distribution("constant", (0.0,))
-    interval: Seconds = Distribution("constant", (0.0,))
+    start: Seconds = constant(0.0)
+    interval: Seconds = constant(0.0)
     run_seconds: Seconds | None = None
     priority_class: Text | None = None
     pods: Annotated[Count, Field(ge=1)] = 1

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from kueue_fleet.simulation.delays import Delays, DrawnDelays, parse_delays
+from kueue_fleet.simulation.distributions import constant, exponential
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.writer import Writer
+
+
+def test_writes_are_through_one_after_the_other() -> None:
+    writer = Writer(0.5)
+    assert [writer.write(at) for at in (0, 0, 0.1, 10)] == [0.5, 1.0, 1.5, 10.5]
+
+
+def test_a_burst_is_through_at_once_and_comes_back_after_a_rest() -> None:
+    writer = Writer(1, burst=2)
+    assert [writer.write(0) for _ in range(4)] == [0, 0, 1, 2]
+    assert [writer.write(10) for _ in range(3)] == [10, 10, 11]
+
+
+def test_without_seconds_everything_is_through_at_once() -> None:
+    assert [Writer(0).write(3) for _ in range(3)] == [3, 3, 3]
+
+
+def test_delays_are_read_by_name() -> None:
+    given = Delays(decision=0.02, burst=100)
+    found = parse_delays(["burst=7", "release=exponential(0.5)", "stop=3"], given)
+    assert found == Delays(decision=0.02, burst=7, release=exponential(0.5), stop=constant(3))
+
+
+def test_every_mistake_is_named() -> None:
+    texts = ["relase=1", "release", "stop=-1", "burst=1.5", "decision=exponential(1)", "write=nan", "start=soon"]
+    with pytest.raises(SimulationError) as refused:
+        parse_delays(texts, Delays())
+    assert len(refused.value.problems) == len(texts)
+    for text, problem in zip(texts, refused.value.problems, strict=True):
+        assert text.partition("=")[0] in problem
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    delays = Delays(release=exponential(1))
+    first, again, other = (DrawnDelays(delays, seed) for seed in ("1:a", "1:a", "2:a"))
+    drawn = [first.release() for _ in range(5)]
+    assert drawn == [again.release() for _ in range(5)]
+    assert drawn != [other.release() for _ in range(5)]
