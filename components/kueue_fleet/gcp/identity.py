@@ -5,12 +5,12 @@ more, instead of the project's default account, which is an Editor. Jobs do not 
 Workload Identity: Kubernetes service accounts of the team's namespaces may act as it, and nobody holds a key.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import pulumi
 
 from kueue_fleet.gcp.resources import ProjectIamMember, ServiceAccount, ServiceAccountIamMember
+from kueue_fleet.spec.accounts import account_address, shortened_account_id, team_account_id
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:
@@ -19,30 +19,15 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts#default-
 WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
 """To act as a Google service account from a pod."""
 
-_ACCOUNT_ID_LENGTH = 30
-
 
 def account_id(cluster_name: str) -> str:
     """The service account id of a cluster's nodes: `gke-<cluster>`, shortened with a digest beyond 30 characters."""
-    return _shortened(f"gke-{cluster_name}", cluster_name)
-
-
-def team_account_id(fleet: str, team: str) -> str:
-    """The service account id of a team: `<fleet>-<team>`, shortened with a digest beyond 30 characters."""
-    return _shortened(f"{fleet}-{team}", f"{fleet}-{team}")
+    return shortened_account_id(f"gke-{cluster_name}", cluster_name)
 
 
 def team_account_email(project: str, fleet: str, team: str) -> str:
     """The address that the team's account has, known before it exists."""
-    return f"{team_account_id(fleet, team)}@{project}.iam.gserviceaccount.com"
-
-
-def _shortened(wanted: str, distinct: str) -> str:
-    """Source: https://cloud.google.com/iam/docs/service-accounts-create (6 to 30 characters)."""
-    if len(wanted) <= _ACCOUNT_ID_LENGTH:
-        return wanted
-    digest = hashlib.sha256(distinct.encode()).hexdigest()[:6]
-    return f"{wanted[: _ACCOUNT_ID_LENGTH - 7].rstrip('-')}-{digest}"
+    return account_address(team_account_id(fleet, team), project)
 
 
 class NodeIdentity(pulumi.ComponentResource):

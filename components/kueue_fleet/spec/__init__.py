@@ -8,6 +8,7 @@ build on it.
 from __future__ import annotations
 
 from kueue_fleet.spec.access import ACCOUNT_NAME, render_worker_access, token_secret_name
+from kueue_fleet.spec.accounts import team_account_address, team_account_id
 from kueue_fleet.spec.capacity import (
     Calendar,
     Capacity,
@@ -34,6 +35,7 @@ from kueue_fleet.spec.clusters import (
     ServiceAccountToken,
 )
 from kueue_fleet.spec.configuration import KueueConfiguration
+from kueue_fleet.spec.drivers import render_driver_installer
 from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.entries import (
     AdmissionCheckEntry,
@@ -90,6 +92,7 @@ from kueue_fleet.spec.render import (
     render_provisioning_request_config,
     render_resource_flavor,
 )
+from kueue_fleet.spec.render_teams import render_team_objects
 from kueue_fleet.spec.schema import json_schema
 from kueue_fleet.spec.teams import TeamEntry, TeamGoogleServiceAccount, TeamQueue
 from kueue_fleet.spec.wire import (
@@ -228,6 +231,7 @@ __all__ = [
     "render_cluster",
     "render_cluster_queue",
     "render_cohort",
+    "render_driver_installer",
     "render_fleet",
     "render_local_queues",
     "render_manager_flavor",
@@ -237,8 +241,11 @@ __all__ = [
     "render_namespaces",
     "render_provisioning_request_config",
     "render_resource_flavor",
+    "render_team_objects",
     "render_worker_access",
     "resource_flavor_manifest",
+    "team_account_address",
+    "team_account_id",
     "token_secret_name",
     "topology_manifest",
     "workload_priority_class_manifest",

@@ -54,11 +54,8 @@ DEFAULT_ZONES: Final = 3
 """In how many zones of its region GKE puts nodes where none are named."""
 SYSTEM_POOL: Final = "system"
 """Name of the pool that every Standard cluster has for Kueue and the like."""
-_DRIVER_LABELS: Final[Mapping[DriverVersion, str]] = {
-    "DEFAULT": "default",
-    "LATEST": "latest",
-    "INSTALLATION_DISABLED": "disabled",
-}
+_DRIVER_LABELS: Final[Mapping[str, str]] = {"DEFAULT": "default", "LATEST": "latest"}
+"""Nodes whose drivers GKE does not install have no such label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +259,9 @@ def _gke_labels(
     if len(zones) == 1:
         labels[ZONE] = zones[0]
     if accelerator is not None:
-        labels |= {ACCELERATOR: accelerator, ACCELERATOR_COUNT: str(gpus), DRIVER_VERSION: _DRIVER_LABELS[driver]}
+        labels |= {ACCELERATOR: accelerator, ACCELERATOR_COUNT: str(gpus)}
+        if driver in _DRIVER_LABELS:
+            labels[DRIVER_VERSION] = _DRIVER_LABELS[driver]
     if spot:
         labels[SPOT] = "true"
     if flex:

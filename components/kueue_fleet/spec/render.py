@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from kueue_fleet.spec.access import render_worker_access
 from kueue_fleet.spec.clusters import ClusterProfile
+from kueue_fleet.spec.drivers import render_driver_installer
 from kueue_fleet.spec.entries import AdmissionCheckEntry, ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.manifests import (
@@ -27,7 +28,10 @@ from kueue_fleet.spec.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
+from kueue_fleet.spec.monitoring import render_grafana, render_managed_monitoring
 from kueue_fleet.spec.placement import DispatchGroup, cohort_on, cohorts_on, dispatch_groups, queue_on
+from kueue_fleet.spec.render_teams import render_team_objects
+from kueue_fleet.spec.team_objects import render_team
 from kueue_fleet.spec.wire import (
     AdmissionCheckSpec,
     ClusterProfileReference,
@@ -52,6 +56,13 @@ def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     entry = fleet.cluster(cluster)
     queues = fleet.queues_on(cluster)
     objects = render_namespaces(fleet)
+    for team in fleet.teams:
+        objects += render_team(fleet, team, cluster)
+    objects += render_managed_monitoring(fleet, cluster)
+    objects += render_grafana(fleet)
+    for team in fleet.teams:
+        objects += render_team_objects(fleet, team, cluster)
+    objects += render_driver_installer(fleet, cluster)
     objects += [priority_class_manifest(item.name, item) for item in fleet.priority_classes]
     objects += [workload_priority_class_manifest(item.name, item) for item in fleet.workload_priority_classes]
     objects += [topology_manifest(item.name, item) for item in fleet.topologies if cluster in fleet.clusters_of(item)]
