@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from kueue_fleet.cli import adopt, console, explain, rehearse, simulate, spec_commands
+from kueue_fleet.cli import adopt, console, diff, explain, rehearse, simulate, spec_commands
 
 app = typer.Typer(
     name="kueue-fleet",
@@ -24,6 +24,7 @@ rehearse.register(app)
 simulate.register(app)
 explain.register(app)
 adopt.register(app)
+diff.register(app)
 
 
 def main() -> None:

@@ -1,0 +1,116 @@
+"""`diff`: what is different between two fleet files, and what it does to a load."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.fleet_files import load_fleet, read_text
+from kueue_fleet.cli.simulate import Output
+from kueue_fleet.spec import FleetSpec
+from kueue_fleet.spec.compare import Difference, compare_fleets
+
+if TYPE_CHECKING:
+    from kueue_fleet.simulation.result import Result
+
+_HEADINGS = {"clusters": "Clusters", "capacity": "Node pools", "quota": "Quotas", "settings": "Settings"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module to APP."""
+    app.command(short_help="Say what is different between two fleet files, team by team.")(diff)
+
+
+def diff(
+    old: Annotated[
+        Path, typer.Argument(metavar="OLD", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
+    ],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same, as it is to be.")],
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            "--workload", "-w", help="Simulate this workload file on both, and show which jobs fare differently."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the numbers that --workload draws.")] = 0,
+    until: Annotated[
+        float | None,
+        typer.Option("--until", min=0, help="Stop at this second.", show_default="when nothing more happens"),
+    ] = None,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")
+    ] = Output.text,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if there is a difference.")] = False,
+) -> None:
+    """Say what is different between two fleet files: clusters, node pools, what each team gains or loses, settings.
+
+    Quotas are compared as they end up on each cluster. Both files are checked first.
+
+    Examples:
+
+        git show main:stacks/Pulumi.prod.yaml | kueue-fleet diff - stacks/Pulumi.prod.yaml
+
+        kueue-fleet diff stacks/Pulumi.staging.yaml stacks/Pulumi.prod.yaml
+
+        kueue-fleet diff old.yaml new.yaml --workload examples/dws-multikueue/workload.yaml
+    """
+    if str(old) == str(new) == "-":
+        raise console.CommandError("OLD and NEW are both `-`; only one can be read from stdin", exit_code=2)
+    fleets = load_fleet(old), load_fleet(new)
+    found = compare_fleets(*fleets)
+    results = _simulate(fleets, workload, seed, until) if workload is not None else None
+    if output is Output.json:
+        typer.echo(json.dumps(_document(found, results), indent=2))
+    else:
+        _print(found)
+        if results is not None:
+            from kueue_fleet.cli import simulate_tables
+
+            console.out.print()
+            simulate_tables.show_difference(*results)
+    if found and exit_code:
+        raise typer.Exit(1)
+
+
+def _print(found: list[Difference]) -> None:
+    if not found:
+        console.out.print("no difference")
+    for area, heading in _HEADINGS.items():
+        lines = [difference for difference in found if difference.area == area]
+        if lines:
+            console.out.print(heading, style="bold")
+        for difference in lines:
+            console.out.print(f"  {difference}", markup=False, soft_wrap=True)
+
+
+def _document(found: list[Difference], results: tuple[Result, Result] | None) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "schemaVersion": 1,
+        "differences": [{"area": each.area, "path": each.path, "text": each.text} for each in found],
+    }
+    if results is not None:
+        from kueue_fleet.simulation.what_if import differences
+
+        document["workloads"] = differences(*results)
+    return document
+
+
+def _simulate(
+    fleets: tuple[FleetSpec, FleetSpec], workload: Path, seed: int, until: float | None
+) -> tuple[Result, Result]:
+    from kueue_fleet.simulation.delays import Delays
+    from kueue_fleet.simulation.errors import SimulationError
+    from kueue_fleet.simulation.fleet import simulate_fleet
+    from kueue_fleet.simulation.models import as_model, read_data
+    from kueue_fleet.simulation.workload_file import WorkloadFile
+
+    try:
+        file = as_model(read_data(read_text(workload), str(workload)), str(workload), WorkloadFile)
+        before, after = (simulate_fleet(fleet, file, Delays(), until=until, seed=seed) for fleet in fleets)
+    except SimulationError as refused:
+        raise console.CommandError("\n".join(refused.problems)) from None
+    return before, after

@@ -1,0 +1,67 @@
+"""`kueue-fleet diff`: two files in, sentences out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kueue_fleet.cli import app, console
+
+ROOT = Path(__file__).parents[2]
+STACK = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"
+WORKLOAD = ROOT / "examples" / "dws-multikueue" / "workload.yaml"
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["diff", *arguments], input=stdin)
+
+
+@pytest.fixture
+def smaller(tmp_path: Path) -> Path:
+    file = tmp_path / "smaller.yaml"
+    file.write_text(
+        STACK.read_text().replace("name: nvidia.com/gpu, nominalQuota: 4", "name: nvidia.com/gpu, nominalQuota: 2")
+    )
+    return file
+
+
+def test_the_same_file_has_no_difference() -> None:
+    result = run(str(STACK), str(STACK), "--exit-code")
+    assert (result.exit_code, result.stdout) == (0, "no difference\n")
+
+
+def test_a_smaller_quota_is_told_by_team_and_cluster(smaller: Path) -> None:
+    result = run(str(STACK), str(smaller))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "Quotas",
+        "  clusterQueues[dws]: team-vision and team-language lose 2 nvidia.com/gpu of t4-dws (4 -> 2) on "
+        "worker-europe-west4, worker-us-east4 and worker-asia-southeast1",
+    ]
+    assert run(str(STACK), str(smaller), "--exit-code").exit_code == 1
+
+
+def test_one_side_may_come_from_stdin(smaller: Path) -> None:
+    assert "lose 2 nvidia.com/gpu" in run("-", str(smaller), stdin=STACK.read_text()).stdout
+
+
+def test_a_load_on_both_shows_who_waits_longer(smaller: Path) -> None:
+    result = run(str(STACK), str(smaller), "--workload", str(WORKLOAD), "--output", "json")
+    document = json.loads(result.stdout)
+    assert document["schemaVersion"] == 1
+    assert {each["area"] for each in document["differences"]} == {"quota"}
+    assert document["workloads"]
+    assert "fare differently." in run(str(STACK), str(smaller), "--workload", str(WORKLOAD)).stdout
+
+
+def test_slips_are_named(tmp_path: Path) -> None:
+    assert "only one can be read from stdin" in str(run("-", "-").exception)
+    missing = run(str(STACK), str(tmp_path / "none.yaml")).exception
+    assert isinstance(missing, console.CommandError)
+    assert "no such file" in str(missing)
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(STACK.read_text().replace("clusterQueue: dws", "clusterQueue: dsw"))
+    assert "there is no queue dsw; did you mean dws?" in str(run(str(STACK), str(broken)).exception)

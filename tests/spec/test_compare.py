@@ -1,0 +1,111 @@
+"""Differences between fleets, in the fleet's own words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kueue_fleet.spec import parse_fleet
+from kueue_fleet.spec.compare import compare_fleets
+from spec.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, manager_quotas
+
+CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing": ({}, []),
+    "a quota, on every cluster it reaches": (
+        {f"{FIRST_QUOTA}/nominalQuota": 6},
+        [
+            "quota clusterQueues[vision]: team-vision gains 2 nvidia.com/gpu of l4 (4 -> 6) on worker-a and worker-b",
+        ],
+    ),
+    "a quota of one cluster": (
+        {f"{FIRST_QUOTA}/perCluster": {"worker-b": {"nominalQuota": 1}}},
+        ["quota clusterQueues[vision]: team-vision loses 3 nvidia.com/gpu of l4 (4 -> 1) on worker-b"],
+    ),
+    "a limit": (
+        {"clusterQueues/0/resourceGroups/0/flavors/1/resources/0/borrowingLimit": 2},
+        [
+            "quota clusterQueues[vision]: team-vision gets a limit on borrowing nvidia.com/gpu of t4 (no limit -> 2) "
+            "on worker-b"
+        ],
+    ),
+    "a queue that nobody uses": (
+        {
+            "teams/0/localQueues": REMOVED,
+            f"{FIRST_QUOTA}/perCluster": {"worker-b": {"nominalQuota": 5}},
+        },
+        [
+            "quota clusterQueues[vision]: team-vision gains 1 nvidia.com/gpu of l4 (4 -> 5) on worker-b",
+            'settings teams[team-vision].localQueues[main]: removed; it was {"clusterQueue": "vision"',
+        ],
+    ),
+    "the manager's own quotas": (
+        {"clusterQueues/0/manager": manager_quotas(gpu=10)},
+        ["settings clusterQueues[vision].manager: new: "],
+    ),
+    "settings": (
+        {"clusterQueues/1/queueingStrategy": "StrictFIFO", "clusters/1/releaseChannel": "RAPID"},
+        [
+            "settings clusters[worker-a].releaseChannel: REGULAR -> RAPID",
+            "settings clusterQueues[language].queueingStrategy: BestEffortFIFO -> StrictFIFO",
+        ],
+    ),
+    "the order of flavors": (
+        {
+            "clusterQueues/0/resourceGroups/0/flavors": list(
+                reversed(fleet_data()["clusterQueues"][0]["resourceGroups"][0]["flavors"])
+            )
+        },
+        ["settings clusterQueues[vision].resourceGroups[0].flavors: order: l4, t4 -> t4, l4"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), CASES.values(), ids=CASES)
+def test_differences(change: dict[str, Any], expected: list[str]) -> None:
+    old, new = parse_fleet(fleet_data()), parse_fleet(changed(fleet_data(), change))
+    found = [f"{each.area} {each}" for each in compare_fleets(old, new)]
+    assert len(found) == len(expected), found
+    assert all(text.startswith(begin) for text, begin in zip(found, expected, strict=True)), found
+
+
+def test_gains_one_way_are_losses_the_other() -> None:
+    old = parse_fleet(fleet_data())
+    new = parse_fleet(changed(fleet_data(), {f"{FIRST_QUOTA}/borrowingLimit": 3, f"{FIRST_QUOTA}/nominalQuota": 9}))
+    there = [str(each) for each in compare_fleets(old, new)]
+    back = [str(each) for each in compare_fleets(new, old)]
+    assert [text.replace("gains", "loses").split(" (")[0] for text in there if "gains" in text] == [
+        text.split(" (")[0] for text in back if "loses" in text
+    ]
+    assert any("has no limit on borrowing nvidia.com/gpu of l4 any more (3 -> no limit) on" in text for text in back)
+
+
+def test_limits_that_both_have_are_compared() -> None:
+    sides = [parse_fleet(changed(fleet_data(), {f"{FIRST_QUOTA}/borrowingLimit": limit})) for limit in (4, 2)]
+    [difference] = compare_fleets(*sides)
+    assert difference.text == "team-vision loses 2 nvidia.com/gpu of l4 of borrowing (4 -> 2) on worker-a and worker-b"
+
+
+def test_teams_that_share_a_queue_lose_together() -> None:
+    shared = {"teams/1/localQueues/0/clusterQueue": "vision"}
+    sides = [parse_fleet(changed(fleet_data(), {**shared, f"{FIRST_QUOTA}/nominalQuota": n})) for n in (4, 2)]
+    [difference] = compare_fleets(*sides)
+    assert difference.text.startswith("team-vision and team-language lose 2 nvidia.com/gpu of l4 (4 -> 2)")
+
+
+def test_a_new_worker_and_its_quota() -> None:
+    def fourth(data: dict[str, Any]) -> dict[str, Any]:
+        data["clusters"].append({"name": "worker-c", "role": "worker", "region": "us-central1"})
+        return data
+
+    old, new = parse_fleet(fleet_data()), parse_fleet(fourth(fleet_data()))
+    found = [str(each) for each in compare_fleets(old, new)]
+    assert found[0] == "clusters[worker-c]: new worker in us-central1"
+    assert "clusterQueues[vision]: team-vision gains 4 nvidia.com/gpu of l4 (0 -> 4) on worker-c" in found
+    assert str(compare_fleets(new, old)[0]) == "clusters[worker-c]: worker in us-central1 goes, with all it runs"
+
+
+def test_the_same_effect_in_other_words_is_said() -> None:
+    other = changed(fleet_data(), {f"{FIRST_QUOTA}/perCluster": {"worker-b": {"nominalQuota": 4}}})
+    [difference] = compare_fleets(parse_fleet(fleet_data()), parse_fleet(other))
+    assert str(difference) == "written in another way, with the same effect"
