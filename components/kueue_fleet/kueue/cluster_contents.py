@@ -23,8 +23,10 @@ from kueue_fleet.kueue.priorities import PriorityClass, WorkloadPriorityClass
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
 from kueue_fleet.kueue.team import Namespaces, Team
 from kueue_fleet.spec import FleetSpec, Manifest
+from kueue_fleet.spec.drivers import render_driver_installer
 from kueue_fleet.spec.manifests import TEAM_LABEL
 from kueue_fleet.spec.monitoring import render_grafana, render_managed_monitoring
+from kueue_fleet.spec.render_teams import render_team_objects
 
 _T = TypeVar("_T")
 
@@ -150,8 +152,8 @@ class ClusterContents:
                 chart=charts.get("grafana"),
                 opts=self._opts(self.kueue.release),
             )
-        if any(pool.driver_version == "INSTALLATION_DISABLED" for pool in self._spec.node_pools_on(here)):
-            self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), opts=self._opts())
+        for installer in render_driver_installer(self._spec, here):
+            self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), installer, opts=self._opts())
 
     def _priorities(self) -> None:
         for pods in self._spec.priority_classes:
@@ -234,7 +236,11 @@ class ClusterContents:
             )
         self.teams = {
             team.name: Team(
-                self._name(team.name), team, cluster_queues=self.cluster_queues, opts=self._opts(self.kueue.release)
+                self._name(team.name),
+                team,
+                objects=render_team_objects(self._spec, team, here),
+                cluster_queues=self.cluster_queues,
+                opts=self._opts(self.kueue.release),
             )
             for team in self._spec.teams
         }

@@ -1,7 +1,7 @@
 """Namespaces, and what a team has in its own.
 
-In: a team's entry, and the ClusterQueues of the cluster. Out: namespaces with LocalQueues in them. Identities and RBAC
-of the team are not here.
+In: a team's entry, what the spec renders for its namespaces, and the ClusterQueues of the cluster. Out: namespaces with
+LocalQueues, the account of its jobs, rights of its members and limits in them. Its Google service account is not here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,25 +37,29 @@ class Namespaces(pulumi.ComponentResource):
 
 
 class Team(pulumi.ComponentResource):
-    """A team on one cluster: its namespaces, and its LocalQueues in each of them."""
+    """A team on one cluster: its namespaces, and what it has in each of them."""
 
     namespaces: dict[str, KubernetesObject]
     """The team's namespaces by name."""
     local_queues: dict[tuple[str, str], LocalQueue]
     """The team's LocalQueues by namespace and name."""
+    objects: list[KubernetesObject]
+    """What else is in its namespaces: ServiceAccount, RoleBindings, ResourceQuota."""
 
     def __init__(
         self,
         name: str,
         spec: TeamEntry,
         *,
+        objects: Sequence[Manifest] = (),
         cluster_queues: Mapping[str, ClusterQueue] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the team.
 
-        With `cluster_queues`, the cluster's queues by name, only LocalQueues of those are made, after the queue they
-        lead to; without, all of them are.
+        `objects` are what `spec.render_teams` renders for it on this cluster; each goes into its namespace. With
+        `cluster_queues`, the cluster's queues by name, only LocalQueues of those are made, after the queue they lead
+        to; without, all of them are.
         """
         super().__init__("kueue-fleet:index:Team", name, None, opts)
         deleted_with = opts.deleted_with if opts else None
@@ -77,4 +81,15 @@ class Team(pulumi.ComponentResource):
                     cluster_queue=(cluster_queues or {}).get(queue.cluster_queue),
                     opts=pulumi.ResourceOptions(parent=self, depends_on=[place], deleted_with=deleted_with),
                 )
+        self.objects = [
+            declare_object(
+                self,
+                "/".join((name, manifest["metadata"]["namespace"], manifest["kind"], manifest["metadata"]["name"])),
+                manifest,
+                deleted_with=deleted_with,
+                depends_on=[self.namespaces[manifest["metadata"]["namespace"]]],
+                replace_on_changes=["roleRef"] if "roleRef" in manifest else [],
+            )
+            for manifest in objects
+        ]
         self.register_outputs({"namespaces": list(self.namespaces)})

@@ -31,7 +31,6 @@ from kueue_fleet.spec.manifests import (
 from kueue_fleet.spec.monitoring import render_grafana, render_managed_monitoring
 from kueue_fleet.spec.placement import DispatchGroup, cohort_on, cohorts_on, dispatch_groups, queue_on
 from kueue_fleet.spec.render_teams import render_team_objects
-from kueue_fleet.spec.team_objects import render_team
 from kueue_fleet.spec.wire import (
     AdmissionCheckSpec,
     ClusterProfileReference,
@@ -56,8 +55,6 @@ def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     entry = fleet.cluster(cluster)
     queues = fleet.queues_on(cluster)
     objects = render_namespaces(fleet)
-    for team in fleet.teams:
-        objects += render_team(fleet, team, cluster)
     objects += render_managed_monitoring(fleet, cluster)
     objects += render_grafana(fleet)
     for team in fleet.teams:
