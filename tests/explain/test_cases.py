@@ -43,5 +43,19 @@ def test_the_reason(case: Path, tmp_path: Path) -> None:
     assert explanation["next_step"]
 
 
-def test_there_are_cases() -> None:
-    assert len(CASES) >= 12
+# The causes that Kueue's own troubleshooting pages name, and that others test their assistants with
+# (github.com/HolmesGPT/holmesgpt/pull/2375, its fixtures 290 to 295).
+CAUSES = {
+    "insufficient quota": ("waiting-for-quota", "exceeds-max-quota"),
+    "stuck admission check": ("stuck-admission-check",),
+    "LocalQueue or ClusterQueue that is not there": ("missing-local-queue", "missing-cluster-queue"),
+    "a Job that Kueue never sees": ("job-without-queue-name",),
+    "a pod group that is not complete": ("pod-group-shortfall",),
+    "preemption": ("preempted",),
+}
+
+
+def test_the_known_causes_are_covered() -> None:
+    names = {case.stem for case in CASES}
+    assert {name for cases in CAUSES.values() for name in cases} <= names
+    assert len(CAUSES) == 6

@@ -94,5 +94,5 @@ def wait_for(snapshot: Snapshot, key: str, change: Change) -> None:
 def raise_by_the_least(snapshot: Snapshot, key: str, queue: str, change: Change) -> None:
     flavor = change.what.partition(" in flavor ")[2].partition(":")[0]
     by = 1000 * int(change.what.partition("cpu by ")[2].partition(",")[0])
-    assert admits(raise_quota(queue, flavor, {"cpu": by}, {})(snapshot), key)
-    assert not admits(raise_quota(queue, flavor, {"cpu": by - 1}, {})(snapshot), key)
+    assert admits(raise_quota(queue, flavor, {"cpu": by}, {}).on(snapshot, key), key)
+    assert not admits(raise_quota(queue, flavor, {"cpu": by - 1}, {}).on(snapshot, key), key)

@@ -7,7 +7,15 @@ clock, no files.
 """
 
 from kueue_fleet.explain.answer import Explanation
-from kueue_fleet.explain.explainer import explain, explain_elsewhere
-from kueue_fleet.explain.text import render_json, render_text
+from kueue_fleet.explain.explainer import explain, explain_elsewhere, explain_finished
+from kueue_fleet.explain.text import render_clusters, render_json, render_text
 
-__all__ = ["Explanation", "explain", "explain_elsewhere", "render_json", "render_text"]
+__all__ = [
+    "Explanation",
+    "explain",
+    "explain_elsewhere",
+    "explain_finished",
+    "render_clusters",
+    "render_json",
+    "render_text",
+]

@@ -15,6 +15,14 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """What the workload itself holds of one flavor."""
+
+    flavor: str
+    amounts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Holder:
     """A workload that holds some of a flavor's resource. `queue` is its ClusterQueue."""
 
@@ -109,8 +117,11 @@ class Explanation:
     evicted_for: str = ""
     """Why it was evicted before, in Kueue's tokens; empty if it was not."""
     requests: tuple[Request, ...] = ()
+    holdings: tuple[Holding, ...] = ()
     flavors: tuple[FlavorFigures, ...] = ()
     position: Position | None = None
     victims: tuple[Holder, ...] = ()
     changes: tuple[Change, ...] = ()
     next_step: str = ""
+    is_there: bool = True
+    """Whether it is on the cluster; if not, this is what would become of it there."""

@@ -10,7 +10,7 @@ from kueue_fleet.admission.cycle import Entry, Outcome
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.tree import TreeNode, available
-from kueue_fleet.explain.answer import FlavorFigures, Holder, Position, Request, ResourceFigures, Waiting
+from kueue_fleet.explain.answer import FlavorFigures, Holder, Holding, Position, Request, ResourceFigures, Waiting
 
 LISTED = 3
 """How many holders and how many workloads ahead are listed."""
@@ -19,6 +19,15 @@ LISTED = 3
 def requests_of(info: WorkloadInfo) -> tuple[Request, ...]:
     """What each pod set asks for."""
     return tuple(Request(ps.name, ps.count, ps.requests) for ps in info.pod_sets)
+
+
+def holdings_of(engine: Engine, info: WorkloadInfo) -> tuple[Holding, ...]:
+    """What it holds of each flavor; nothing without a reservation."""
+    held: dict[str, list[tuple[str, int]]] = {}
+    for fr, amount in info.usage:
+        flavor, resource = engine.cache.ids.names[fr]
+        held.setdefault(flavor, []).append((resource, amount))
+    return tuple(Holding(flavor, tuple(sorted(held[flavor]))) for flavor in sorted(held))
 
 
 def totals_of(info: WorkloadInfo, queue: QueueNode) -> dict[str, int]:

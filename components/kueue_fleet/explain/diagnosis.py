@@ -70,7 +70,11 @@ def _look(engine: Engine, info: WorkloadInfo, decisions: list[Decision]) -> Diag
         until = "" if info.requeue_at is None else f" for another {info.requeue_at - engine.now:.0f} seconds"
         cause = info.requeued_reason or info.evicted_reason or "its eviction"
         return Diagnosis(engine, "Pending", reason, f"It is held back{until} after {cause}", blocked=True)
-    entry = engine.examine(info.key)
+    return found_pending(engine, engine.examine(info.key))
+
+
+def found_pending(engine: Engine, entry: Entry) -> Diagnosis:
+    """The diagnosis of a pending workload that a cycle would find so."""
     if entry.outcome is Outcome.ADMITTED:
         return Diagnosis(engine, "Pending", QuotaReservedReason.PENDING_EVALUATION, "It fits now", entry)
     reason = entry.why or QuotaReservedReason.PENDING_EVALUATION

@@ -10,7 +10,7 @@ from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
 from kueue_fleet.admission.reasons import QuotaReservedReason
 from kueue_fleet.explain.answer import Explanation
-from kueue_fleet.explain.books import figures, position_of, requests_of, victims_of
+from kueue_fleet.explain.books import figures, holdings_of, position_of, requests_of, victims_of
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
 from kueue_fleet.explain.other_changes import (
     blocked_changes,
@@ -52,6 +52,7 @@ def explain(snapshot: Snapshot, key: str, *, cluster: str = "") -> Explanation:
         priority=info.priority,
         evicted_for=", ".join(dict.fromkeys(filter(None, (info.evicted_reason, info.preempted_reason)))),
         requests=requests_of(info),
+        holdings=holdings_of(found.engine, info),
         flavors=figures(found.engine, info, entry) if entry is not None and looked_at else (),
         position=position_of(found.engine, info) if found.state == "Pending" else None,
         victims=victims_of(entry),
@@ -66,7 +67,24 @@ def explain_elsewhere(snapshot: Snapshot, workload: Workload, *, cluster: str) -
     there = replace(workload, status=WorkloadStatus())
     others = tuple(w for w in snapshot.workloads if w.key != workload.key)
     made = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
-    return replace(made, headline=f"It is not on this cluster. If it were: {made.headline}")
+    return replace(made, headline=f"It is not on this cluster. If it were: {made.headline}", is_there=False)
+
+
+def explain_finished(key: str, message: str, *, cluster: str, queue: str) -> Explanation:
+    """For a workload of which nothing is left but that it finished."""
+    return Explanation(
+        workload=key,
+        cluster=cluster,
+        state="Finished",
+        reason="Finished",
+        message=message,
+        headline=f"{message}.",
+        local_queue="",
+        cluster_queue=queue,
+        cohort="",
+        priority=0,
+        next_step="Nothing to do.",
+    )
 
 
 def _try_changes(trials: Trials, found: Diagnosis, info: WorkloadInfo) -> None:

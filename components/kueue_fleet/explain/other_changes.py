@@ -14,7 +14,6 @@ from kueue_fleet.admission.model import (
     LocalQueue,
     Objects,
     ResourceFlavor,
-    Snapshot,
     StopPolicy,
     Workload,
 )
@@ -22,7 +21,7 @@ from kueue_fleet.admission.pods import PodSet, Taint, Toleration
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.explain.answer import Change
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
-from kueue_fleet.explain.trials import Edit, Trials, edit_objects, edit_queue, edit_workload
+from kueue_fleet.explain.trials import Edit, Trials, edit_objects, edit_queue, edit_workload, together
 from kueue_fleet.spec.suggest import nearest
 
 
@@ -30,7 +29,7 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
     """For a workload in no queue: activate it, correct or restart its LocalQueue, open its gate."""
     objects = trials.snapshot.objects
     if not workload.active:
-        trials.offer("active", "set spec.active to true", edit_workload(trials.key, lambda w: replace(w, active=True)))
+        trials.offer("active", "set spec.active to true", edit_workload(lambda w: replace(w, active=True)))
         return
     wanted = f"{workload.namespace}/{workload.queue}"
     local = next((queue for queue in objects.local_queues if queue.key == wanted), None)
@@ -49,7 +48,7 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
             trials.offer("clusterQueue", what, _edit_local(replace(local, cluster_queue=near)))
     elif workload.gated_by:
         what = f"remove the annotation kueue.x-k8s.io/admission-gated-by ({workload.gated_by})"
-        trials.offer("gate", what, edit_workload(trials.key, lambda w: replace(w, gated_by="")))
+        trials.offer("gate", what, edit_workload(lambda w: replace(w, gated_by="")))
 
 
 def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -> None:
@@ -57,7 +56,7 @@ def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -
     near = nearest(workload.queue, names) or (names[0] if len(names) == 1 else None)
     if near:
         what = f"name the LocalQueue {near} in the label kueue.x-k8s.io/queue-name"
-        trials.offer("queueName", what, edit_workload(trials.key, lambda w: replace(w, queue=near)))
+        trials.offer("queueName", what, edit_workload(lambda w: replace(w, queue=near)))
     queues = [queue.name for queue in objects.cluster_queues]
     target = nearest(workload.queue, queues) or (queues[0] if len(queues) == 1 else None)
     if target and workload.queue:
@@ -97,13 +96,8 @@ def inactive_changes(trials: Trials, entry: Entry) -> None:
         else:
             return
 
-    def edit_all(snapshot: Snapshot) -> Snapshot:
-        for edit in edits:
-            snapshot = edit(snapshot)
-        return snapshot
-
     if edits:
-        trials.offer("clusterQueue", f"ClusterQueue {queue.name}: {'; '.join(parts)}", edit_all)
+        trials.offer("clusterQueue", f"ClusterQueue {queue.name}: {'; '.join(parts)}", together(edits))
 
 
 def _add_flavors(names: list[str]) -> Edit:
@@ -167,7 +161,7 @@ def _tolerate(trials: Trials, entry: Entry, name: str) -> None:
         return replace(pod_set, tolerations=(*pod_set.tolerations, *made))
 
     what = f"tolerate {listed} in the pods, as the nodes of flavor {name} ask"
-    trials.offer("toleration", what, _edit_pods(trials.key, change))
+    trials.offer("toleration", what, _edit_pods(change))
 
 
 def _taint(taint: Taint) -> str:
@@ -190,13 +184,11 @@ def _select(trials: Trials, entry: Entry, name: str) -> None:
         return replace(pod_set, node_selector=tuple((k, labels.get(k, v)) for k, v in pod_set.node_selector))
 
     listed = ", ".join(f"{key}={labels[key]} instead of {value}" for key, value in sorted(clashing))
-    trials.offer(
-        "nodeSelector", f"select {listed} in the pods, as flavor {name} has it", _edit_pods(trials.key, change)
-    )
+    trials.offer("nodeSelector", f"select {listed} in the pods, as flavor {name} has it", _edit_pods(change))
 
 
-def _edit_pods(key: str, change: Callable[[PodSet], PodSet]) -> Edit:
-    return edit_workload(key, lambda w: replace(w, pod_sets=tuple(change(pod_set) for pod_set in w.pod_sets)))
+def _edit_pods(change: Callable[[PodSet], PodSet]) -> Edit:
+    return edit_workload(lambda w: replace(w, pod_sets=tuple(change(pod_set) for pod_set in w.pod_sets)))
 
 
 def check_changes(trials: Trials, workload: Workload) -> None:

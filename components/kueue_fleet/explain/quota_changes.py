@@ -130,7 +130,7 @@ def _priority(trials: Trials, entry: Entry) -> None:
     rungs = sorted(priority + 1 for priority in held)
 
     def edit(index: int) -> Edit:
-        return edit_workload(trials.key, lambda w: replace(w, priority=rungs[index - 1]))
+        return edit_workload(lambda w: replace(w, priority=rungs[index - 1]))
 
     found = least(len(rungs), lambda index: trials.admits(edit(index), preempting=True))
     if found is not None:
@@ -153,7 +153,7 @@ def _fewer_pods(trials: Trials) -> None:
         return replace(workload, pod_sets=pod_sets)
 
     def edit(less: int) -> Edit:
-        return edit_workload(trials.key, lambda workload: fewer(workload, less))
+        return edit_workload(lambda workload: fewer(workload, less))
 
     found = least(largest.count - 1, lambda less: trials.admits(edit(less)))
     if found is not None:

@@ -18,11 +18,30 @@ def render_json(explanations: list[Explanation]) -> dict[str, object]:
     return {"version": SCHEMA_VERSION, "explanations": [asdict(explanation) for explanation in explanations]}
 
 
+def render_clusters(explanations: list[Explanation]) -> str:
+    """The explanations of one workload on each cluster, with a summary in front if there are several."""
+    texts = [render_text(explanation) for explanation in explanations]
+    if len(texts) > 1:
+        lines = [f"{explanations[0].workload} on {len(texts)} clusters:"]
+        for each in explanations:
+            where = "" if each.is_there else "is not there; would be "
+            lines += _wrap(f"{each.cluster}: {where}{_standing(each)}", "  ", "    ")
+        texts.insert(0, "\n".join(lines) + "\n")
+    return f"\n{'-' * WIDTH}\n\n".join(texts)
+
+
+def _standing(explanation: Explanation) -> str:
+    if explanation.reason in (None, explanation.state):
+        return explanation.state
+    return f"{explanation.state}, {explanation.reason}"
+
+
 def render_text(explanation: Explanation) -> str:
     """The explanation to read; it ends with a newline."""
     where = f" on {explanation.cluster}" if explanation.cluster else ""
     reason = f": {explanation.reason}" if explanation.reason not in (None, explanation.state) else ""
-    lines = [f"{explanation.workload} is {explanation.state}{where}{reason}", *_wrap(explanation.headline, "  ")]
+    lines = _wrap(f"{explanation.workload} is {explanation.state}{where}{reason}", "", "    ")
+    lines += _wrap(explanation.headline, "  ")
     if explanation.message and explanation.message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {explanation.message}", "  ", "         ")
     lines += _about(explanation)
@@ -57,7 +76,7 @@ def _wrapped(items: list[str]) -> list[str]:
 
 
 def _about(explanation: Explanation) -> list[str]:
-    if explanation.reason is None:
+    if explanation.reason is None or not explanation.requests:
         return []
     queue = f"LocalQueue {explanation.local_queue or '(none)'}"
     if explanation.cluster_queue:
@@ -71,6 +90,9 @@ def _about(explanation: Explanation) -> list[str]:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in request.amounts) or "nothing"
         pods = f"{request.count} pod{'' if request.count == 1 else 's'}"
         lines += _wrap(f"Asks for: {amounts} ({request.pod_set}: {pods})", "", "  ")
+    for holding in explanation.holdings:
+        amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in holding.amounts)
+        lines += _wrap(f"Has quota: {amounts} in flavor {holding.flavor}", "", "  ")
     return lines
 
 

@@ -1,16 +1,37 @@
-"""Trying a change: the core decides again on a copy of the cluster in which it was made."""
+"""Trying a change: the core decides again as if it were made.
+
+Where the workload stands in an active queue, the change is made on the books of the diagnosis and taken back, which
+costs one decision. Otherwise the cluster is built anew with it, as it may then stand in another queue.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from kueue_fleet.admission.cycle import Outcome
+from kueue_fleet.admission.cycle import Entry, Outcome, examine
 from kueue_fleet.admission.model import ClusterQueue, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
 from kueue_fleet.explain.answer import Change
-from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
+from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, found_pending, only_relevant
 
-Edit = Callable[[Snapshot], Snapshot]
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change: of the objects, of the workload that is explained, and of workloads taken away as if they finished."""
+
+    objects: Callable[[Objects], Objects] | None = None
+    workload: Callable[[Workload], Workload] | None = None
+    gone: frozenset[str] = frozenset()
+
+    def on(self, snapshot: Snapshot, key: str) -> Snapshot:
+        """The snapshot with the change made; `key` is the workload that is explained."""
+        objects = snapshot.objects if self.objects is None else self.objects(snapshot.objects)
+        workloads = tuple(
+            w if self.workload is None or w.key != key else self.workload(w)
+            for w in snapshot.workloads
+            if w.key not in self.gone
+        )
+        return replace(snapshot, objects=objects, workloads=workloads)
 
 
 class Trials:
@@ -24,14 +45,34 @@ class Trials:
         self.key = key
         self.before = before
         self.found: list[Change] = []
-        # A workload in a queue stays in that queue's tree whatever is tried; for others the edit decides which it is.
-        self._small = None if before.entry is None else only_relevant(snapshot, key)
 
     def decide(self, edit: Edit) -> Diagnosis:
         """What the core decides about the workload after `edit`."""
-        if self._small is not None:
-            return diagnose(edit(self._small), self.key)
-        return diagnose(only_relevant(edit(self.snapshot), self.key), self.key)
+        entry = self.before.entry
+        if entry is not None and entry.outcome is not Outcome.INADMISSIBLE:
+            return self._decide_on_the_books(edit, entry)
+        return diagnose(only_relevant(edit.on(self.snapshot, self.key), self.key), self.key)
+
+    def _decide_on_the_books(self, edit: Edit, entry: Entry) -> Diagnosis:
+        """Make the edit on the books of the diagnosis, decide, and take it back."""
+        engine, info = self.before.engine, entry.info
+        cache = engine.cache
+        holders = [other for queue in cache.queues.values() for other in queue.workloads.values()] if edit.gone else []
+        gone = [other for other in holders if other.key in edit.gone]
+        for other in gone:
+            cache.remove(other)
+        if edit.objects is not None:
+            cache.load(edit.objects(engine.objects))
+        if edit.workload is not None:
+            checks, queue = info.checks, info.cluster_queue
+            info = cache.info(edit.workload(info.workload))
+            info.checks, info.cluster_queue = checks, queue
+        found = found_pending(engine, examine(cache, info, now=engine.now))
+        if edit.objects is not None:
+            cache.load(engine.objects)
+        for other in gone:
+            cache.add(other)
+        return found
 
     def admits(self, edit: Edit, *, preempting: bool = False) -> bool:
         """Whether the workload gets its quota after `edit`; by preemption only if `preempting`."""
@@ -66,29 +107,31 @@ def _workloads(count: int) -> str:
     return "workload has" if count == 1 else "workloads have"
 
 
-def edit_workload(key: str, change: Callable[[Workload], Workload]) -> Edit:
-    """Replaces one workload."""
-
-    def edit(snapshot: Snapshot) -> Snapshot:
-        changed = tuple(change(w) if w.key == key else w for w in snapshot.workloads)
-        return replace(snapshot, workloads=changed)
-
-    return edit
+def edit_workload(change: Callable[[Workload], Workload]) -> Edit:
+    """Replaces the workload that is explained."""
+    return Edit(workload=change)
 
 
 def without(keys: Iterable[str]) -> Edit:
     """Takes workloads away, as if they had finished."""
-    gone = frozenset(keys)
-
-    def edit(snapshot: Snapshot) -> Snapshot:
-        return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.key not in gone))
-
-    return edit
+    return Edit(gone=frozenset(keys))
 
 
 def edit_objects(change: Callable[[Objects], Objects]) -> Edit:
     """Replaces the objects."""
-    return lambda snapshot: replace(snapshot, objects=change(snapshot.objects))
+    return Edit(objects=change)
+
+
+def together(edits: Iterable[Edit]) -> Edit:
+    """All changes of objects at once."""
+    changes = [edit.objects for edit in edits if edit.objects is not None]
+
+    def change(objects: Objects) -> Objects:
+        for each in changes:
+            objects = each(objects)
+        return objects
+
+    return Edit(objects=change)
 
 
 def edit_queue(name: str, change: Callable[[ClusterQueue], ClusterQueue]) -> Edit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kueue_fleet.admission.amounts import format_amount
 from kueue_fleet.admission.cycle import Outcome
+from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER, CheckState
 from kueue_fleet.explain.answer import Explanation, ResourceFigures
 from kueue_fleet.explain.diagnosis import Diagnosis
 
@@ -78,7 +79,7 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     if made.state in _NEXT:
         return _NEXT[made.state]
     if made.state == "QuotaReserved":
-        return "Look at the controller of the check, and at its ProvisioningRequest or worker cluster if it has one."
+        return _about_checks(made, found)
     admitting = [change for change in made.changes if change.admits]
     entry = found.entry
     if entry is not None and entry.outcome is Outcome.ADMITTED:
@@ -94,6 +95,28 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     if made.changes:
         return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
     return "No single change was found that admits it; read Kueue's message above."
+
+
+def _about_checks(made: Explanation, found: Diagnosis) -> str:
+    """Where to look on, by who answers the checks that are not Ready."""
+    engine = found.engine
+    checks = engine.workloads[made.workload].checks
+    waiting = [name for name, check in sorted(checks.items()) if check.state is not CheckState.READY]
+    controllers = {engine.cache.checks[name].controller for name in waiting if name in engine.cache.checks}
+    if not waiting:
+        return "Wait for Kueue to place its pods."
+    if PROVISIONING_CONTROLLER in controllers:
+        namespace = made.workload.partition("/")[0]
+        return (
+            f"Look at its ProvisioningRequest: kubectl get provisioningrequests -n {namespace}. One that is Accepted "
+            "waits for the cloud to have the nodes."
+        )
+    if controllers == {MULTIKUEUE_CONTROLLER}:
+        return (
+            "It waits for a worker cluster to admit it: explain it on each worker that has it, or should have it "
+            "(--objects NAME=PATH once for each)."
+        )
+    return f"Look at the controller of AdmissionCheck {', '.join(waiting)}."
 
 
 def _sentence(text: str) -> str:

@@ -25,6 +25,7 @@ from kueue_fleet.admission.decisions import (
     QuotaReserved,
     Requeued,
 )
+from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.events import (
     CheckStateChanged,
@@ -54,9 +55,19 @@ ROUND_SECONDS: Final = 300.0
 
 
 def simulate_fleet(
-    fleet: FleetSpec, file: WorkloadFile, delays: Delays, *, until: float | None = None, seed: int = 0
+    fleet: FleetSpec,
+    file: WorkloadFile,
+    delays: Delays,
+    *,
+    until: float | None = None,
+    seed: int = 0,
+    engines: dict[str, Engine] | None = None,
 ) -> Result:
-    """What happens to the jobs of the file. Raises SimulationError with every problem, paths as in the two files."""
+    """What happens to the jobs of the file. Raises SimulationError with every problem, paths as in the two files.
+
+    `engines`, if given, receives the engine of each cluster as it stands at the end, where the jobs are submitted
+    first.
+    """
     _check(fleet, file)
     home = fleet.manager.name if fleet.manager is not None else fleet.cluster_names[0]
     submitted = list(file.submissions(seed))
@@ -79,6 +90,8 @@ def simulate_fleet(
         run.expect(replace(workload, created=at), run_seconds, entry.queue)
     drive(run.agenda, list(run.clusters.values()), 0.0, until)
     records = run.settle()
+    if engines is not None:
+        engines.update((name, run.clusters[name].engine) for name in dict.fromkeys((home, *run.clusters)))
     return Result(tuple(r for r in records if until is None or r.arrived_at <= until), 0.0, until, seed)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kueue_fleet.admission.decisions import Admitted, Decision, Evicted
+from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import Finished, PodsReadyChanged, PodsStopped, Submitted
 from kueue_fleet.admission.model import Objects, Workload
 from kueue_fleet.simulation.agenda import Agenda
@@ -42,12 +43,18 @@ def simulate_cluster(
     start: float,
     until: float | None,
     seed: int = 0,
+    engines: dict[str, Engine] | None = None,
 ) -> list[Record]:
-    """What happens to each workload, in the order of arrivals given. Times are on the clock of `start` and `until`."""
+    """What happens to each workload, in the order of arrivals given. Times are on the clock of `start` and `until`.
+
+    `engines`, if given, receives the engine as it stands at the end, under the empty name.
+    """
     runner = _Runner(objects, delays, seed)
     records = [runner.expect(arrival) for arrival in arrivals]
     drive(runner.agenda, [runner.cluster], start, until)
     runner.settle()
+    if engines is not None:
+        engines[""] = runner.cluster.engine
     return [record for record in records if until is None or record.arrived_at <= until]
 
 

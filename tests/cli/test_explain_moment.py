@@ -1,0 +1,129 @@
+"""`explain --second`: the state a simulation leaves, explained; it agrees with what `simulate --until` says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.test_explain import cluster, job, write
+from kueue_fleet.cli import app
+from kueue_fleet.cli.console import CommandError
+
+ROOT = Path(__file__).parents[2]
+STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")
+JOBS = str(ROOT / "examples" / "dws-multikueue" / "workload.yaml")
+CREATED = "2026-11-20T08:00:{second:02}Z"
+TAKEN = ("WaitingForQuota", "ExceedsMaxQuota", "WaitingForPreemptedWorkloads")
+
+
+def run(*arguments: str) -> Any:
+    done = CliRunner().invoke(app, [*arguments, "--output", "json"])
+    assert done.exception is None, done.output
+    return json.loads(done.stdout)
+
+
+def refused(*arguments: str) -> CommandError:
+    done = CliRunner().invoke(app, ["explain", *arguments])
+    assert isinstance(done.exception, CommandError), done.output
+    assert done.stdout == ""
+    return done.exception
+
+
+def timed_job(name: str, cpu: int, created: int, seconds: int) -> dict[str, Any]:
+    made = job(name, cpu)
+    made["metadata"] |= {
+        "creationTimestamp": CREATED.format(second=created),
+        "annotations": {"kueue-fleet.dev/run-seconds": str(seconds)},
+    }
+    return made
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> str:
+    jobs = [timed_job("first", 3, 0, 20), timed_job("second", 3, 5, 10), timed_job("third", 1, 50, 10)]
+    return str(write(tmp_path / "dump.yaml", [*cluster(4), *jobs]))
+
+
+class TestObjects:
+    def test_who_holds_the_quota_at_that_second(self, dump: str) -> None:
+        [found] = run("explain", "second", "--objects", dump, "--second", "10")["explanations"]
+        assert (found["state"], found["reason"]) == ("Pending", "WaitingForQuota")
+        [figures] = found["flavors"][0]["resources"]
+        assert (figures["asked"], figures["free"], figures["missing"]) == (3000, 1000, 2000)
+        assert [holder["workload"] for holder in figures["holders"]] == ["team-a/first"]
+        assert found["next_step"].startswith("Wait until team-a/first has finished")
+
+    def test_later_it_runs(self, dump: str) -> None:
+        [found] = run("explain", "second", "--objects", dump, "--second", "25")["explanations"]
+        assert (found["state"], found["holdings"]) == (
+            "Admitted",
+            [{"flavor": "default", "amounts": [["cpu", 3000]]}],
+        )
+
+    def test_and_is_finished(self, dump: str) -> None:
+        [found] = run("explain", "team-a/second", "--objects", dump, "--second", "32")["explanations"]
+        assert (found["state"], found["headline"]) == ("Finished", "It ran from second 21 to second 31.")
+
+    def test_one_that_has_yet_to_arrive(self, dump: str) -> None:
+        said = str(refused("third", "--objects", dump, "--second", "49"))
+        assert said.startswith(f"{dump} at second 49: there is no workload third;")
+
+    def test_a_bad_object(self, tmp_path: Path) -> None:
+        dump = write(tmp_path / "dump.yaml", [*cluster("ten"), job("train")])
+        said = str(refused("train", "--objects", str(dump), "--second", "1"))
+        assert f"{dump}:" in said
+        assert "nominalQuota" in said
+
+
+class TestStack:
+    @pytest.mark.parametrize("second", ["250", "900", "2400"])
+    def test_the_states_are_those_of_simulate(self, second: str) -> None:
+        simulated = run("simulate", STACK, "--workload", JOBS, "--until", second, "--seed", "3")["workloads"]
+        assert simulated
+        for each in simulated:
+            key = f"{each['namespace']}/{each['name']}"
+            options = ("--stack", STACK, "--workload", JOBS, "--second", second, "--seed", "3")
+            found = run("explain", key, *options)["explanations"]
+            assert found[0]["state"] == each["state"], key
+            if each["state"] == "Pending":
+                assert (found[0]["reason"] in TAKEN) == (each["reason"] in TAKEN), (found[0]["reason"], each)
+
+    def test_every_cluster_is_explained(self) -> None:
+        found = run("explain", "detector-3", "--stack", STACK, "-w", JOBS, "--second", "250")["explanations"]
+        fleet = yaml.safe_load(Path(STACK).read_text())["config"]["kueue-fleet:fleet"]
+        assert [each["cluster"] for each in found] == [each["name"] for each in fleet["clusters"]]
+        assert {each["reason"] for each in found} == {"UnsatisfiedAdmissionChecks"}
+        assert "worker cluster" in found[0]["next_step"]
+        assert "ProvisioningRequest" in found[1]["next_step"]
+
+    def test_the_text_begins_with_every_cluster(self) -> None:
+        options = ["--stack", STACK, "-w", JOBS, "--second", "250"]
+        done = CliRunner().invoke(app, ["explain", "detector-3", *options])
+        assert done.exception is None, done.output
+        lines = done.stdout.splitlines()
+        assert lines[0] == "team-vision/detector-3 on 4 clusters:"
+        assert lines[1] == "  manager-europe-west4: QuotaReserved, UnsatisfiedAdmissionChecks"
+        assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give one of"),
+        (["--objects", "x", "--stack", STACK, "-w", JOBS], "give one of"),
+        (["--stack", STACK], "give one of"),
+        (["--stack", STACK, "-w", JOBS], "--stack: give --second"),
+        (["--objects", "a=x", "--objects", "b=y", "--second", "3"], "--second: simulates one cluster"),
+        (["--objects", "x", "--second", "3", "--at", "2026-01-01"], "--at:"),
+        (["--stack", STACK, "-w", JOBS, "--second", "3", "--fair-sharing"], "--fair-sharing: a stack says so"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments: list[str], message: str) -> None:
+    said = refused("train", *arguments)
+    assert message in str(said)
+    assert said.exit_code == 2
