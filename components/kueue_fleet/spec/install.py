@@ -6,11 +6,13 @@ Installing is the job of the components.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import yaml
 
 from kueue_fleet.spec.configuration import overlay
+from kueue_fleet.spec.dispatch import DISPATCHER_NAME, REGIONS_LABEL
 from kueue_fleet.spec.fleet import FleetSpec
 
 CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
@@ -50,14 +52,39 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     merged = overlay(base, overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire()))
     if entry.role == "manager" and fleet.multi_kueue is not None:
         merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
+        if fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME:
+            copied = merged["integrations"].get("labelKeysToCopy") or []
+            # Where a job may run is said on the job, and decided on its Workload.
+            merged["integrations"]["labelKeysToCopy"] = list(dict.fromkeys([*copied, REGIONS_LABEL]))
     plain: dict[str, Any] = _whole_numbers(merged)
     return plain
 
 
-def kueue_helm_values(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
-    """Values of the Kueue chart on `cluster`: the Configuration, as the text that the chart wants it in."""
-    text = yaml.safe_dump(kueue_configuration(fleet, cluster), sort_keys=False, default_flow_style=False, width=1000)
-    return {"managerConfig": {"controllerManagerConfigYaml": text}}
+def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | None = None) -> dict[str, Any]:
+    """Values of the Kueue chart on `cluster`: the Configuration, as the text that the chart wants it in.
+
+    Where the fleet's own controller nominates clusters, Kueue must be able to take nominations away: from Kubernetes
+    1.36 on by Kueue's MutatingAdmissionPolicy, before by the feature gate WorkloadRequestUseMergePatch.
+    `kubernetes_version` is the cluster's, such as `1.36.3-gke.100`; None: new enough.
+    Source: kueue@v0.19.2 site/content/en/docs/concepts/multikueue.md, charts/kueue/templates/map/manifests.yaml.
+    """
+    configuration = kueue_configuration(fleet, cluster)
+    values: dict[str, Any] = {}
+    settings = fleet.multi_kueue
+    if fleet.cluster(cluster).role == "manager" and settings and settings.dispatcher_name == DISPATCHER_NAME:
+        if has_mutating_policies(kubernetes_version):
+            values["enableMutatingAdmissionPolicy"] = True
+        else:
+            gates = configuration.get("featureGates", {})
+            configuration["featureGates"] = {"WorkloadRequestUseMergePatch": True, **gates}
+    text = yaml.safe_dump(configuration, sort_keys=False, default_flow_style=False, width=1000)
+    return {"managerConfig": {"controllerManagerConfigYaml": text}, **values}
+
+
+def has_mutating_policies(kubernetes_version: str | None) -> bool:
+    """Whether a Kubernetes has MutatingAdmissionPolicy in its stable form; None or no version at all: yes."""
+    found = re.match(r"v?(\d+)\.(\d+)", kubernetes_version or "")
+    return found is None or (int(found[1]), int(found[2])) >= (1, 36)
 
 
 def _multi_kueue(fleet: FleetSpec) -> dict[str, Any]:

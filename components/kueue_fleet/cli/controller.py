@@ -1,0 +1,52 @@
+"""`controller`: the fleet's dispatcher, admission checks and watchdog, as they run in the manager cluster."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kueue_fleet.cli import console
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module to APP."""
+    app.command()(controller)
+
+
+def controller(
+    config: Annotated[
+        Path, typer.Option("--config", help="The configuration that the component AdmissionController writes.")
+    ],
+    workers: Annotated[
+        Path, typer.Option("--workers", help="A folder with a kubeconfig for each worker, named like it.")
+    ],
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where health and metrics are.")
+    ] = ":8080",
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option("--kubeconfig", help="Of the manager; default: KUBECONFIG, else the account of the pod."),
+    ] = None,
+    identity: Annotated[str, typer.Option("--identity", help="Name of this replica; default: the host's.")] = "",
+) -> None:
+    """Run the fleet's own controller, until it is told to end or loses its Lease.
+
+    Needs the extra `controller`: pip install kueue-fleet[controller].
+    """
+    try:
+        from kueue_fleet.controller.main import ConfigurationError, Settings, run
+    except ModuleNotFoundError as error:
+        raise console.CommandError(f"{error.name} is not installed; pip install 'kueue-fleet[controller]'") from None
+    host, _, port = listen.rpartition(":")
+    if not port.isdigit():
+        raise console.CommandError(f"--listen {listen}: has no port; write HOST:PORT", 2)
+    if kubeconfig is None and os.environ.get("KUBECONFIG"):
+        kubeconfig = Path(os.environ["KUBECONFIG"])
+    try:
+        code = run(Settings(config, workers, kubeconfig, host or "0.0.0.0", int(port), identity))  # noqa: S104
+    except ConfigurationError as error:
+        raise console.CommandError(str(error)) from None
+    raise typer.Exit(code)

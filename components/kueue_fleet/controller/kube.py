@@ -1,0 +1,267 @@
+"""Requests to one API server, on the official client's transport.
+
+In: a kubeconfig, or the account of the pod. Out: objects as plain data. Credentials are read again when the server
+refuses them, so that a token may be rotated at any time; they are never logged.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+import aiohttp
+import yaml
+from kubernetes.aio.client import ApiClient, Configuration
+
+Json = dict[str, Any]
+
+APPLY: Final = "application/apply-patch+yaml"
+REQUEST_SECONDS: Final = 30.0
+WATCH_SECONDS: Final = 240
+_TOKEN_SECONDS: Final = 10.0
+_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class ApiError(Exception):
+    """The API server refused a request, or could not be reached (`status` 0)."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{message} ({status} {reason})" if status else message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+    @property
+    def is_gone(self) -> bool:
+        """The resource version is too old: list again."""
+        return self.status == 410
+
+    @property
+    def is_not_found(self) -> bool:
+        """There is no such object, or no such kind."""
+        return self.status == 404
+
+    @property
+    def is_conflict(self) -> bool:
+        """The object changed meanwhile."""
+        return self.status == 409
+
+
+class Api(Protocol):
+    """What the controller needs of an API server."""
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:
+        """The object or list at `path`. Raises ApiError."""
+        ...
+
+    async def create(self, path: str, body: Json) -> Json:
+        """A new object in the list at `path`. Raises ApiError."""
+        ...
+
+    async def apply(self, path: str, body: Json, manager: str) -> Json:
+        """Server-side apply as a field manager, taking over contested fields. Raises ApiError."""
+        ...
+
+    def watch(self, path: str, version: str) -> AsyncIterator[tuple[str, Json]]:
+        """Changes after a version, until the server ends the watch. Raises ApiError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach an API server."""
+
+    server: str
+    authority: str = field(repr=False)
+    token: str = field(repr=False)
+    tls_server_name: str | None = None
+
+
+class AccessError(Exception):
+    """Credentials that cannot be used; the message never has any of them."""
+
+
+def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> Access:
+    """The access that a kubeconfig gives, with a token or a token file; None: the account of the pod.
+
+    Raises AccessError.
+    """
+    try:
+        if kubeconfig is None:
+            host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
+            host = f"[{host}]" if ":" in host else host
+            token = (_ACCOUNT / "token").read_text().strip()
+            return Access(f"https://{host}:{port}", (_ACCOUNT / "ca.crt").read_text(), token)
+        document = yaml.safe_load(kubeconfig.read_text())
+        context = _named(document["contexts"], document["current-context"])["context"]
+        cluster = _named(document["clusters"], context["cluster"])["cluster"]
+        user = _named(document["users"], context["user"])["user"]
+        token = user["token"] if "token" in user else Path(user["tokenFile"]).read_text().strip()
+        if "certificate-authority-data" in cluster:
+            authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        else:
+            authority = Path(cluster["certificate-authority"]).read_text()
+        return Access(cluster["server"].rstrip("/"), authority, token, cluster.get("tls-server-name"))
+    except (OSError, KeyError, TypeError, ValueError, StopIteration, yaml.YAMLError) as error:
+        where = str(kubeconfig) if kubeconfig else "the account of the pod"
+        raise AccessError(f"{where} cannot be used: {type(error).__name__}; give a kubeconfig with a token") from None
+
+
+def _place(access: Access) -> tuple[str, str, str | None]:
+    return access.server, access.authority, access.tls_server_name
+
+
+def _named(items: list[Json], name: str) -> Json:
+    return next(item for item in items if item["name"] == name)
+
+
+class KubeApi:
+    """One API server as one user. Close it at the end."""
+
+    def __init__(self, kubeconfig: Path | None) -> None:
+        self._kubeconfig = kubeconfig
+        self._access: Access | None = None
+        self._client: ApiClient | None = None
+        self._read_at = float("-inf")
+
+    async def close(self) -> None:
+        """Close all connections; watches that still run end with an error."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()  # type: ignore[no-untyped-call]
+
+    async def client(self) -> ApiClient:
+        """The official client. Its token is read again every few seconds. Raises AccessError."""
+        access = self._access
+        if self._client is None or access is None:
+            access = read_access(self._kubeconfig)
+        if self._client is None or self._access is None or _place(access) != _place(self._access):
+            await self.close()
+            configuration = Configuration(host=access.server)
+            configuration.ca_cert_data = access.authority
+            configuration.tls_server_name = access.tls_server_name
+            configuration.connection_pool_maxsize = 200
+            configuration.client_session_kwargs = {"trust_env": False}
+            configuration.refresh_api_key_hook = self._refresh  # type: ignore[assignment]
+            self._client, self._access = ApiClient(configuration), access
+            self._client.user_agent = "kueue-fleet-controller"
+        return self._client
+
+    def _refresh(self, configuration: Configuration) -> None:
+        now = time.monotonic()
+        if self._access is None or now - self._read_at >= _TOKEN_SECONDS:
+            self._read_at = now
+            with contextlib.suppress(AccessError):
+                # Files that are just being replaced: the token that is known may still do.
+                self._access = read_access(self._kubeconfig)
+        if self._access is not None:
+            configuration.api_key["BearerToken"] = f"Bearer {self._access.token}"
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:
+        """See `Api.get`."""
+        return await self._json("GET", path, params=params)
+
+    async def create(self, path: str, body: Json) -> Json:
+        """See `Api.create`."""
+        return await self._json("POST", path, body=body)
+
+    async def apply(self, path: str, body: Json, manager: str) -> Json:
+        """See `Api.apply`."""
+        return await self._json("PATCH", path, params={"fieldManager": manager, "force": "true"}, body=body, kind=APPLY)
+
+    async def watch(self, path: str, version: str) -> AsyncIterator[tuple[str, Json]]:
+        """See `Api.watch`."""
+        params = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            # Not all watches of all controllers at once.
+            "timeoutSeconds": str(WATCH_SECONDS + random.randrange(WATCH_SECONDS)),  # noqa: S311
+        }
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=2 * WATCH_SECONDS + 30)
+        response = await self._request("GET", path, params, None, "application/json", timeout)
+        rest = bytearray()
+        try:
+            async for chunk in response.content.iter_any():
+                rest += chunk
+                while (end := rest.find(b"\n")) >= 0:
+                    event = json.loads(bytes(rest[:end]))
+                    del rest[: end + 1]
+                    if event["type"] == "ERROR":
+                        status = event["object"]
+                        raise ApiError(status.get("code", 500), status.get("reason", ""), status.get("message", ""))
+                    yield event["type"], event["object"]
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise ApiError(0, "", f"watch of {path} dropped: {type(error).__name__}") from None
+        finally:
+            response.close()
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Json | None = None,
+        kind: str = "application/json",
+    ) -> Json:
+        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
+        response = await self._request(method, path, params or {}, body, kind, timeout)
+        try:
+            return cast("Json", json.loads(await response.read()))
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise ApiError(0, "", f"answer to {method} {path} lost: {type(error).__name__}") from None
+        finally:
+            response.release()
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        body: Json | None,
+        kind: str,
+        timeout: aiohttp.ClientTimeout,
+        *,
+        again: bool = True,
+    ) -> aiohttp.ClientResponse:
+        try:
+            client = await self.client()
+            parts = await client.param_serialize(
+                method,
+                path,
+                query_params=list(params.items()),
+                header_params={"Accept": "application/json", "Content-Type": kind},
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            answer = await client.call_api(*parts, _request_timeout=timeout)
+            response = cast("aiohttp.ClientResponse", answer.response)
+            if response.status == 401 and again:
+                response.release()
+                self._access, self._read_at = None, float("-inf")
+                return await self._request(method, path, params, body, kind, timeout, again=False)
+            if response.status >= 400:
+                raise _refusal(response.status, await response.read())
+            return response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._access = None
+            raise ApiError(0, "", f"{method} {path} failed: {type(error).__name__}") from None
+        except AccessError as error:
+            raise ApiError(0, "", str(error)) from None
+
+
+def _refusal(status: int, text: bytes) -> ApiError:
+    try:
+        body = json.loads(text)
+        return ApiError(status, str(body.get("reason", "")), str(body.get("message", "")))
+    except (ValueError, AttributeError):
+        return ApiError(status, "", text[:500].decode(errors="replace").strip())

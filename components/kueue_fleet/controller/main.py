@@ -1,0 +1,225 @@
+"""The controller's process: health and metrics at once, everything else while it leads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import time
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from aiohttp import web
+from pydantic import ValidationError
+
+from kueue_fleet.controller.election import Terms, lead
+from kueue_fleet.controller.journal import Events, log_to_stdout
+from kueue_fleet.controller.kube import ApiError, KubeApi
+from kueue_fleet.controller.manager import ManagerState
+from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.reconcile import Reconciler
+from kueue_fleet.controller.work_queue import WorkQueue
+from kueue_fleet.controller.workers import WorkerState
+from kueue_fleet.spec.controller_configuration import LEASE_NAME, ControllerConfiguration
+
+CONCURRENT = 16
+"""Workloads that are looked at at the same time: most of it is waiting for the API server."""
+_CHECK = "check "
+
+log = logging.getLogger(__name__)
+
+
+class ConfigurationError(Exception):
+    """The configuration file cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where everything is.
+
+    `workers` is a folder with a kubeconfig for each worker, named like it. `kubeconfig` None: the account of the pod.
+    """
+
+    configuration: Path
+    workers: Path
+    kubeconfig: Path | None
+    host: str
+    port: int
+    identity: str = ""
+    terms: Terms | None = None
+
+
+def read_configuration(file: Path) -> ControllerConfiguration:
+    """The configuration in a file. Raises ConfigurationError."""
+    try:
+        return ControllerConfiguration.model_validate(yaml.safe_load(file.read_text()))
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise ConfigurationError(
+            f"{file}: {error}; deploy the controller with its component, which writes it"
+        ) from None
+
+
+class Controller:
+    """One replica."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._configuration = read_configuration(settings.configuration)
+        self.metrics = Metrics()
+        self._alive_at = time.monotonic()
+        self._leading = False
+
+    async def run(self) -> None:
+        """Run until the Lease is lost or the process is told to end."""
+        manager = KubeApi(self._settings.kubeconfig)
+        runner = await self._serve()
+        identity = self._settings.identity or socket.gethostname()
+        try:
+            client = await manager.client()
+            await lead(
+                client,
+                LEASE_NAME,
+                self._configuration.namespace,
+                identity,
+                lambda: self._work(manager),
+                self._settings.terms,
+            )
+        finally:
+            await runner.cleanup()
+            await manager.close()
+
+    async def _work(self, manager_api: KubeApi) -> None:
+        """What the leader does."""
+        self._leading = True
+        self.metrics.leading.set(1)
+        log.info("leading", extra={"fields": {"fleet": self._configuration.fleet}})
+        queue = WorkQueue(time.time)
+        manager = ManagerState(self._configuration.kueue, lambda key: self._add(queue, manager, key))
+        manager.on_check = lambda name: queue.add(f"{_CHECK}{name}")
+        workers = {
+            entry.name: WorkerState(entry.name, entry.region, entry.kueue, lambda key: self._add(queue, manager, key))
+            for entry in self._configuration.workers
+        }
+        events = Events(manager_api, time.time)
+        reconciler = Reconciler(
+            self._configuration, manager, workers, manager_api, self.metrics, events.tell, time.time
+        )
+        worker_apis = {name: KubeApi(self._settings.workers / name) for name in workers}
+        try:
+            async with asyncio.TaskGroup() as group:
+                watches = manager.watch(manager_api)
+                for name, worker in workers.items():
+                    for watch in worker.watch(worker_apis[name]):
+                        group.create_task(watch.run())
+                for watch in watches:
+                    group.create_task(watch.run())
+                group.create_task(events.run())
+                group.create_task(self._measure(queue, workers))
+                for watch in watches:
+                    await watch.synced.wait()
+                await self._wait_for_workers(workers)
+                for _ in range(CONCURRENT):
+                    group.create_task(self._reconcile(queue, reconciler))
+        finally:
+            for api in worker_apis.values():
+                await api.close()
+
+    async def _wait_for_workers(self, workers: Mapping[str, WorkerState]) -> None:
+        """Know every worker that answers before the first decision; one that does not is waited for no longer."""
+        pending = [asyncio.create_task(watch.synced.wait()) for w in workers.values() for watch in w.watches]
+        if pending:
+            _, late = await asyncio.wait(pending, timeout=10.0)
+            for task in late:
+                task.cancel()
+        for worker in workers.values():
+            if worker.followed:
+                worker.read_configuration()
+
+    def _add(self, queue: WorkQueue, manager: ManagerState, key: str | None) -> None:
+        if key is not None:
+            queue.add(key)
+            return
+        for record in manager.records.values():
+            if record.holds_quota and record.admitted_at is None:
+                queue.add(record.key)
+
+    async def _reconcile(self, queue: WorkQueue, reconciler: Reconciler) -> None:
+        while True:
+            key = await queue.take()
+            try:
+                if key.startswith(_CHECK):
+                    await reconciler.look_at_check(key.removeprefix(_CHECK))
+                else:
+                    again = await reconciler.look_at(key)
+                    if again is not None:
+                        queue.add_at(key, max(again, time.time() + 0.5))
+                queue.succeeded(key)
+            except ApiError as error:
+                self.metrics.failures.labels(str(error.status)).inc()
+                level = logging.INFO if error.is_conflict or error.is_not_found else logging.WARNING
+                log.log(level, "not written", extra={"fields": {"key": key, "error": str(error)[:500]}})
+                queue.retry(key)
+            finally:
+                queue.done(key)
+                self._alive_at = time.monotonic()
+
+    async def _measure(self, queue: WorkQueue, workers: Mapping[str, WorkerState]) -> None:
+        while True:
+            self.metrics.queue.set(len(queue))
+            for name, worker in workers.items():
+                self.metrics.connected.labels(name).set(worker.followed)
+            self._alive_at = time.monotonic()
+            await asyncio.sleep(1.0)
+
+    async def _serve(self) -> web.AppRunner:
+        """Health and metrics."""
+        application = web.Application()
+        application.router.add_get("/healthz", self._health)
+        application.router.add_get("/readyz", self._ready)
+        application.router.add_get("/metrics", self._metrics)
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, self._settings.host, self._settings.port).start()
+        return runner
+
+    async def _health(self, _: web.Request) -> web.Response:
+        """Whether the event loop gets anywhere; a follower has nothing to do."""
+        stuck = self._leading and time.monotonic() - self._alive_at > 60
+        return web.Response(status=503 if stuck else 200, text="stuck" if stuck else "ok")
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        return web.Response(text="leading" if self._leading else "standing by")
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        return web.Response(body=self.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"})
+
+
+def run(settings: Settings) -> int:
+    """Run the controller; the exit code of the process: 0 when it was told to end, 1 when it lost the Lease.
+
+    Raises ConfigurationError.
+    """
+    log_to_stdout()
+    controller = Controller(settings)
+
+    async def until_told(work: Coroutine[Any, Any, None]) -> int:
+        task = asyncio.create_task(work)
+        loop = asyncio.get_running_loop()
+        told: list[int] = []
+
+        def stop() -> None:
+            told.append(1)
+            task.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop)
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return 0 if told else 1
+
+    return asyncio.run(until_told(controller.run()))

@@ -1,0 +1,146 @@
+"""What the controller knows of the manager: Workloads, namespaces, connections to workers, admission checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kueue_fleet.admission.dispatch import REGIONS_LABEL, WaitingTimes
+from kueue_fleet.admission.from_configuration import parse_configuration
+from kueue_fleet.admission.from_workloads import Context
+from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER
+from kueue_fleet.controller.kube import Api, Json
+from kueue_fleet.controller.records import Record, read_record
+from kueue_fleet.controller.watching import Watch
+from kueue_fleet.controller.workers import KUEUE, NAMESPACES
+
+
+@dataclass(frozen=True, slots=True)
+class CheckObject:
+    """An AdmissionCheck: who answers it, its MultiKueueConfig if that is Kueue's dispatch, and its state."""
+
+    controller: str
+    parameters: str
+    active: bool | None
+    version: str
+
+
+class ManagerState:
+    """The manager. `on_change` is told the keys of workloads that something happened to, None for all of them."""
+
+    def __init__(self, kueue: Mapping[str, Any], on_change: Callable[[str | None], None]) -> None:
+        self.records: dict[str, Record] = {}
+        self.waiting = WaitingTimes()
+        self.checks: dict[str, CheckObject] = {}
+        self.on_check: Callable[[str], None] = _ignore
+        self._context = Context(rules=parse_configuration(kueue).resource_rules)
+        self._on_change = on_change
+        self._namespaces: dict[str, str] = {}
+        self._connected: dict[str, tuple[bool, str]] = {}
+        self._configs: dict[str, tuple[str, ...]] = {}
+
+    def watch(self, api: Api) -> list[Watch]:
+        """The watches that keep this up to date, to be run; those of Workloads last."""
+        return [
+            Watch(api, NAMESPACES, self.take_namespace),
+            Watch(api, f"{KUEUE}/multikueueclusters", self.take_cluster),
+            Watch(api, f"{KUEUE}/multikueueconfigs", self.take_config),
+            Watch(api, f"{KUEUE}/admissionchecks", self.take_check),
+            Watch(api, f"{KUEUE}/workloads", self.take_workload),
+        ]
+
+    def take_workload(self, key: str, item: Json | None) -> None:
+        """A Workload is new, changed or gone; what is older than what is known is no news."""
+        if item is None:
+            self.records.pop(key, None)
+            self.waiting.gone(key)
+            self._on_change(key)
+            return
+        record = read_record(item, self._context)
+        known = self.records.get(key)
+        if known is not None and known.uid == record.uid and record.version < known.version:
+            return
+        self.records[key] = record
+        self._note_waiting(record)
+        self._on_change(key)
+
+    def _note_waiting(self, record: Record) -> None:
+        report = record.report
+        if record.admitted_at is not None and record.cluster_name and report is not None:
+            seconds = record.admitted_at - report.since
+            self.waiting.admitted(record.key, record.cluster_name, record.cluster_queue, record.admitted_at, seconds)
+        elif record.holds_quota and record.nominated and report is not None:
+            for cluster in record.nominated:
+                self.waiting.waits(record.key, cluster, record.cluster_queue, report.since)
+        else:
+            self.waiting.gone(record.key)
+
+    def take_namespace(self, key: str, item: Json | None) -> None:
+        """A namespace is new, changed or gone."""
+        labels = {} if item is None else item["metadata"].get("labels") or {}
+        value = labels.get(REGIONS_LABEL)
+        if value == self._namespaces.get(key):
+            return
+        if value is None:
+            self._namespaces.pop(key, None)
+        else:
+            self._namespaces[key] = str(value)
+        self._on_change(None)
+
+    def take_cluster(self, key: str, item: Json | None) -> None:
+        """A MultiKueueCluster is new, changed or gone."""
+        found: tuple[bool, str] | None = None
+        if item is not None:
+            conditions = (item.get("status") or {}).get("conditions") or ()
+            active: Json = next((one for one in conditions if one.get("type") == "Active"), {})
+            found = (active.get("status") == "True", str(active.get("message", "Kueue has not connected to it yet")))
+        if found != self._connected.get(key):
+            if found is None:
+                self._connected.pop(key, None)
+            else:
+                self._connected[key] = found
+            self._on_change(None)
+
+    def take_config(self, key: str, item: Json | None) -> None:
+        """A MultiKueueConfig is new, changed or gone."""
+        clusters = () if item is None else tuple(str(name) for name in item["spec"].get("clusters") or ())
+        if clusters != self._configs.get(key):
+            self._configs[key] = clusters
+            self._on_change(None)
+
+    def take_check(self, key: str, item: Json | None) -> None:
+        """An AdmissionCheck is new, changed or gone."""
+        if item is None:
+            self.checks.pop(key, None)
+            return
+        spec, conditions = item["spec"], (item.get("status") or {}).get("conditions") or ()
+        answered = next((one.get("status") == "True" for one in conditions if one.get("type") == "Active"), None)
+        parameters = str((spec.get("parameters") or {}).get("name", ""))
+        version = str(item["metadata"].get("resourceVersion", ""))
+        self.checks[key] = CheckObject(str(spec.get("controllerName", "")), parameters, answered, version)
+        self.on_check(key)
+
+    def connection(self, worker: str) -> tuple[bool, str]:
+        """Whether Kueue is connected to a worker, and what it says."""
+        return self._connected.get(worker, (False, "there is no MultiKueueCluster of this name"))
+
+    def namespace_regions(self, namespace: str) -> str | None:
+        """The value of the label of a namespace."""
+        return self._namespaces.get(namespace)
+
+    def dispatch_check(self, record: Record) -> str | None:
+        """The MultiKueue check of a workload."""
+        for name in record.checks:
+            known = self.checks.get(name)
+            if known is not None and known.controller == MULTIKUEUE_CONTROLLER:
+                return name
+        return None
+
+    def clusters_of(self, check: str) -> tuple[str, ...]:
+        """The workers of a MultiKueue check, most preferred first."""
+        return self._configs.get(self.checks[check].parameters, ())
+
+
+def _ignore(name: str) -> None:
+    del name

@@ -1,0 +1,60 @@
+"""The controller's metrics, under the prefix kueue_fleet_."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import generate_latest
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+
+
+class Metrics:
+    """All metrics, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.decisions = Counter(
+            "kueue_fleet_dispatch_decisions",
+            "Dispatch decisions written, by reason.",
+            ["reason"],
+            registry=self.registry,
+        )
+        self.nominations = Counter(
+            "kueue_fleet_nominations", "Clusters nominated.", ["cluster"], registry=self.registry
+        )
+        self.filtered = Counter(
+            "kueue_fleet_filtered", "Clusters left out of a decision.", ["cluster", "reason"], registry=self.registry
+        )
+        self.checks = Counter(
+            "kueue_fleet_check_decisions",
+            "Admission check decisions written.",
+            ["check", "state"],
+            registry=self.registry,
+        )
+        self.given_up = Counter(
+            "kueue_fleet_given_up", "Workloads taken back from a cluster.", ["cluster"], registry=self.registry
+        )
+        self.failures = Counter(
+            "kueue_fleet_failures", "Writes that failed, by HTTP status.", ["status"], registry=self.registry
+        )
+        self.decide_seconds = Histogram(
+            "kueue_fleet_decide_seconds", "Time of one decision.", buckets=_SECONDS, registry=self.registry
+        )
+        self.nominate_seconds = Histogram(
+            "kueue_fleet_nominate_seconds",
+            "From the moment that a workload can be dispatched is seen until it is nominated.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.queue = Gauge("kueue_fleet_queue_length", "Workloads to look at.", registry=self.registry)
+        self.leading = Gauge("kueue_fleet_leader", "Whether this replica leads.", registry=self.registry)
+        self.connected = Gauge(
+            "kueue_fleet_worker_followed",
+            "Whether a worker's objects are known as they are.",
+            ["cluster"],
+            registry=self.registry,
+        )
+
+    def text(self) -> bytes:
+        """All of them as Prometheus reads them."""
+        return generate_latest(self.registry)

@@ -1,0 +1,121 @@
+"""What is written: bodies of server-side apply, and events.
+
+Each field manager states all that it owns in every body, or the server would take away the rest. The resource version
+is in each body too: what was decided about an object that changed meanwhile is refused, and decided again.
+`status.nominatedClusterNames` is under a manager of our own, which Kueue's MutatingAdmissionPolicy
+clear-nominated-cluster-names, or its gate WorkloadRequestUseMergePatch, makes possible.
+Source: kueue@v0.19.2 config/components/map/manifests.yaml, pkg/workload/patching/patching.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kueue_fleet.admission.dispatch import CheckDecision, Decision, GivenUp, describe
+from kueue_fleet.admission.dispatch.checks import format_time
+from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, describe_given_up
+from kueue_fleet.controller.kube import Json
+from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.workers import KUEUE
+
+DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
+CHECK_MANAGER: Final = "kueue-fleet-checks"
+_API: Final = "kueue.x-k8s.io/v1beta2"
+_EVENT_TEXT: Final = 1024
+
+
+def status_path(record: Record) -> str:
+    """Where a Workload's status is."""
+    return f"{KUEUE}/namespaces/{record.namespace}/workloads/{record.name}/status"
+
+
+def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, GivenUp]) -> Json:
+    """The status as the dispatcher wants it."""
+    conditions = [
+        {
+            "type": DISPATCH_CONDITION,
+            "status": "True" if decision.nominated else "False",
+            "reason": decision.reason.value,
+            "message": describe(decision),
+            "lastTransitionTime": format_time(decision.started),
+        }
+    ]
+    if given_up:
+        conditions.append(
+            {
+                "type": GIVEN_UP_CONDITION,
+                "status": "True",
+                "reason": PROVISIONING_TIMEOUT,
+                "message": describe_given_up(given_up),
+                "lastTransitionTime": format_time(max(entry.last for entry in given_up.values())),
+            }
+        )
+    return _body(record, {"nominatedClusterNames": list(decision.nominated), "conditions": conditions})
+
+
+def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float | None]], now: float) -> Json:
+    """The states of our admission checks, with the seconds after which a retry begins. Checks that are not to change
+    are in it as they are, or the server would forget that they are ours."""
+    entries = []
+    for name, (decision, requeue_after) in sorted(checks.items()):
+        entry: Json = {
+            "name": name,
+            "state": decision.state.value,
+            "message": decision.message[:32000],
+            "lastTransitionTime": format_time(now),
+        }
+        if requeue_after is not None:
+            entry["requeueAfterSeconds"] = max(1, round(requeue_after))
+        entries.append(entry)
+    return _body(record, {"admissionChecks": entries})
+
+
+def check_active_body(name: str, version: str, *, known: bool, now: float) -> Json:
+    """The status of an AdmissionCheck that names this controller."""
+    condition = {
+        "type": "Active",
+        "status": "True" if known else "False",
+        "reason": "Active" if known else "NoSuchCheck",
+        "message": "The fleet's controller answers this check"
+        if known
+        else f"admissionController.checks of the fleet has no {name}; add it and deploy again",
+        "lastTransitionTime": format_time(now),
+    }
+    metadata = {"name": name, "resourceVersion": version}
+    return {"apiVersion": _API, "kind": "AdmissionCheck", "metadata": metadata, "status": {"conditions": [condition]}}
+
+
+def event_path(record: Record) -> str:
+    """Where events about a Workload go."""
+    return f"/api/v1/namespaces/{record.namespace}/events"
+
+
+def event_body(record: Record, reason: str, message: str, now: float, unique: int, *, warning: bool) -> Json:
+    """An event about a Workload; `unique` tells it from others of the same moment."""
+    moment = format_time(now)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{record.name[:200]}.{int(now * 1000):x}.{unique:x}", "namespace": record.namespace},
+        "involvedObject": {
+            "apiVersion": _API,
+            "kind": "Workload",
+            "name": record.name,
+            "namespace": record.namespace,
+            "uid": record.uid,
+        },
+        "reason": reason,
+        "message": message if len(message) <= _EVENT_TEXT else f"{message[: _EVENT_TEXT - 3]}...",
+        "type": "Warning" if warning else "Normal",
+        "source": {"component": "kueue-fleet-controller"},
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }
+
+
+def _body(record: Record, status: Json) -> Json:
+    metadata = {"name": record.name, "namespace": record.namespace, "resourceVersion": str(record.version)}
+    return {"apiVersion": _API, "kind": "Workload", "metadata": metadata, "status": status}

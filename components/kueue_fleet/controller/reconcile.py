@@ -1,0 +1,292 @@
+"""One look at one workload: what the core decides of it, written where it differs from what is there."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from kueue_fleet.admission.dispatch import (
+    Action,
+    CheckDecision,
+    Decision,
+    Filtered,
+    GivenUp,
+    Request,
+    Residency,
+    Scored,
+    Worker,
+    decide,
+    decide_check,
+    dispatch_settings,
+    watch,
+)
+from kueue_fleet.admission.dispatch.residency import read_residency
+from kueue_fleet.admission.dispatch.settings import check_rules, watchdog_settings
+from kueue_fleet.admission.dispatch.watchdog import PROVISIONING_TIMEOUT, add_given_up
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.controller import patches
+from kueue_fleet.controller.kube import Api, Json
+from kueue_fleet.controller.manager import ManagerState
+from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.records import Record, Report
+from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.spec.controller_configuration import ControllerConfiguration
+from kueue_fleet.spec.dispatch import CHECK_CONTROLLER
+
+log = logging.getLogger(__name__)
+
+Tell = Callable[[Record, str, str, bool], None]
+"""Told of what a user should learn: the workload, a reason, a message, and whether it is a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Clusters that the workload is taken back from now, and when to look at the others again."""
+
+    given_up: Mapping[str, GivenUp]
+    clusters: frozenset[str]
+    messages: tuple[str, ...]
+    look_again: float
+
+
+class Reconciler:
+    """Decides and writes. `clock` gives seconds of the epoch."""
+
+    def __init__(
+        self,
+        configuration: ControllerConfiguration,
+        manager: ManagerState,
+        workers: Mapping[str, WorkerState],
+        api: Api,
+        metrics: Metrics,
+        tell: Tell,
+        clock: Callable[[], float],
+    ) -> None:
+        section = configuration.controller
+        self._configuration = configuration
+        self._settings = dispatch_settings(section)
+        self._watchdog = watchdog_settings(section.watchdog)
+        self._rules = {check.name: check_rules(check) for check in section.checks}
+        self._manager = manager
+        self._workers = workers
+        self._api = api
+        self._metrics = metrics
+        self._tell = tell
+        self._clock = clock
+        self._ready_since: dict[str, float] = {}
+
+    async def look_at(self, key: str) -> float | None:
+        """Decide about a workload and write it; when to look again without another reason to. Raises ApiError."""
+        record = self._manager.records.get(key)
+        if record is None or not record.holds_quota or record.admitted_at is not None:
+            self._forget(key, record)
+            return None
+        again = await self._answer_checks(record)
+        # What was written came back, and is known by now.
+        record = self._manager.records.get(key)
+        if record is not None and self._is_dispatched_now(record):
+            return min(again, await self._dispatch(record))
+        self._forget(key, record)
+        return again if again < math.inf else None
+
+    def _forget(self, key: str, record: Record | None) -> None:
+        """Keep no quota for a workload that is not on its way any more."""
+        self._ready_since.pop(key, None)
+        kept = record.cluster_name if record is not None else ""
+        for worker in self._workers.values():
+            if worker.books is not None and worker.name != kept:
+                worker.books.forget(key)
+
+    def _is_dispatched_now(self, record: Record) -> bool:
+        """Kueue's own conditions for a nomination (multikueue/workload.go, ShouldSkipClusterNomination)."""
+        if not self._configuration.dispatches or record.cluster_name or not record.holds_quota:
+            return False
+        check = self._manager.dispatch_check(record)
+        if check is None or record.checks[check].state != CheckState.PENDING:
+            return False
+        return all(found.state == CheckState.READY for name, found in record.checks.items() if name != check)
+
+    def _residency(self, record: Record) -> Residency:
+        return read_residency(
+            record.regions,
+            self._manager.namespace_regions(record.namespace),
+            self._configuration.team_regions.get(record.namespace),
+            self._configuration.controller.region_groups,
+        )
+
+    # Dispatch
+
+    async def _dispatch(self, record: Record) -> float:
+        now = self._clock()
+        self._ready_since.setdefault(record.key, now)
+        names = self._manager.clusters_of(self._manager.dispatch_check(record) or "")
+        taken = self._look_for_stuck(record, now)
+        with self._metrics.decide_seconds.time():
+            decision = decide(
+                self._request(record, taken), self._candidates(record, names, taken, now), self._settings, now
+            )
+        self._keep_quota(record, decision)
+        if decision.action is not Action.KEEP or taken.clusters:
+            await self._write(record, decision, taken)
+        return min(taken.look_again, math.inf if decision.look_again is None else decision.look_again)
+
+    def _request(self, record: Record, taken: _Taken) -> Request:
+        report: Report | None = record.current_report
+        return Request(
+            workload=record.workload,
+            residency=self._residency(record),
+            nominated=tuple(name for name in record.nominated if name not in taken.clusters),
+            started=report.since if report is not None else None,
+            gave_up=record.gave_up,
+            given_up=taken.given_up,
+        )
+
+    def _candidates(self, record: Record, names: tuple[str, ...], taken: _Taken, now: float) -> list[Worker]:
+        return [self._candidate(record, name, taken, now) for name in names]
+
+    def _candidate(self, record: Record, name: str, taken: _Taken, now: float) -> Worker:
+        state = self._workers.get(name)
+        connected, problem = self._manager.connection(name)
+        if state is None:
+            return Worker(name, "", connected=False, problem="the controller's configuration does not have it")
+        nominated = name in record.nominated and name not in taken.clusters
+        readable = state.books if state.followed and not record.unreadable else None
+        return Worker(
+            name=name,
+            region=state.region,
+            connected=connected,
+            problem=problem,
+            books=readable,
+            prices=self._configuration.controller.prices.get(state.region, {}),
+            waiting_seconds=self._manager.waiting.seconds(name, record.cluster_queue, now),
+            stale_copy=state.has_copy(record.key) and not nominated,
+        )
+
+    def _look_for_stuck(self, record: Record, now: float) -> _Taken:
+        given_up, clusters, messages, again = dict(record.given_up), set(), [], math.inf
+        for name in record.nominated:
+            state = self._workers.get(name)
+            found = watch(name, state.provisioning(record.key) if state else (), given_up, self._watchdog, now)
+            if found.give_up:
+                given_up = add_given_up(given_up, name, math.floor(now))
+                clusters.add(name)
+                messages.append(found.message)
+            elif found.look_again is not None:
+                again = min(again, found.look_again)
+        return _Taken(given_up, frozenset(clusters), tuple(messages), again)
+
+    def _keep_quota(self, record: Record, decision: Decision) -> None:
+        """Before anything is written: nobody else may count the quota that this workload will take."""
+        for name, worker in self._workers.items():
+            if worker.books is None or record.unreadable:
+                continue
+            if name in decision.nominated:
+                worker.books.expect(record.workload)
+            else:
+                worker.books.forget(record.key)
+
+    async def _write(self, record: Record, decision: Decision, taken: _Taken) -> None:
+        body = patches.dispatch_body(record, decision, taken.given_up)
+        answer = await self._api.apply(patches.status_path(record), body, patches.DISPATCH_MANAGER)
+        self._manager.take_workload(record.key, answer)
+        self._note(record, decision)
+        for message in taken.messages:
+            self._tell(record, PROVISIONING_TIMEOUT, message, True)
+        for cluster in taken.clusters:
+            self._metrics.given_up.labels(cluster).inc()
+
+    def _note(self, record: Record, decision: Decision) -> None:
+        """The trace of a decision: metric, log line, event."""
+        self._metrics.decisions.labels(decision.reason.value).inc()
+        added = [name for name in decision.nominated if name not in record.nominated]
+        for name in added:
+            self._metrics.nominations.labels(name).inc()
+        if added and not record.nominated:
+            since = self._ready_since.get(record.key)
+            self._metrics.nominate_seconds.observe(0.0 if since is None else max(0.0, self._clock() - since))
+        for verdict in decision.verdicts:
+            if isinstance(verdict, Filtered):
+                self._metrics.filtered.labels(verdict.cluster, verdict.reason.value).inc()
+        log.info(
+            "dispatch",
+            extra={
+                "fields": {
+                    "workload": record.key,
+                    "uid": record.uid,
+                    "reason": decision.reason.value,
+                    "nominated": list(decision.nominated),
+                    "before": list(record.nominated),
+                    "scores": {v.cluster: round(v.score, 3) for v in decision.verdicts if isinstance(v, Scored)},
+                    "filtered": {v.cluster: v.reason.value for v in decision.verdicts if isinstance(v, Filtered)},
+                }
+            },
+        )
+        self._tell(record, decision.reason.value, decision.message, not decision.nominated)
+
+    # Admission checks
+
+    async def _answer_checks(self, record: Record) -> float:
+        """Write the states of our checks; when one of them changes by itself."""
+        now = self._clock()
+        ours = {
+            name: self._decide_check(record, name, now)
+            for name in record.checks
+            if name in self._rules
+            and name in self._manager.checks
+            and self._manager.checks[name].controller == CHECK_CONTROLLER
+        }
+        again = min((d.look_again for d, _ in ours.values() if d.look_again is not None), default=math.inf)
+        changed = {
+            name: decision
+            for name, (decision, _) in ours.items()
+            if (decision.state, decision.message) != (record.checks[name].state, record.checks[name].message)
+        }
+        if not changed:
+            return again
+        body = patches.check_body(record, ours, now)
+        answer = await self._api.apply(patches.status_path(record), body, patches.CHECK_MANAGER)
+        self._manager.take_workload(record.key, answer)
+        for name, decision in changed.items():
+            self._metrics.checks.labels(name, decision.state.value).inc()
+            fields = {"workload": record.key, "check": name, "state": decision.state.value, "why": decision.message}
+            log.info("check", extra={"fields": fields})
+            bad = decision.state in (CheckState.REJECTED, CheckState.RETRY)
+            self._tell(record, f"Check{decision.state.value}", f"{name}: {decision.message}", bad)
+        return again
+
+    def _decide_check(self, record: Record, name: str, now: float) -> tuple[CheckDecision, float | None]:
+        """The state of one check, and after how many seconds to try again if it is Retry."""
+        present = record.checks[name]
+        if record.gave_up:
+            report = record.current_report
+            words = report.message.split("\n")[0] if report is not None else ""
+            return CheckDecision(CheckState.RETRY, words or "Not admitted in time"), self._settings.retry_after
+        if present.state not in (CheckState.PENDING, CheckState.READY):
+            return CheckDecision(CheckState(present.state), present.message), None
+        found = decide_check(self._rules[name], record.run_seconds, self._residency(record), self._regions(record), now)
+        if present.state == CheckState.READY and found.state is not CheckState.READY:
+            # It was let in, and was not admitted before that changed: its quota goes back, and it waits anew.
+            wait = found.look_again - now if found.look_again is not None else 1.0
+            return CheckDecision(CheckState.RETRY, found.message), wait
+        return (
+            replace(found, message=present.message) if present.state == found.state == CheckState.READY else found
+        ), None
+
+    def _regions(self, record: Record) -> tuple[str, ...]:
+        check = self._manager.dispatch_check(record)
+        names = self._manager.clusters_of(check) if check is not None else ()
+        return tuple(self._workers[name].region for name in names if name in self._workers)
+
+    async def look_at_check(self, name: str) -> None:
+        """Say of an AdmissionCheck that names this controller whether it is answered. Raises ApiError."""
+        found = self._manager.checks.get(name)
+        if found is None or found.controller != CHECK_CONTROLLER:
+            return
+        known = name in self._rules
+        if found.active is known:
+            return
+        body: Json = patches.check_active_body(name, found.version, known=known, now=self._clock())
+        answer = await self._api.apply(f"{KUEUE}/admissionchecks/{name}/status", body, patches.CHECK_MANAGER)
+        self._manager.take_check(name, answer)

@@ -1,0 +1,180 @@
+"""What the controller keeps of a Workload of the manager: a small record instead of the whole object.
+
+In: the object as the API server writes it, whatever is in its labels, annotations and messages. Out: `Record`. What
+cannot be read makes the record `unreadable`, with the reason; it never stops the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kueue_fleet.admission.dispatch import REGIONS_LABEL, GivenUp, Reason
+from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
+from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION, parse_given_up
+from kueue_fleet.admission.errors import AdmissionError
+from kueue_fleet.admission.fields import Fields
+from kueue_fleet.admission.from_workloads import Context, parse_workload
+from kueue_fleet.admission.model import Workload
+from kueue_fleet.controller.kube import Json
+
+_UID: Final = "uid"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One admission check of a Workload. `entry` is the whole of it, as it must be written again."""
+
+    state: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Our condition on a Workload."""
+
+    status: bool
+    reason: str
+    message: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A Workload of the manager. Times are seconds of the epoch; None where a condition is not True."""
+
+    key: str
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    workload: Workload
+    unreadable: str = ""
+    regions: str | None = None
+    run_seconds: str | float | None = None
+    cluster_queue: str = ""
+    reserved_at: float | None = None
+    admitted_at: float | None = None
+    evicted: bool = False
+    finished: bool = False
+    deleted: bool = False
+    cluster_name: str = ""
+    nominated: tuple[str, ...] = ()
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    report: Report | None = None
+    given_up: Mapping[str, GivenUp] = field(default_factory=dict)
+
+    @property
+    def holds_quota(self) -> bool:
+        """Whether anything may be decided about it: it has quota, and is neither evicted nor done."""
+        return self.reserved_at is not None and not (self.evicted or self.finished or self.deleted)
+
+    @property
+    def current_report(self) -> Report | None:
+        """Our condition, if it is about the present reservation."""
+        if self.report is None or self.reserved_at is None or self.report.since < self.reserved_at:
+            return None
+        # Kueue clears the nominations at an eviction, and leaves our condition.
+        return None if self.report.status and not self.nominated else self.report
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether dispatch gave up since it has its quota."""
+        report = self.current_report
+        return report is not None and report.reason == Reason.DEADLINE_EXCEEDED
+
+
+def read_record(item: Json, context: Context) -> Record:
+    """The record of a Workload."""
+    metadata = _map(item.get("metadata"))
+    status = _map(item.get("status"))
+    spec = _map(item.get("spec"))
+    namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
+    workload, unreadable = _read_workload(item, context, namespace, name)
+    conditions = {str(one.get("type")): one for one in _maps(status.get("conditions"))}
+
+    def since(kind: str) -> float | None:
+        one = conditions.get(kind)
+        return _seconds(one.get("lastTransitionTime")) or 0.0 if one and one.get("status") == "True" else None
+
+    labels, annotations = _map(metadata.get("labels")), _map(metadata.get("annotations"))
+    admission = _map(status.get("admission"))
+    given_up = conditions.get(GIVEN_UP_CONDITION)
+    return Record(
+        key=f"{namespace}/{name}",
+        namespace=namespace,
+        name=name,
+        uid=str(metadata.get(_UID, "")),
+        version=_version(metadata.get("resourceVersion")),
+        workload=workload,
+        unreadable=unreadable,
+        regions=None if REGIONS_LABEL not in labels else str(labels[REGIONS_LABEL]),
+        run_seconds=_run_seconds(annotations, spec),
+        cluster_queue=str(admission.get("clusterQueue", "")),
+        reserved_at=since("QuotaReserved"),
+        admitted_at=since("Admitted"),
+        evicted=since("Evicted") is not None,
+        finished=since("Finished") is not None,
+        deleted="deletionTimestamp" in metadata,
+        cluster_name=str(status.get("clusterName") or ""),
+        nominated=tuple(str(one) for one in status.get("nominatedClusterNames") or ()),
+        checks={
+            str(one.get("name")): Check(str(one.get("state", "Pending")), str(one.get("message", "")))
+            for one in _maps(status.get("admissionChecks"))
+        },
+        report=_read_report(conditions.get(DISPATCH_CONDITION)),
+        given_up=parse_given_up(str(given_up.get("message", ""))) if given_up else {},
+    )
+
+
+def _read_workload(item: Json, context: Context, namespace: str, name: str) -> tuple[Workload, str]:
+    problems: list[str] = []
+    try:
+        workload = parse_workload(Fields(item, f"Workload {namespace}/{name}", problems), context)
+    except AdmissionError as error:
+        problems = [str(error)]
+    if not problems:
+        return workload, ""
+    return Workload(namespace, name, f"{namespace}/{name}", "", ()), "; ".join(problems)[:500]
+
+
+def _read_report(condition: Mapping[str, Any] | None) -> Report | None:
+    if condition is None:
+        return None
+    since = _seconds(condition.get("lastTransitionTime"))
+    if since is None:
+        return None
+    reason, message = str(condition.get("reason", "")), str(condition.get("message", ""))
+    return Report(condition.get("status") == "True", reason, message, since)
+
+
+def _run_seconds(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> str | float | None:
+    if RUN_DURATION_ANNOTATION in annotations:
+        return str(annotations[RUN_DURATION_ANNOTATION])
+    limit = spec.get("maximumExecutionTimeSeconds")
+    return float(limit) if isinstance(limit, int) and not isinstance(limit, bool) else None
+
+
+def _seconds(value: object) -> float | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _version(value: object) -> int:
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _maps(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

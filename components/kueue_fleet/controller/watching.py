@@ -1,0 +1,118 @@
+"""A list that is kept up to date: list, watch, and list again when the watch can no longer follow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kueue_fleet.controller.kube import Api, ApiError, Json
+
+PAGE = 500
+_FIRST_DELAY = 0.2
+_LAST_DELAY = 10.0
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[[str, Json | None], None]
+"""Told of every object that is new or changed, by its key, and with None of one that is gone."""
+
+
+class Watch:
+    """One list of one API server.
+
+    `synced` is set once the first list was told; `connected` is False while the server cannot be followed. A kind that
+    the server does not have (`optional`) is an empty list, looked for again now and then.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        path: str,
+        listener: Listener,
+        *,
+        optional: bool = False,
+        on_connection: Callable[[], None] | None = None,
+    ) -> None:
+        self.path = path
+        self.synced = asyncio.Event()
+        self.connected = False
+        self.lists = 0
+        self._api = api
+        self._listener = listener
+        self._optional = optional
+        self._on_connection = on_connection
+        self._keys: set[str] = set()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        delay, version = _FIRST_DELAY, ""
+        while True:
+            try:
+                version = version or await self._list()
+                self._set(connected=True)
+                self.synced.set()
+                delay = _FIRST_DELAY
+                async for kind, item in self._api.watch(self.path, version):
+                    version = item["metadata"]["resourceVersion"]
+                    if kind != "BOOKMARK":
+                        self._tell(item, gone=kind == "DELETED")
+                continue
+            except ApiError as error:
+                if error.status:
+                    version = ""
+                if error.is_gone:
+                    continue
+                if error.is_not_found and self._optional:
+                    self._set(connected=True)
+                    self.synced.set()
+                    delay = _LAST_DELAY
+                else:
+                    self._set(connected=False)
+                    log.warning("watch interrupted", extra={"fields": {"path": self.path, "error": str(error)}})
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, _LAST_DELAY)
+
+    def _set(self, *, connected: bool) -> None:
+        if connected != self.connected:
+            self.connected = connected
+            if self._on_connection is not None:
+                self._on_connection()
+
+    async def _list(self) -> str:
+        self.lists += 1
+        seen: set[str] = set()
+        params = {"limit": str(PAGE)}
+        while True:
+            page = await self._api.get(self.path, params)
+            kind, version = page.get("kind", "").removesuffix("List"), page.get("apiVersion", "")
+            for item in page.get("items") or ():
+                # Items of a list do not say what they are.
+                item.setdefault("kind", kind)
+                item.setdefault("apiVersion", version)
+                seen.add(object_key(item))
+                self._tell(item, gone=False)
+            more = page["metadata"].get("continue")
+            if not more:
+                break
+            params["continue"] = more
+        for key in self._keys - seen:
+            self._listener(key, None)
+        self._keys = seen
+        found: str = page["metadata"]["resourceVersion"]
+        return found
+
+    def _tell(self, item: Json, *, gone: bool) -> None:
+        key = object_key(item)
+        if gone:
+            self._keys.discard(key)
+        else:
+            self._keys.add(key)
+        self._listener(key, None if gone else item)
+
+
+def object_key(item: Json) -> str:
+    """`namespace/name` of an object, `name` of one without a namespace."""
+    metadata = item["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

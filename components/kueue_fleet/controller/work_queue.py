@@ -1,0 +1,84 @@
+"""Keys to look at, each once however often it was added, and never by two at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import OrderedDict
+from collections.abc import Callable
+
+_FIRST_RETRY = 0.05
+_LAST_RETRY = 30.0
+
+
+class WorkQueue:
+    """A queue of keys. `clock` gives seconds; delays are measured on it."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._ready: OrderedDict[str, None] = OrderedDict()
+        self._active: set[str] = set()
+        self._again: set[str] = set()
+        self._due: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
+        self._failures: dict[str, int] = {}
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def add(self, key: str) -> None:
+        """Look at the key as soon as possible."""
+        if key in self._active:
+            self._again.add(key)
+        elif key not in self._ready:
+            self._ready[key] = None
+            self._wake.set()
+
+    def add_at(self, key: str, when: float) -> None:
+        """Look at the key at that time, or earlier if it was asked for earlier."""
+        if when <= self._clock():
+            self.add(key)
+        elif key not in self._due or when < self._due[key]:
+            self._due[key] = when
+            heapq.heappush(self._heap, (when, key))
+            self._wake.set()
+
+    def retry(self, key: str) -> None:
+        """Look at the key again after a failure: each time later, up to half a minute."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        self.add_at(key, self._clock() + min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(failures, 20)))
+
+    def succeeded(self, key: str) -> None:
+        """Forget earlier failures."""
+        self._failures.pop(key, None)
+
+    async def take(self) -> str:
+        """The next key; `done` must follow."""
+        while True:
+            self._move_due()
+            if self._ready:
+                key, _ = self._ready.popitem(last=False)
+                self._active.add(key)
+                return key
+            self._wake.clear()
+            delay = self._heap[0][0] - self._clock() if self._heap else None
+            try:
+                await asyncio.wait_for(self._wake.wait(), delay)
+            except TimeoutError:
+                continue
+
+    def done(self, key: str) -> None:
+        """The key was looked at."""
+        self._active.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def _move_due(self) -> None:
+        now = self._clock()
+        while self._heap and self._heap[0][0] <= now:
+            when, key = heapq.heappop(self._heap)
+            if self._due.get(key) == when:
+                del self._due[key]
+                self.add(key)

@@ -1,0 +1,193 @@
+"""What the controller knows of one worker: its books, and the ProvisioningRequests of its Workloads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kueue_fleet.admission.dispatch import Books, Provisioning
+from kueue_fleet.admission.errors import AdmissionError
+from kueue_fleet.admission.fields import Fields
+from kueue_fleet.admission.from_configuration import parse_configuration
+from kueue_fleet.admission.from_kueue import parse_objects
+from kueue_fleet.admission.from_workloads import Context, parse_workload
+from kueue_fleet.admission.model import Configuration, Objects, Workload
+from kueue_fleet.controller.kube import Api, Json
+from kueue_fleet.controller.watching import Watch
+
+KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
+CONFIGURED: Final = ("clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
+"""Kinds of Kueue that decide what fits, all of them read only."""
+PROVISIONING: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+NAMESPACES: Final = "/api/v1/namespaces"
+_SETTLE_SECONDS: Final = 0.1
+
+log = logging.getLogger(__name__)
+
+
+class WorkerState:
+    """A worker. `on_change` is told the keys of workloads that something happened to, None for all of them."""
+
+    def __init__(
+        self, name: str, region: str, kueue: Mapping[str, Any], on_change: Callable[[str | None], None]
+    ) -> None:
+        self.name = name
+        self.region = region
+        self.configuration: Configuration = parse_configuration(kueue)
+        self.books: Books | None = None
+        self.problem = "its queues were not read yet"
+        self.watches: list[Watch] = []
+        self._on_change = on_change
+        self._context = Context(rules=self.configuration.resource_rules)
+        self._manifests: dict[tuple[str, str], Json] = {}
+        self._objects: Objects | None = None
+        self._workloads: dict[str, Workload | None] = {}
+        self._provisioning: dict[str, dict[str, Provisioning]] = {}
+        self._owners: dict[str, str] = {}
+        self._settling: asyncio.Task[None] | None = None
+
+    def watch(self, api: Api) -> list[Watch]:
+        """The watches that keep this up to date, to be run."""
+        watches = [Watch(api, f"{KUEUE}/{kind}", self._listener(kind)) for kind in CONFIGURED]
+        watches.append(Watch(api, NAMESPACES, self._listener("namespaces")))
+        watches.append(Watch(api, f"{KUEUE}/workloads", self.take_workload))
+        watches.append(Watch(api, PROVISIONING, self.take_provisioning, optional=True))
+        self.watches = watches
+        return watches
+
+    @property
+    def followed(self) -> bool:
+        """Whether everything of the worker is known as it is now."""
+        return all(watch.synced.is_set() and watch.connected for watch in self.watches)
+
+    def provisioning(self, key: str) -> tuple[Provisioning, ...]:
+        """The ProvisioningRequests of a Workload's copy."""
+        return tuple(self._provisioning.get(key, {}).values())
+
+    def _listener(self, kind: str) -> Callable[[str, Json | None], None]:
+        def listen(key: str, item: Json | None) -> None:
+            self.take_configured(kind, key, item)
+
+        return listen
+
+    def take_configured(self, kind: str, key: str, item: Json | None) -> None:
+        """A queue, flavor, cohort, check or namespace is new, changed or gone."""
+        slim = None if item is None else _slim(item)
+        if slim == self._manifests.get((kind, key)):
+            return
+        if slim is None:
+            self._manifests.pop((kind, key), None)
+        else:
+            self._manifests[kind, key] = slim
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.get_running_loop().create_task(self._settle())
+
+    async def _settle(self) -> None:
+        """Read the configuration once a burst of changes is over."""
+        await asyncio.sleep(_SETTLE_SECONDS)
+        self.read_configuration()
+
+    def read_configuration(self) -> None:
+        """Let the books have what is configured now."""
+        try:
+            objects = parse_objects(self._manifests.values(), self.configuration).objects
+        except AdmissionError as error:
+            self.books, self._objects, self.problem = None, None, str(error)[:500]
+            log.warning("worker cannot be read", extra={"fields": {"cluster": self.name, "error": self.problem}})
+        else:
+            if objects == self._objects and self.books is not None:
+                return
+            self._objects = objects
+            if self.books is None:
+                self.books = Books(objects)
+                for workload in self._workloads.values():
+                    if workload is not None:
+                        self.books.put(workload)
+            else:
+                self.books.load(objects)
+        self._on_change(None)
+
+    def take_workload(self, key: str, item: Json | None) -> None:
+        """A Workload is new, changed or gone. One that cannot be read counts for nothing."""
+        workload = None if item is None else self._read_workload(key, item)
+        if item is None:
+            self._workloads.pop(key, None)
+        else:
+            self._workloads[key] = workload
+        if self.books is not None and workload is not None:
+            self.books.put(workload)
+        elif self.books is not None:
+            self.books.drop(key)
+        self._on_change(key)
+
+    def _read_workload(self, key: str, item: Json) -> Workload | None:
+        problems: list[str] = []
+        try:
+            workload = parse_workload(Fields(item, f"Workload {key}", problems), self._context)
+        except AdmissionError as error:
+            problems.append(str(error))
+        if not problems:
+            return workload
+        fields = {"cluster": self.name, "workload": key, "error": problems[0][:500]}
+        log.warning("workload cannot be read", extra={"fields": fields})
+        return None
+
+    def has_copy(self, key: str) -> bool:
+        """Whether there is a Workload of that name."""
+        return key in self._workloads
+
+    def take_provisioning(self, key: str, item: Json | None) -> None:
+        """A ProvisioningRequest is new, changed or gone."""
+        if item is None:
+            owner = self._owners.pop(key, "")
+            self._provisioning.get(owner, {}).pop(key, None)
+            if not self._provisioning.get(owner, True):
+                del self._provisioning[owner]
+        else:
+            owner = _owner(item)
+            if owner:
+                self._owners[key] = owner
+                self._provisioning.setdefault(owner, {})[key] = _read_provisioning(item)
+        if owner:
+            self._on_change(owner)
+
+
+def _slim(item: Json) -> Json:
+    """The object without what changes all the time and decides nothing."""
+    metadata = {
+        name: item["metadata"][name]
+        for name in ("name", "namespace", "labels", "deletionTimestamp")
+        if name in item["metadata"]
+    }
+    slim = {"kind": item["kind"], "apiVersion": item["apiVersion"], "metadata": metadata, "spec": item.get("spec", {})}
+    if item["kind"] == "AdmissionCheck":
+        conditions = (item.get("status") or {}).get("conditions") or []
+        slim["status"] = {"conditions": [{"type": c["type"], "status": c["status"]} for c in conditions]}
+    return slim
+
+
+def _owner(item: Json) -> str:
+    metadata = item["metadata"]
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("kind") == "Workload":
+            return f"{metadata['namespace']}/{reference['name']}"
+    return ""
+
+
+def _read_provisioning(item: Json) -> Provisioning:
+    conditions = {one.get("type"): one for one in (item.get("status") or {}).get("conditions") or ()}
+
+    def since(kind: str) -> float | None:
+        one = conditions.get(kind)
+        if one is None or one.get("status") != "True":
+            return None
+        return Fields(one, kind, []).seconds("lastTransitionTime", 0.0) or 0.0
+
+    return Provisioning(
+        name=item["metadata"]["name"],
+        accepted_at=since("Accepted"),
+        provisioned_at=since("Provisioned"),
+        failed=any(since(kind) is not None for kind in ("Failed", "BookingExpired", "CapacityRevoked")),
+    )
