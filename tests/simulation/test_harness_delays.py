@@ -31,9 +31,9 @@ def test_delays_are_those_of_the_log() -> None:
     ]
     delays, creation = measure_delays(lines, {"small": 3})
     assert creation.seconds == 0.5
-    assert delays.write.numbers == (pytest.approx(0.2885),)
-    assert delays.start.numbers == (pytest.approx(0.5771),)
-    assert delays.release.numbers == (pytest.approx(0.2),)
+    assert delays.write.numbers[0] == pytest.approx(0.2885)
+    assert delays.start.numbers[0] == pytest.approx(0.5771)
+    assert delays.release.numbers[0] == pytest.approx(0.2)
     assert (delays.decision, delays.burst) == (0.02, 100)
 
 
