@@ -87,8 +87,8 @@ DISPATCH: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
     ),
     "external": (
-        {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}},
-        {"dispatcherName": "kueue-fleet.dev/dispatcher"},
+        {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/dispatcher"}},
+        {"dispatcherName": "example.com/dispatcher"},
     ),
     "everything else": (
         {"multiKueue/gcInterval": "0s", "multiKueue/origin": "fleet-1", "multiKueue/workerLostTimeout": "5m"},
