@@ -203,7 +203,7 @@ def test_put_makes_a_cluster_and_is_idempotent(supervisor_starter: SupervisorSta
     made = client.put_cluster("worker", **WORKER)
     assert made["endpoint"].startswith("127.0.0.1:")
     assert made["version"] == "1.36.3-gke.0"
-    assert made["dnsEndpoint"].endswith(".us-east4.gke.goog")
+    assert made["dnsEndpoint"] == made["endpoint"]
     assert made["selfLink"] == "https://container.googleapis.com/v1/projects/p/locations/us-east4/clusters/worker"
     before = pids(client)
     assert client.put_cluster("worker", **WORKER) == made
@@ -448,7 +448,14 @@ def test_services_prepare_run_and_own_their_processes(supervisor_starter: Superv
     until(lambda: "worker/sleeper" in pids(client))
     assert client.get_cluster("worker")["services"] == {"Worker": "running"}
     sleeper = pids(client)["worker/sleeper"]
-    assert client.put_node_pool("worker", "l4", {"size": 3}) == {"name": "l4", "size": 3}
+    client.put_autoscaling("worker", {"nodeLocations": ["europe-west4-a"]})
+    assert (folder / "autoscaling.json").read_text() == '{"nodeLocations": ["europe-west4-a"]}'
+    client.put_reservation("europe-west4-a", "mine", {"specificReservation": {"count": 4}})
+    pool = client.put_node_pool("worker", "l4", {"size": 3})
+    assert pool == {"name": "l4", "size": 3, "reservations": ["mine"]}
+    client.delete_reservation("europe-west4-a", "mine")
+    assert client.put_node_pool("worker", "l4", {})["reservations"] == []
+    assert client.reclaim_spot("worker", 2, "l4") == ["l4-0", "l4-1"]
     client.delete_node_pool("worker", "l4")
     assert (folder / "deleted-l4").exists()
     client.delete_cluster("worker")
@@ -479,7 +486,8 @@ def test_a_cluster_that_cannot_be_prepared_is_not_up(supervisor_starter: Supervi
 def test_node_pools_without_a_service_for_them(supervisor_starter: SupervisorStarter) -> None:
     client = supervisor_starter().client
     client.put_cluster("worker", **WORKER)
-    with pytest.raises(SupervisorError, match="cluster worker: node pools are not simulated here") as error:
+    client.put_autoscaling("worker", {})
+    with pytest.raises(SupervisorError, match="cluster worker: its nodes are not simulated here") as error:
         client.put_node_pool("worker", "l4", {})
     assert error.value.status == 400
 
