@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from kueue_fleet.cli import adopt, console, diff, explain, rehearse, simulate, spec_commands
+from kueue_fleet.cli import adopt, console, controller, diff, explain, rehearse, simulate, spec_commands, status
 
 app = typer.Typer(
     name="kueue-fleet",
@@ -23,8 +23,10 @@ spec_commands.register(app)
 rehearse.register(app)
 simulate.register(app)
 explain.register(app)
+controller.register(app)
 adopt.register(app)
 diff.register(app)
+status.register(app)
 
 
 def main() -> None:

@@ -13,6 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from kueue_fleet.status import condition, dominant_reasons
+
 Manifest = Mapping[str, Any]
 
 # A Workload with one of these reasons waits until somebody changes a quota or the job; more time does not help it
@@ -99,15 +101,15 @@ def _view(
     now: datetime,
 ) -> JobView:
     metadata = job["metadata"]
-    admitted = _condition(workload, "Admitted")
+    admitted = condition(workload, "Admitted")
     until = _time(admitted["lastTransitionTime"]) if admitted and admitted["status"] == "True" else now
-    finished = _condition(workload, "Finished")
+    finished = condition(workload, "Finished")
     if finished and admitted is None:
         until = _time(finished["lastTransitionTime"])
     state = _state(workload)
     reasons: dict[str, tuple[str, str]] = {}
     if state in (JobState.PENDING, JobState.QUOTA_RESERVED):
-        reasons = _waiting_reasons(home, workload, copies)
+        reasons = dominant_reasons(home, workload, copies)
     return JobView(
         kind=str(job["kind"]),
         namespace=metadata["namespace"],
@@ -122,35 +124,14 @@ def _view(
 
 
 def _state(workload: Manifest | None) -> JobState:
-    finished = _condition(workload, "Finished")
+    finished = condition(workload, "Finished")
     if finished and finished["status"] == "True":
         return JobState.FAILED if finished.get("reason") == "Failed" else JobState.FINISHED
-    for condition, state in (("Admitted", JobState.ADMITTED), ("QuotaReserved", JobState.QUOTA_RESERVED)):
-        found = _condition(workload, condition)
+    for kind, state in (("Admitted", JobState.ADMITTED), ("QuotaReserved", JobState.QUOTA_RESERVED)):
+        found = condition(workload, kind)
         if found and found["status"] == "True":
             return state
     return JobState.PENDING
-
-
-def _waiting_reasons(
-    home: str, workload: Manifest | None, copies: Mapping[str, Manifest]
-) -> dict[str, tuple[str, str]]:
-    if workload is None:
-        return {home: ("PendingEvaluation", "Kueue has not made its Workload yet")}
-    reserved = _condition(workload, "QuotaReserved")
-    if reserved is None or reserved["status"] != "True":
-        return {home: _reason(reserved)}
-    if copies:
-        return {cluster: _reason(_condition(copy, "QuotaReserved")) for cluster, copy in sorted(copies.items())}
-    checks = (workload.get("status") or {}).get("admissionChecks") or ()
-    waiting = [f"{check['name']} {check['state']}" for check in checks if check["state"] != "Ready"]
-    return {home: ("UnsatisfiedAdmissionChecks", ", ".join(waiting) or "admission checks")}
-
-
-def _reason(condition: Mapping[str, Any] | None) -> tuple[str, str]:
-    if condition is None:
-        return "PendingEvaluation", "Kueue has not looked at it yet"
-    return str(condition.get("reason", "")), str(condition.get("message", ""))
 
 
 def admitted_placements(workloads: Mapping[str, Iterable[Manifest]], home: str) -> dict[tuple[str, str], Placement]:
@@ -159,7 +140,7 @@ def admitted_placements(workloads: Mapping[str, Iterable[Manifest]], home: str) 
     for cluster in sorted(workloads, key=lambda name: name != home):
         only = len(workloads) == 1
         for workload in workloads[cluster]:
-            admitted = _condition(workload, "Admitted")
+            admitted = condition(workload, "Admitted")
             if admitted and admitted["status"] == "True" and (only or cluster != home):
                 metadata = workload["metadata"]
                 found[metadata["namespace"], metadata["name"]] = Placement(cluster, _flavors(workload))
@@ -171,11 +152,6 @@ def _flavors(workload: Manifest) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(flavor for each in assignments for _, flavor in sorted((each.get("flavors") or {}).items()))
     )
-
-
-def _condition(workload: Manifest | None, kind: str) -> Mapping[str, Any] | None:
-    conditions: Iterable[Mapping[str, Any]] = ((workload or {}).get("status") or {}).get("conditions") or ()
-    return next((condition for condition in conditions if condition["type"] == kind), None)
 
 
 def _time(text: str) -> datetime:

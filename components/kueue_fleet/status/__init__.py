@@ -1,0 +1,31 @@
+"""How a live fleet is: queues with their use, what waits and why, workers, DWS requests, credentials.
+
+In: the objects of every cluster, as their API servers list them, and the time. Out: `FleetStatus`. Pure: the command
+line does the listing.
+"""
+
+from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
+from kueue_fleet.status.fleet_status import fleet_status
+from kueue_fleet.status.model import (
+    ClusterObjects,
+    ClusterStatus,
+    FleetStatus,
+    PendingWorkload,
+    QueueStatus,
+    RequestStatus,
+    Use,
+)
+
+__all__ = [
+    "ClusterObjects",
+    "ClusterStatus",
+    "FleetStatus",
+    "PendingWorkload",
+    "QueueStatus",
+    "RequestStatus",
+    "Use",
+    "condition",
+    "dominant_reasons",
+    "fleet_status",
+    "is_true",
+]

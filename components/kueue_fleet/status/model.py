@@ -1,0 +1,132 @@
+"""The status of a fleet as plain values, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any, Final
+
+Manifest = Mapping[str, Any]
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """What a cluster's API server listed; or why it did not."""
+
+    role: str
+    """manager, worker or standalone."""
+    objects: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
+    """Plural, such as `clusterqueues`, → objects."""
+    unreachable: str = ""
+    """Why it could not be read; empty: it could."""
+
+    def of(self, plural: str) -> Sequence[Manifest]:
+        """The objects of a kind."""
+        return self.objects.get(plural, ())
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """One cluster."""
+
+    name: str
+    role: str
+    reachable: bool
+    message: str
+    """What is wrong with it; empty: nothing."""
+    connected: bool | None
+    """For a worker: whether the manager says so. None: nobody said."""
+    pending: int
+    """Workloads without quota."""
+    reserved: int
+    """Workloads with quota that wait for their checks."""
+    admitted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Use of one resource on one flavor, in Kubernetes' quantities."""
+
+    flavor: str
+    resource: str
+    used: str
+    """Reserved, borrowed amounts included."""
+    nominal: str
+    borrowed: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """One ClusterQueue on one cluster."""
+
+    name: str
+    cluster: str
+    active: bool
+    reason: str
+    """Why it is not active, in Kueue's words."""
+    pending: int
+    admitted: int
+    use: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWorkload:
+    """A workload that is not admitted yet."""
+
+    namespace: str
+    name: str
+    """Of the job it belongs to."""
+    queue: str
+    """LocalQueue."""
+    cluster: str
+    reason: str
+    """The dominant reason in Kueue's own tokens."""
+    message: str
+    waiting_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStatus:
+    """A ProvisioningRequest that has no capacity yet, or lost it."""
+
+    cluster: str
+    namespace: str
+    name: str
+    state: str
+    message: str
+    age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FleetStatus:
+    """A fleet at one moment."""
+
+    fleet: str
+    clusters: tuple[ClusterStatus, ...]
+    queues: tuple[QueueStatus, ...]
+    pending: tuple[PendingWorkload, ...]
+    requests: tuple[RequestStatus, ...]
+    rotate_by: date | None
+    """Day by which the workers' credentials are to be made anew; None: they are not tokens."""
+    days_left: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As one document; times in seconds, names in camelCase."""
+        document = {"schemaVersion": SCHEMA_VERSION, **asdict(self)}
+        document["rotate_by"] = self.rotate_by.isoformat() if self.rotate_by else None
+        camel: dict[str, Any] = _camel(document)
+        return camel
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_name(key): _camel(each) for key, each in value.items()}
+    return [_camel(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _name(key: str) -> str:
+    head, *rest = key.split("_")
+    return head + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,84 @@
+"""`kueue-fleet status`: what it prints of objects that clusters list; the listing itself is tested on real ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from kueue_fleet.cli import app, console
+from kueue_fleet.cli import status as command
+from kueue_fleet.status import ClusterObjects
+from status.test_fleet_status import RESERVED, connection, queue, request, workload
+
+ROOT = Path(__file__).parents[2]
+STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")
+
+
+def lists(cluster: str, role: str, _: Path | None) -> ClusterObjects:
+    if cluster == "worker-asia-southeast1":
+        return ClusterObjects(role, unreachable="no answer: NewConnectionError")
+    if role == "manager":
+        workers = ("worker-europe-west4", "worker-us-east4")
+        links = [connection(name, active=name != "worker-us-east4") for name in workers]
+        return ClusterObjects(role, {"workloads": [workload("a"), workload("b")], "multikueueclusters": links})
+    accepted = request("req", "2026-11-21T11:00:00Z", Accepted=(True, "SuccessfullyQueued", "queued"))
+    return ClusterObjects(
+        role,
+        {
+            "clusterqueues": [queue(used="5", borrowed="1")],
+            "workloads": [workload("b", QuotaReserved=RESERVED)],
+            "provisioningrequests": [accepted],
+        },
+    )
+
+
+@pytest.fixture(autouse=True)
+def fleet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_read", lists)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["status", STACK, *arguments])
+
+
+def test_a_fleet_at_a_glance_fits_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "out", Console(width=80, highlight=False))
+    with console.out.capture() as captured:
+        result = CliRunner().invoke(app, ["status", STACK], catch_exceptions=False)
+    shown = captured.get()
+    assert result.exit_code == 1  # one cluster does not answer
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "manager-europe-west4 manager ready 2 0 0" in lines
+    assert "worker-europe-west4 worker connected 0 1 0" in lines
+    assert "dws worker-europe-west4 t4 nvidia.com/gpu 5 (+1) / 4" in lines
+    assert any(
+        line.startswith("team-a/a gpu") and "PendingEvaluation on manager-europe-west4" in line for line in lines
+    )
+    assert any(line.startswith("team-a/req worker-europe-west4") for line in lines)
+    assert any(line.startswith("credentials: to be made anew by 2027-02-01") for line in lines)
+    words = " ".join(lines)
+    assert "the token has" in words
+    assert "no answer:" in words
+
+
+def test_json_has_all_of_it() -> None:
+    result = run("--output", "json")
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert document["fleet"] == "dws-multikueue"
+    assert [cluster["reachable"] for cluster in document["clusters"]] == [True, True, True, False]
+    assert {each["name"] for each in document["pending"]} == {"a", "b"}
+
+
+def test_slips_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "--watch: shows text only" in str(run("--watch", "--output", "json").exception)
+    monkeypatch.undo()
+    config = tmp_path / "kubeconfig"
+    config.write_text("apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers: []\n")
+    assert "it needs a context manager-europe-west4" in str(run("--kubeconfig", str(config)).exception)
+    assert "it needs a context" in str(run("--kubeconfig", str(tmp_path / "none")).exception)
