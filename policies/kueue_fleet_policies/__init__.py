@@ -1,0 +1,67 @@
+"""Policies for GKE and Kueue, for this project's pack and for anybody's own.
+
+    from kueue_fleet_policies import policies
+    PolicyPack(name="ours", policies=[*policies(), *our_policies])
+
+`policies()` makes all of them, or those named; `RULES` describes them. A rule looks at the resources of pulumi-gcp and
+pulumi-kubernetes, whatever program declares them. It never depends on a value that a preview does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pulumi_policy import Policy
+
+from kueue_fleet_policies import (
+    capacity,
+    gcp_iam,
+    gcp_network,
+    gke_cluster,
+    gke_endpoint,
+    gke_nodes,
+    kubernetes,
+    kueue_flavors,
+    kueue_queues,
+    protection,
+    secrets,
+    spend,
+)
+from kueue_fleet_policies.rule import ResourceRule, Rule, StackRule
+
+PACK_NAME: Final = "kueue-fleet"
+
+RULES: Final[tuple[ResourceRule | StackRule, ...]] = (
+    *gke_cluster.RULES,
+    *gke_endpoint.RULES,
+    *gke_nodes.RULES,
+    *capacity.RULES,
+    *gcp_network.RULES,
+    *gcp_iam.RULES,
+    *protection.RULES,
+    *secrets.RULES,
+    *kubernetes.RULES,
+    *kueue_queues.RULES,
+    *kueue_flavors.RULES,
+    *spend.RULES,
+)
+"""Every rule of the pack, in the order of the table in its README."""
+
+
+def policies(names: Iterable[str] | None = None) -> list[Policy]:
+    """The rules as policies: all of them, or those with these names or of these groups.
+
+    Raises:
+        ValueError: there is no rule and no group of such a name.
+    """
+    if names is None:
+        return [rule.policy() for rule in RULES]
+    wanted = set(names)
+    unknown = wanted - {rule.name for rule in RULES} - {rule.group for rule in RULES}
+    if unknown:
+        raise ValueError(f"no rule and no group is called {', '.join(sorted(unknown))}")
+    return [rule.policy() for rule in RULES if rule.name in wanted or rule.group in wanted]
+
+
+__all__ = ["PACK_NAME", "RULES", "ResourceRule", "Rule", "StackRule", "policies"]

@@ -1,0 +1,197 @@
+"""The resources of a stack together: which node pools and which Kubernetes objects belong to which cluster.
+
+In: the resources that a stack policy gets. Out: `Estate`. What links them is what links them in the program: a node
+pool's `cluster`, and the provider of a Kubernetes object, which got its kubeconfig from a cluster or names one with
+`clusterIdentifier`. An object whose cluster cannot be told is in no cluster, and rules that need one leave it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from pulumi_policy import PolicyResource
+
+from kueue_fleet_policies.pool import Pool
+from kueue_fleet_policies.resource import CLUSTER, KUBERNETES_PROVIDER, NODE_POOL, Resource
+from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items, truth
+
+KUEUE_GROUP: Final = "kubernetes:kueue.x-k8s.io/"
+MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
+PROVISIONING_CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
+
+KubernetesObjects = Mapping[str, Sequence[Resource]]
+"""Objects by kind."""
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """A GKE cluster of the stack, with what belongs to it."""
+
+    resource: Resource
+    pools: tuple[Pool, ...]
+    objects: KubernetesObjects
+
+    @cached_property
+    def disposable(self) -> bool:
+        """Whether it is declared as one that may be deleted."""
+        return is_disposable(self.resource)
+
+    @property
+    def standard(self) -> bool:
+        """Whether its nodes are in pools that one declares; false also where that is not known."""
+        return self.resource.is_off("enableAutopilot")
+
+    @property
+    def auto_provisioning(self) -> Any:
+        """Whether node auto-provisioning makes pools of its own; `UNKNOWN` where that is not known."""
+        value = truth(self.resource.get("clusterAutoscaling.enabled"))
+        return UNKNOWN if value is UNKNOWN else bool(value)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The most that auto-provisioning lets the whole cluster have, by resource type; memory in GB."""
+        found = {}
+        for limit in items(self.resource.get("clusterAutoscaling.resourceLimits")):
+            entry = entries(limit)
+            if "resourceType" in entry and "maximum" in entry:
+                found[str(entry["resourceType"])] = float(entry["maximum"])
+        return found
+
+    def of_kind(self, kind: str) -> Sequence[Resource]:
+        """Its Kubernetes objects of a kind."""
+        return self.objects.get(kind, ())
+
+
+@dataclass(frozen=True)
+class Estate:
+    """Everything in a stack."""
+
+    resources: tuple[Resource, ...]
+    clusters: tuple[ClusterView, ...]
+    providers: Mapping[str, KubernetesObjects]
+    """Kubernetes objects by the URN of their provider, then by kind."""
+    cluster_of_provider: Mapping[str, str] = field(default_factory=dict)
+    """URN of the cluster, by the URN of the Kubernetes provider."""
+    provider_of: Mapping[str, str] = field(default_factory=dict)
+    """URN of the provider, by the URN of the Kubernetes object."""
+
+    @classmethod
+    def of(cls, given: Iterable[PolicyResource]) -> Estate:
+        """The stack of the resources that a stack policy was called with."""
+        return _build(list(given))
+
+    def of_type(self, *types: str) -> Iterator[Resource]:
+        """Resources of these types."""
+        return (resource for resource in self.resources if resource.type in types)
+
+    def cluster_of(self, resource: Resource) -> ClusterView | None:
+        """The cluster that a Kubernetes object is in."""
+        urn = self.cluster_of_provider.get(self.provider_of.get(resource.urn, ""))
+        return next((cluster for cluster in self.clusters if cluster.resource.urn == urn), None)
+
+
+DISPOSABLE_LABEL: Final = "disposable"
+
+
+def is_disposable(cluster: Resource) -> bool:
+    """Whether a cluster carries the label that declares it as one that may be deleted."""
+    return any(
+        entries(cluster.get(where)).get(DISPOSABLE_LABEL) == "true" for where in ("resourceLabels", "effectiveLabels")
+    )
+
+
+def object_name(resource: Resource) -> Any:
+    """`metadata.name` of a Kubernetes object; `UNKNOWN` where it is not known."""
+    return resource.get("metadata.name")
+
+
+def objects_by_name(objects: Iterable[Resource]) -> dict[str, Resource]:
+    """Kubernetes objects whose name is known, by name."""
+    return {name: one for one in objects if isinstance(name := object_name(one), str)}
+
+
+def all_known(objects: Iterable[Resource], read: Callable[[Resource], Any]) -> bool:
+    """Whether `read` gives a certain answer for every object."""
+    return all(is_known(read(one)) for one in objects)
+
+
+def _build(given: list[PolicyResource]) -> Estate:
+    relevant = [one for one in given if _is_relevant(one.resource_type)]
+    resources = {one.urn: Resource.of(one) for one in relevant}
+    clusters = [one for one in relevant if one.resource_type == CLUSTER]
+    of_provider = {
+        one.urn: cluster
+        for one in relevant
+        if one.resource_type == KUBERNETES_PROVIDER and (cluster := _cluster_of_provider(one, clusters))
+    }
+    objects: dict[str, dict[str, list[Resource]]] = {}
+    provider_of: dict[str, str] = {}
+    for one in relevant:
+        if one.provider is not None and one.resource_type.startswith("kubernetes:"):
+            resource = resources[one.urn]
+            objects.setdefault(one.provider.urn, {}).setdefault(resource.kind, []).append(resource)
+            provider_of[one.urn] = one.provider.urn
+    pools: dict[str, list[Pool]] = {}
+    for one in relevant:
+        if one.resource_type == NODE_POOL and (owner := _cluster_of_pool(one, clusters)):
+            pools.setdefault(owner, []).append(Pool(resources[one.urn], resources[owner]))
+    views = tuple(
+        ClusterView(
+            resources[cluster.urn],
+            tuple(pools.get(cluster.urn, ())),
+            _merged(objects[urn] for urn, owner in of_provider.items() if owner == cluster.urn and urn in objects),
+        )
+        for cluster in clusters
+    )
+    return Estate(tuple(resources.values()), views, objects, of_provider, provider_of)
+
+
+def _is_relevant(type_: str) -> bool:
+    return type_.startswith(("gcp:", "kubernetes:")) or type_ == KUBERNETES_PROVIDER
+
+
+def _merged(parts: Iterable[Mapping[str, list[Resource]]]) -> dict[str, tuple[Resource, ...]]:
+    merged: dict[str, list[Resource]] = {}
+    for part in parts:
+        for kind, found in part.items():
+            merged.setdefault(kind, []).extend(found)
+    return {kind: tuple(found) for kind, found in merged.items()}
+
+
+def _cluster_of_provider(provider: PolicyResource, clusters: Sequence[PolicyResource]) -> str | None:
+    """The one cluster that the provider's settings come from, or that it names."""
+    if identifier := Resource.of(provider).get("clusterIdentifier"):
+        for cluster in clusters:
+            if is_known(identifier) and identifier == _identifier(Resource.of(cluster)):
+                return cluster.urn
+    for sources in (provider.property_dependencies.get("kubeconfig", []), provider.dependencies):
+        urns = {one.urn for one in sources if one.resource_type == CLUSTER}
+        if len(urns) == 1:
+            return urns.pop()
+    return None
+
+
+def _identifier(cluster: Resource) -> str:
+    project, location, name = (cluster.get(key) for key in ("project", "location", "name"))
+    return f"projects/{project}/locations/{location}/clusters/{name}"
+
+
+def _cluster_of_pool(pool: PolicyResource, clusters: Sequence[PolicyResource]) -> str | None:
+    urns = {one.urn for one in pool.property_dependencies.get("cluster", []) if one.resource_type == CLUSTER}
+    if len(urns) == 1:
+        return urns.pop()
+    resource = Resource.of(pool)
+    wanted, location = resource.get("cluster"), resource.get("location")
+    for cluster in map(Resource.of, clusters):
+        name = cluster.get("name")
+        same_place = location is None or location is UNKNOWN or location == cluster.get("location")
+        if (
+            isinstance(wanted, str)
+            and isinstance(name, str)
+            and ((wanted == name and same_place) or wanted in (_identifier(cluster), cluster.get("id")))
+        ):
+            return cluster.urn
+    return None

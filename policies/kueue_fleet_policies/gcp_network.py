@@ -1,0 +1,182 @@
+"""Rules about the network of a cluster, and about the places that anything is in.
+
+In: networks, subnets, firewalls; and everything of Google Cloud that has a place. Out: problems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pulumi_policy import Severity
+
+from kueue_fleet.spec import Problem
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rule import ResourceRule, Settings
+from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
+
+NETWORK: Final = "gcp:compute/network:Network"
+SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
+FIREWALL: Final = "gcp:compute/firewall:Firewall"
+_EVERYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
+_PURPOSES_WITHOUT_MACHINES: Final = (
+    "REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY", "INTERNAL_HTTPS_LOAD_BALANCER", "PRIVATE_SERVICE_CONNECT"
+)  # fmt: skip
+_REGION: Final = re.compile(r"^([a-z]+-[a-z]+\d+)(-[a-z])?$")
+
+
+def _custom_mode(network: Resource, _: Settings) -> Iterator[Problem]:
+    if network.flag("autoCreateSubnetworks") in (None, True):
+        yield Problem(
+            "autoCreateSubnetworks", "is not false, so every region of the world gets a subnet", "set it to false"
+        )
+
+
+def _without_machines(subnet: Resource) -> str | None:
+    purpose = subnet.get("purpose")
+    return f"purpose {purpose}: no machines are in it" if purpose in _PURPOSES_WITHOUT_MACHINES else None
+
+
+def _private_access(subnet: Resource, _: Settings) -> Iterator[Problem]:
+    if subnet.is_off("privateIpGoogleAccess") and is_known(subnet.get("purpose")):
+        yield Problem(
+            "privateIpGoogleAccess", "is not true, so private nodes do not reach Google's services", "set it to true"
+        )
+
+
+def _allow_access(props: dict[str, Any]) -> None:
+    props["privateIpGoogleAccess"] = True
+
+
+def _flow_logs(subnet: Resource, _: Settings) -> Iterator[Problem]:
+    if subnet.lacks("logConfig") and is_known(subnet.get("purpose")):
+        yield Problem(
+            "logConfig",
+            "is missing, so nobody can tell later who talked to whom",
+            "set aggregationInterval, flowSampling and metadata",
+        )
+
+
+def _log_flows(props: dict[str, Any]) -> None:
+    props["logConfig"] = {
+        "aggregationInterval": "INTERVAL_10_MIN",
+        "flowSampling": 0.5,
+        "metadata": "INCLUDE_ALL_METADATA",
+    }
+
+
+def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Problem]:
+    if firewall.get("direction") not in (None, "INGRESS") or firewall.is_on("disabled"):
+        return
+    if not _EVERYWHERE.intersection(source for source in items(firewall.get("sourceRanges")) if source is not UNKNOWN):
+        return
+    allowed = {int(port) for port in settings["ports"]}
+    for index, rule in enumerate(items(firewall.get("allows"))):
+        ports = entries(rule).get("ports")
+        opened = {str(port) for port in items(ports)}
+        if ports is None or not all(port.isdigit() and int(port) in allowed for port in opened):
+            shown = ", ".join(sorted(opened)) or "every port"
+            yield Problem(
+                f"allows[{index}]",
+                f"opens {shown} to the whole internet",
+                "name the source ranges that need it, or use a load balancer",
+            )
+
+
+def region_of(resource: Resource) -> Any:
+    """The region that a resource of Google Cloud is in; None if it is in none, `UNKNOWN` if that is not known."""
+    for key in ("region", "zone", "location"):
+        value = resource.get(key)
+        if value is UNKNOWN:
+            return UNKNOWN
+        if isinstance(value, str) and (found := _REGION.match(value.rsplit("/", 1)[-1])):
+            return found.group(1)
+    return None
+
+
+def _regions(resource: Resource, settings: Settings) -> Iterator[Problem]:
+    allowed = settings.names("regions")
+    region = region_of(resource)
+    if allowed and isinstance(region, str) and region not in allowed:
+        key = next(key for key in ("region", "zone", "location") if isinstance(resource.get(key), str))
+        yield Problem(
+            key,
+            f"is {resource.get(key)}, outside the allowed regions",
+            f"use one of {', '.join(allowed)}, or add {region} to the setting regions",
+        )
+    for index, zone in enumerate(items(resource.get("nodeLocations"))):
+        if allowed and (found := _REGION.match(str(zone))) and found.group(1) not in (*allowed, region):
+            yield Problem(f"nodeLocations[{index}]", f"is {zone}, outside the allowed regions", "remove it")
+
+
+_GROUP: Final = "Network and places"
+
+RULES: Final = (
+    ResourceRule(
+        name="network-custom-subnets",
+        asks="A network has the subnets that somebody asked for.",
+        source="https://cloud.google.com/vpc/docs/vpc#auto-mode-considerations",
+        group=_GROUP,
+        types=(NETWORK,),
+        check=_custom_mode,
+    ),
+    ResourceRule(
+        name="subnet-private-google-access",
+        asks="Private nodes reach Google's services.",
+        source="https://cloud.google.com/vpc/docs/private-google-access",
+        group=_GROUP,
+        types=(SUBNETWORK,),
+        check=_private_access,
+        remedy=_allow_access,
+        exemption=_without_machines,
+        exempts="subnets for proxies and Private Service Connect, which have no machines",
+    ),
+    ResourceRule(
+        name="subnet-flow-logs",
+        asks="Flows through a subnet are logged.",
+        cis="5.6.1",
+        source="https://cloud.google.com/vpc/docs/using-flow-logs",
+        group=_GROUP,
+        types=(SUBNETWORK,),
+        check=_flow_logs,
+        remedy=_log_flows,
+        exemption=_without_machines,
+        exempts="subnets for proxies and Private Service Connect, which have no machines",
+    ),
+    ResourceRule(
+        name="firewall-not-open",
+        asks="No firewall lets the whole internet in.",
+        cis="5.6.6",
+        severity=Severity.CRITICAL,
+        source="https://cloud.google.com/firewall/docs/firewalls",
+        group=_GROUP,
+        types=(FIREWALL,),
+        check=_open_firewall,
+        options={
+            "ports": {
+                "type": "array",
+                "items": {"type": "integer"},
+                "description": "Ports that may be open to the internet.",
+                "default": [],
+            }
+        },
+    ),
+    ResourceRule(
+        name="region-allowed",
+        asks="Everything is in an allowed region.",
+        severity=Severity.HIGH,
+        source="https://cloud.google.com/resource-manager/docs/organization-policy/defining-locations",
+        group=_GROUP,
+        types=("gcp:",),
+        check=_regions,
+        options={
+            "regions": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Regions that may be used; none named: all.",
+                "default": [],
+            }
+        },
+    ),
+)

@@ -1,0 +1,281 @@
+"""Rules about the nodes of a cluster: their identity, image, boot, metadata and care.
+
+In: a `gcp:container/nodePool:NodePool`, or the part of a cluster that says how auto-provisioned nodes are. Out:
+problems. Where the nodes come from (reserved, spot, DWS) is in `capacity`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pulumi_policy import Severity
+
+from kueue_fleet.spec import Problem
+from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.values import UNKNOWN, is_known, items
+
+_GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
+_DEFAULT_ACCOUNT: Final = re.compile(r"^(default|\d+-compute@developer\.gserviceaccount\.com)$")
+_NAP: Final = "clusterAutoscaling.autoProvisioningDefaults"
+FLEX_START_REPAIR: Final = "flex-start nodes cannot be repaired, GKE refuses autoRepair on them"
+OWN_DRIVER: Final = "the pool installs a GPU driver of its own, whose kernel modules may be unsigned"
+
+
+def is_default_account(account: Any) -> bool:
+    """Whether a service account is known to be Compute Engine's default, which is an Editor of the project."""
+    return account is not UNKNOWN and (account in (None, "") or _DEFAULT_ACCOUNT.match(str(account)) is not None)
+
+
+def _account_problem(path: str, account: Any) -> Iterator[Problem]:
+    if is_default_account(account):
+        said = f"is {account}" if account else "is missing, which means the default account"
+        yield Problem(
+            path, f"{said}: an Editor of the project", "name an account with roles/container.defaultNodeServiceAccount"
+        )
+
+
+def _pool_account(resource: Resource, _: Settings) -> Iterator[Problem]:
+    path = "nodeConfig.serviceAccount"
+    if resource.type == NODE_POOL or (resource.is_off("enableAutopilot") and not resource.lacks("nodeConfig")):
+        yield from _account_problem(path, resource.get(path))
+
+
+def _auto_provisioned_account(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    path = f"{_NAP}.serviceAccount"
+    if cluster.autopilot or cluster.is_on("clusterAutoscaling.enabled"):
+        yield from _account_problem(path, cluster.get(path))
+
+
+def _metadata_server(pool: Resource, _: Settings) -> Iterator[Problem]:
+    path = "nodeConfig.workloadMetadataConfig.mode"
+    mode = pool.get(path)
+    if mode is not UNKNOWN and mode != "GKE_METADATA":
+        said = "is missing" if mode is None else f"is {mode}"
+        yield Problem(path, f"{said}, so pods may act as the node", "set it to GKE_METADATA")
+
+
+def _legacy_metadata(pool: Resource, _: Settings) -> Iterator[Problem]:
+    path = "nodeConfig.metadata.disable-legacy-endpoints"
+    if pool.flag(path) is False:
+        yield Problem(path, "is false: metadata is served without the header that proves intent", "remove it")
+
+
+def _container_optimized(resource: Resource, _: Settings) -> Iterator[Problem]:
+    path = "nodeConfig.imageType" if resource.type == NODE_POOL else f"{_NAP}.imageType"
+    image = resource.get(path)
+    if is_known(image) and image and not str(image).upper().startswith("COS"):
+        yield Problem(path, f"is {image}", "set it to COS_CONTAINERD, or leave it out")
+
+
+def _repair_exemption(pool: Resource) -> str | None:
+    return FLEX_START_REPAIR if pool.is_on("nodeConfig.flexStart") else None
+
+
+def _auto_repair(pool: Resource, _: Settings) -> Iterator[Problem]:
+    if pool.is_off("management.autoRepair") and is_known(pool.flag("nodeConfig.flexStart")):
+        yield Problem("management.autoRepair", "is not true", "set it to true")
+
+
+def _repair(props: dict[str, Any]) -> None:
+    props["management"] = {**(props.get("management") or {}), "autoRepair": True}
+
+
+def _auto_upgrade(pool: Resource, _: Settings) -> Iterator[Problem]:
+    if pool.is_off("management.autoUpgrade"):
+        yield Problem("management.autoUpgrade", "is not true", "set it to true")
+
+
+def _upgrade(props: dict[str, Any]) -> None:
+    props["management"] = {**(props.get("management") or {}), "autoUpgrade": True}
+
+
+def _integrity(pool: Resource, _: Settings) -> Iterator[Problem]:
+    path = "nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring"
+    if pool.flag(path) is False:
+        yield Problem(path, "is false", "set it to true, or leave it out")
+
+
+def _own_driver(pool: Resource) -> str | None:
+    for accelerator in items(pool.get("nodeConfig.guestAccelerators")):
+        installed = Resource(pool.type, pool.name, pool.urn, {"a": accelerator})
+        if installed.get("a.gpuDriverInstallationConfig.gpuDriverVersion") == "INSTALLATION_DISABLED":
+            return OWN_DRIVER
+    return None
+
+
+def _secure_boot(pool: Resource, _: Settings) -> Iterator[Problem]:
+    path = "nodeConfig.shieldedInstanceConfig.enableSecureBoot"
+    if pool.is_off(path) and is_known(pool.get("nodeConfig.guestAccelerators")):
+        yield Problem(path, "is not true", "set it to true")
+
+
+def _disk_key(resource: Resource, _: Settings) -> Iterator[Problem]:
+    if resource.type == NODE_POOL:
+        paths = ("nodeConfig.bootDiskKmsKey",)
+    elif resource.autopilot or resource.is_on("clusterAutoscaling.enabled"):
+        paths = (f"{_NAP}.bootDiskKmsKey",)
+    else:
+        return
+    for path in paths:
+        if resource.lacks(path):
+            yield Problem(
+                path,
+                "is missing, so Google's own key encrypts the nodes' disks",
+                "set it to projects/P/locations/REGION/keyRings/R/cryptoKeys/K",
+            )
+
+
+def _read_only_port(resource: Resource, _: Settings) -> Iterator[Problem]:
+    for path in (
+        "nodeConfig.kubeletConfig.insecureKubeletReadonlyPortEnabled",
+        "nodePoolDefaults.nodeConfigDefaults.insecureKubeletReadonlyPortEnabled",
+    ):
+        if resource.flag(path) is True:
+            yield Problem(path, "is true: the kubelet answers anybody on port 10255", "set it to FALSE")
+
+
+def _driver(pool: Resource, _: Settings) -> Iterator[Problem]:
+    for index, accelerator in enumerate(items(pool.get("nodeConfig.guestAccelerators"))):
+        given = Resource(pool.type, pool.name, pool.urn, {"a": accelerator})
+        kind = given.get("a.type")
+        if isinstance(kind, str) and "nvidia" in kind and given.lacks("a.gpuDriverInstallationConfig.gpuDriverVersion"):
+            yield Problem(
+                f"nodeConfig.guestAccelerators[{index}].gpuDriverInstallationConfig.gpuDriverVersion",
+                "is missing, so it depends on GKE's version whether the nodes have a driver",
+                "set it to DEFAULT, or to INSTALLATION_DISABLED if a DaemonSet installs it",
+            )
+
+
+def _on_autopilot(cluster: Resource) -> str | None:
+    return "Autopilot runs its nodes itself" if cluster.autopilot else None
+
+
+_GROUP: Final = "GKE nodes"
+
+RULES: Final = (
+    ResourceRule(
+        name="gke-node-service-account",
+        asks="Nodes do not run as the project's default service account.",
+        cis="5.2.1",
+        severity=Severity.CRITICAL,
+        source=f"{_GKE}/how-to/service-accounts",
+        group=_GROUP,
+        types=(NODE_POOL, CLUSTER),
+        check=_pool_account,
+        exemption=lambda resource: _on_autopilot(resource) if resource.type == CLUSTER else None,
+        exempts="Autopilot clusters: see gke-auto-provisioning-service-account",
+    ),
+    ResourceRule(
+        name="gke-auto-provisioning-service-account",
+        asks="Auto-provisioned nodes do not run as the project's default service account.",
+        cis="5.2.1",
+        severity=Severity.CRITICAL,
+        source=f"{_GKE}/how-to/service-accounts",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_auto_provisioned_account,
+    ),
+    ResourceRule(
+        name="gke-metadata-server",
+        asks="Pods see GKE's metadata server, not the node's.",
+        cis="5.4.2",
+        severity=Severity.HIGH,
+        source=f"{_GKE}/concepts/workload-identity#metadata_server",
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_metadata_server,
+    ),
+    ResourceRule(
+        name="gke-no-legacy-metadata",
+        asks="Legacy metadata endpoints are off.",
+        cis="5.4.1",
+        severity=Severity.HIGH,
+        source=f"{_GKE}/how-to/protecting-cluster-metadata",
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_legacy_metadata,
+    ),
+    ResourceRule(
+        name="gke-container-optimized-os",
+        asks="Nodes run Container-Optimized OS.",
+        cis="5.5.1",
+        source=f"{_GKE}/concepts/node-images",
+        group=_GROUP,
+        types=(NODE_POOL, CLUSTER),
+        check=_container_optimized,
+    ),
+    ResourceRule(
+        name="gke-auto-repair",
+        asks="Broken nodes are replaced.",
+        cis="5.5.2",
+        source=f"{_GKE}/how-to/node-auto-repair",
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_auto_repair,
+        remedy=_repair,
+        exemption=_repair_exemption,
+        exempts=f"pools with nodeConfig.flexStart: {FLEX_START_REPAIR}",
+    ),
+    ResourceRule(
+        name="gke-auto-upgrade",
+        asks="Nodes are upgraded along with the cluster.",
+        cis="5.5.3",
+        source=f"{_GKE}/how-to/node-auto-upgrades",
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_auto_upgrade,
+        remedy=_upgrade,
+    ),
+    ResourceRule(
+        name="gke-integrity-monitoring",
+        asks="The boot of nodes is measured.",
+        cis="5.5.6",
+        source=f"{_GKE}/how-to/shielded-gke-nodes",
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_integrity,
+    ),
+    ResourceRule(
+        name="gke-secure-boot",
+        asks="Nodes boot signed software only.",
+        cis="5.5.7",
+        source=f"{_GKE}/how-to/shielded-gke-nodes#secure_boot",
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_secure_boot,
+        exemption=_own_driver,
+        exempts=f"pools with gpuDriverVersion INSTALLATION_DISABLED: {OWN_DRIVER}",
+    ),
+    ResourceRule(
+        name="gke-boot-disk-cmek",
+        asks="Boot disks are encrypted with a key of Cloud KMS.",
+        cis="5.9.1",
+        level=ADVISORY,
+        source=f"{_GKE}/how-to/using-cmek",
+        group=_GROUP,
+        types=(NODE_POOL, CLUSTER),
+        check=_disk_key,
+    ),
+    ResourceRule(
+        name="gke-no-kubelet-read-only-port",
+        asks="The kubelet's read-only port is closed.",
+        cis="3.2.4",
+        severity=Severity.HIGH,
+        source=f"{_GKE}/how-to/disable-kubelet-readonly-port",
+        group=_GROUP,
+        types=(NODE_POOL, CLUSTER),
+        check=_read_only_port,
+    ),
+    ResourceRule(
+        name="gke-gpu-driver",
+        asks="A pool with GPUs says who installs the driver.",
+        level=ADVISORY,
+        source=f"{_GKE}/how-to/gpus#installing_drivers",
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_driver,
+    ),
+)

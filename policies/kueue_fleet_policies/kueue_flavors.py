@@ -1,0 +1,294 @@
+"""Rules about flavors and the nodes they stand for.
+
+In: ResourceFlavors and ClusterQueues, the node pools and the auto-provisioning of the same cluster. Out: problems that
+nobody else reports: a flavor whose labels no node will ever have, pods that the nodes' taints keep away, quota for
+nodes that cannot exist, a queued pool without the check that asks for its nodes. Flavors of a manager, whose jobs run
+elsewhere, need no nodes. Of what is not known, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kueue_fleet.spec import Problem, Quantity
+from kueue_fleet.spec.machines import GPU_RESOURCE
+from kueue_fleet_policies.estate import PROVISIONING_CONTROLLER, ClusterView, Estate, object_name, objects_by_name
+from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
+from kueue_fleet_policies.pool import ACCELERATOR_LABEL, NODE_POOL_LABEL, Pool
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rule import ADVISORY, Settings, StackRule
+from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
+
+
+def _labels(flavor: Resource) -> Mapping[str, Any] | None:
+    """The node labels of a flavor; None if they are not known."""
+    labels = flavor.get("spec.nodeLabels")
+    if labels is UNKNOWN:
+        return None
+    return labels if isinstance(labels, Mapping) else {}
+
+
+def _used_here(cluster: ClusterView, flavor: str) -> bool:
+    """Whether a queue of the cluster gives out quota of the flavor for jobs that run in it."""
+    queues = [queue for queue in cluster.of_kind("ClusterQueue") if not dispatches(queue, cluster.objects)]
+    return any(name == flavor for queue in queues for _, name, _, _ in quotas_of(queue))
+
+
+def _auto_provisioned(cluster: ClusterView, labels: Mapping[str, Any]) -> bool | None:
+    """Whether node auto-provisioning makes nodes with these labels; None if that cannot be told."""
+    if cluster.auto_provisioning is not True:
+        return None if cluster.auto_provisioning is UNKNOWN else False
+    if NODE_POOL_LABEL in labels:
+        return False
+    accelerator = labels.get(ACCELERATOR_LABEL)
+    limits = cluster.resource.get("clusterAutoscaling.resourceLimits")
+    if accelerator is UNKNOWN or limits is UNKNOWN:
+        return None
+    return accelerator is None or cluster.limits.get(str(accelerator), 0) > 0
+
+
+def _flavors(cluster: ClusterView) -> Iterator[tuple[Resource, str, Mapping[str, Any]]]:
+    """Flavors of a Standard cluster that jobs of this cluster use, with their labels."""
+    if not cluster.standard or not (cluster.pools or cluster.auto_provisioning is True):
+        return
+    for name, flavor in objects_by_name(cluster.of_kind("ResourceFlavor")).items():
+        labels = _labels(flavor)
+        if labels is not None and _used_here(cluster, name):
+            yield flavor, name, labels
+
+
+def _has_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:
+    for cluster in estate.clusters:
+        for flavor, name, labels in _flavors(cluster):
+            matches = [pool.has_labels(labels) for pool in cluster.pools]
+            if any(match is not False for match in matches) or _auto_provisioned(cluster, labels) is not False:
+                continue
+            shown = ", ".join(f"{key}={value}" for key, value in labels.items())
+            yield (
+                flavor,
+                Problem(
+                    "spec.nodeLabels",
+                    f"{shown}: no node pool of cluster {_title(cluster)} has these, so jobs on {name} stay pending",
+                    f"use the labels of one of {_titles(cluster.pools)}, or add a pool",
+                ),
+            )
+
+
+def _title(cluster: ClusterView) -> str:
+    name = cluster.resource.get("name")
+    return name if isinstance(name, str) else cluster.resource.name
+
+
+def _titles(pools: tuple[Pool, ...]) -> str:
+    return ", ".join(sorted(pool.title for pool in pools)) or "none"
+
+
+def _tolerated(taint: Mapping[str, Any], flavor: Resource) -> bool:
+    """Whether pods that Kueue admits on the flavor, or that have to tolerate its taints, tolerate this one."""
+    tolerations = flavor.get("spec.tolerations")
+    own_taints = flavor.get("spec.nodeTaints")
+    if tolerations is UNKNOWN or own_taints is UNKNOWN:
+        return True
+    effect = _effect(taint.get("effect"))
+    for toleration in map(entries, items(tolerations)):
+        if toleration.get("effect") not in (None, "", effect):
+            continue
+        key, operator = toleration.get("key"), toleration.get("operator") or "Equal"
+        if key in (None, "") and operator == "Exists":
+            return True
+        if key == taint.get("key") and (
+            operator == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
+        ):
+            return True
+    return any(own.get("key") == taint.get("key") for own in map(entries, items(own_taints)))
+
+
+def _effect(effect: Any) -> str:
+    """An effect as Kubernetes spells it; Google's API has NO_SCHEDULE."""
+    return "".join(part.capitalize() for part in str(effect).split("_")) if "_" in str(effect) else str(effect)
+
+
+def _tolerates_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:
+    for cluster in estate.clusters:
+        for flavor, name, labels in _flavors(cluster):
+            matching = [pool for pool in cluster.pools if pool.has_labels(labels) is True]
+            refused = [(pool, taint) for pool in matching for taint in pool.taints if not _tolerated(taint, flavor)]
+            if matching and len({pool.resource.urn for pool, _ in refused}) == len(matching):
+                pool, taint = refused[0]
+                shown = f"{taint.get('key')}={taint.get('value') or ''}:{_effect(taint.get('effect'))}"
+                yield (
+                    flavor,
+                    Problem(
+                        "spec.tolerations",
+                        f"do not cover the taint {shown} of pool {pool.title}, so jobs on {name} stay pending",
+                        "add a toleration for it",
+                    ),
+                )
+
+
+def _capacity(cluster: ClusterView, labels: Mapping[str, Any], resource: str) -> float | None:
+    """The most of a resource that nodes of a flavor can offer; None if that cannot be told."""
+    total, matching = 0.0, 0
+    for pool in cluster.pools:
+        match = pool.has_labels(labels)
+        if match is False:
+            continue
+        matching += 1
+        offered = pool.capacity(resource)
+        if match is None or offered is None:
+            return None
+        total += offered
+    automatic = _auto_provisioned(cluster, labels)
+    if automatic is False:
+        # Without any nodes it is the flavor that is wrong, see kueue-flavor-has-nodes.
+        return total if matching else None
+    accelerator = labels.get(ACCELERATOR_LABEL)
+    if automatic is None or resource != GPU_RESOURCE or not isinstance(accelerator, str):
+        return None
+    return max(total, cluster.limits[accelerator])
+
+
+def _amount(value: Any) -> Quantity | None:
+    if value is None or not is_known(value):
+        return None
+    try:
+        return Quantity(int(value) if isinstance(value, float) and value.is_integer() else str(value))
+    except ValueError:
+        return None
+
+
+def _within_capacity(estate: Estate, settings: Settings) -> Iterator[Finding]:
+    for cluster in estate.clusters:
+        for flavor, name, labels in _flavors(cluster):
+            for resource in settings.names("resources"):
+                queues = [queue for queue in cluster.of_kind("ClusterQueue") if not dispatches(queue, cluster.objects)]
+                amounts = [
+                    _amount(quota)
+                    for queue in queues
+                    for _, used, kind, quota in quotas_of(queue)
+                    if (used, kind) == (name, resource)
+                ]
+                known = [amount for amount in amounts if amount is not None]
+                capacity = _capacity(cluster, labels, resource)
+                if capacity is None or not known or len(known) != len(amounts):
+                    continue
+                total = sum(known, Quantity(0))
+                most = Quantity(int(capacity * 1000)) if resource == "cpu" else Quantity(int(capacity))
+                compared = Quantity(f"{int(capacity * 1000)}m") if resource == "cpu" else most
+                if total > compared:
+                    yield (
+                        flavor,
+                        Problem(
+                            "spec.nodeLabels",
+                            f"the queues of cluster {_title(cluster)} promise {total} {resource} of {name}, but its "
+                            f"nodes can never offer more than {compared}",
+                            "lower nominalQuota, or raise the limits of its node pools",
+                        ),
+                    )
+
+
+def _queued_without_check(estate: Estate, _: Settings) -> Iterator[Finding]:
+    for cluster in estate.clusters:
+        queued = {
+            name: pool
+            for flavor, name, labels in _flavors(cluster)
+            for pool in cluster.pools
+            if pool.queued and pool.has_labels(labels) is True
+        }
+        checks = objects_by_name(cluster.of_kind("AdmissionCheck"))
+        for queue in cluster.of_kind("ClusterQueue"):
+            for name in dict.fromkeys(used for _, used, _, quota in quotas_of(queue) if quota not in (0, "0", 0.0)):
+                if name in queued and not _asks_for_nodes(queue, name, checks):
+                    yield (
+                        queue,
+                        Problem(
+                            "spec.admissionChecksStrategy",
+                            f"has no ProvisioningRequest check for flavor {name}, whose pool {queued[name].title} has "
+                            "nodes only for such requests",
+                            f"add a check with controllerName {PROVISIONING_CONTROLLER} on that flavor",
+                        ),
+                    )
+
+
+def _asks_for_nodes(queue: Resource, flavor: str, checks: Mapping[str, Resource]) -> bool:
+    for _, name, flavors in checks_of(queue):
+        if flavors is not None and flavor not in flavors and all(is_known(one) for one in flavors):
+            continue
+        check = checks.get(name) if isinstance(name, str) else None
+        if check is None or check.get("spec.controllerName") in (PROVISIONING_CONTROLLER, UNKNOWN):
+            # A check that this stack does not declare may be one.
+            return True
+    return queue.get("spec.admissionChecksStrategy.admissionChecks") is UNKNOWN
+
+
+def _pool_without_flavor(estate: Estate, _: Settings) -> Iterator[Finding]:
+    for cluster in estate.clusters:
+        flavors = cluster.of_kind("ResourceFlavor")
+        wanted = [_labels(flavor) for flavor in flavors]
+        if not flavors or None in wanted or any(not is_known(object_name(flavor)) for flavor in flavors):
+            continue
+        for pool in cluster.pools:
+            if pool.gpus and not any(pool.has_labels(labels or {}) is not False for labels in wanted):
+                yield (
+                    pool.resource,
+                    Problem(
+                        "nodeConfig.labels",
+                        f"no flavor of cluster {_title(cluster)} leads to this pool's GPUs, so nobody gets them",
+                        f"add a ResourceFlavor with nodeLabels {NODE_POOL_LABEL}: {pool.title}",
+                    ),
+                )
+
+
+_CONCEPTS: Final = "https://kueue.sigs.k8s.io/docs/concepts"
+_GROUP: Final = "Kueue flavors"
+
+RULES: Final = (
+    StackRule(
+        name="kueue-flavor-has-nodes",
+        asks="A flavor's labels are those of nodes that can exist.",
+        source=f"{_CONCEPTS}/resource_flavor/#resourceflavor-labels",
+        group=_GROUP,
+        check=_has_nodes,
+        exempts="Autopilot, and queues that MultiKueue sends elsewhere",
+    ),
+    StackRule(
+        name="kueue-flavor-tolerates-nodes",
+        asks="Pods on a flavor tolerate the taints of its nodes.",
+        source=f"{_CONCEPTS}/resource_flavor/#resourceflavor-taints",
+        group=_GROUP,
+        check=_tolerates_nodes,
+        exempts="taints that GKE itself has the right pods tolerate, such as nvidia.com/gpu",
+    ),
+    StackRule(
+        name="kueue-quota-within-capacity",
+        asks="Queues promise no more than the nodes can offer.",
+        source="https://github.com/project-codeflare/mlbatch/blob/main/QUOTA_MAINTENANCE.md",
+        group=_GROUP,
+        check=_within_capacity,
+        options={
+            "resources": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Resources whose quota is compared with the node pools.",
+                "default": [GPU_RESOURCE, "cpu", "memory"],
+            }
+        },
+        exempts="Autopilot, and queues that MultiKueue sends elsewhere",
+    ),
+    StackRule(
+        name="kueue-dws-check",
+        asks="A flavor of a queued pool has a ProvisioningRequest check.",
+        source="https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest",
+        group=_GROUP,
+        check=_queued_without_check,
+    ),
+    StackRule(
+        name="kueue-pool-has-flavor",
+        asks="Every GPU pool is the pool of a flavor.",
+        level=ADVISORY,
+        source=f"{_CONCEPTS}/resource_flavor/",
+        group=_GROUP,
+        check=_pool_without_flavor,
+    ),
+)

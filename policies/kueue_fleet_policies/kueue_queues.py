@@ -1,0 +1,224 @@
+"""Rules about Kueue's queues, each by itself and with what they refer to.
+
+In: ClusterQueues, LocalQueues, and the objects of the same cluster. Out: problems that Kueue reports only while it
+runs, as an inactive queue or as a job that waits for ever. Source: kueue@v0.19.2 pkg/cache/scheduler/clusterqueue.go
+(reasons of an inactive ClusterQueue), pkg/webhooks/clusterqueue_webhook.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from kueue_fleet.spec import Problem
+from kueue_fleet.spec.machines import GPU_RESOURCE
+from kueue_fleet_policies.estate import (
+    MULTIKUEUE_CONTROLLER,
+    Estate,
+    KubernetesObjects,
+    all_known,
+    object_name,
+    objects_by_name,
+)
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number
+
+_KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
+CLUSTER_QUEUE: Final = (f"{_KUEUE}v1beta2:ClusterQueue", f"{_KUEUE}v1beta1:ClusterQueue")
+Finding = tuple[Resource | None, Problem]
+
+
+def flavors_of(queue: Resource) -> Iterator[tuple[str, Any]]:
+    """Path and content of every known flavor of a ClusterQueue."""
+    for group, entry in enumerate(items(queue.get("spec.resourceGroups"))):
+        for index, flavor in enumerate(items(at(entry, "flavors"))):
+            yield f"spec.resourceGroups[{group}].flavors[{index}]", flavor
+
+
+def quotas_of(queue: Resource) -> Iterator[tuple[str, str, str, Any]]:
+    """Path, flavor, resource and nominal quota of every entry of a ClusterQueue whose names are known."""
+    for path, flavor in flavors_of(queue):
+        name = at(flavor, "name")
+        for index, resource in enumerate(items(at(flavor, "resources"))):
+            kind = at(resource, "name")
+            if isinstance(name, str) and isinstance(kind, str):
+                where = f"{path}.resources[{index}].nominalQuota"
+                yield where, name, kind, at(resource, "nominalQuota")
+
+
+def checks_of(queue: Resource) -> Iterator[tuple[str, Any, tuple[str, ...] | None]]:
+    """Path, name and flavors of every admission check of a ClusterQueue; no flavors means all of them."""
+    for index, check in enumerate(items(queue.get("spec.admissionChecksStrategy.admissionChecks"))):
+        path = f"spec.admissionChecksStrategy.admissionChecks[{index}]"
+        flavors = at(check, "onFlavors")
+        yield path, at(check, "name"), tuple(items(flavors)) if flavors else None
+    for index, name in enumerate(items(queue.get("spec.admissionChecks"))):
+        yield f"spec.admissionChecks[{index}]", name, None
+
+
+def dispatches(queue: Resource, objects: KubernetesObjects) -> bool:
+    """Whether a ClusterQueue sends its jobs to other clusters, so that its flavors need no nodes of its own."""
+    checks = objects_by_name(objects.get("AdmissionCheck", ()))
+    used = [checks.get(name) for _, name, _ in checks_of(queue) if isinstance(name, str)]
+    return any(check is not None and check.get("spec.controllerName") == MULTIKUEUE_CONTROLLER for check in used)
+
+
+def _references(estate: Estate, _: Settings) -> Iterator[Finding]:
+    for objects in estate.providers.values():
+        queues = objects.get("ClusterQueue", ())
+        for queue in queues:
+            for path, flavor in flavors_of(queue):
+                yield from _missing(queue, f"{path}.name", at(flavor, "name"), "ResourceFlavor", objects)
+            for path, check, _flavors in checks_of(queue):
+                yield from _missing(queue, path, check, "AdmissionCheck", objects)
+
+
+def _local_queues(estate: Estate, _: Settings) -> Iterator[Finding]:
+    for objects in estate.providers.values():
+        for queue in objects.get("LocalQueue", ()):
+            yield from _missing(queue, "spec.clusterQueue", queue.get("spec.clusterQueue"), "ClusterQueue", objects)
+
+
+def _missing(
+    queue: Resource, path: str, name: Any, kind: str, objects: KubernetesObjects
+) -> Iterator[tuple[Resource, Problem]]:
+    """The problem of a name that no object of that kind has; none where the stack declares no object of the kind."""
+    known: Sequence[Resource] = objects.get(kind, ())
+    if not known or not isinstance(name, str) or not all_known(known, object_name):
+        return
+    names = sorted(objects_by_name(known))
+    if name not in names:
+        yield (
+            queue,
+            Problem(
+                path, f"is {name}, but this cluster has no such {kind}", f"use one of {', '.join(names)}, or add it"
+            ),
+        )
+
+
+def _same_queues_on_workers(estate: Estate, _: Settings) -> Iterator[Finding]:
+    """A manager's LocalQueues are found on the workers by namespace and name."""
+    elsewhere: dict[str, set[tuple[Any, Any]]] = {
+        urn: {(queue.get("metadata.namespace"), object_name(queue)) for queue in objects.get("LocalQueue", ())}
+        for urn, objects in estate.providers.items()
+    }
+    for urn, objects in estate.providers.items():
+        others = [found for other, found in elsewhere.items() if other != urn and found]
+        sends = {object_name(queue) for queue in objects.get("ClusterQueue", ()) if dispatches(queue, objects)}
+        if not others or any(UNKNOWN in pair for found in others for pair in found):
+            continue
+        for queue in objects.get("LocalQueue", ()):
+            pair = (queue.get("metadata.namespace"), object_name(queue))
+            if queue.get("spec.clusterQueue") in sends and UNKNOWN not in pair and not any(pair in o for o in others):
+                yield (
+                    queue,
+                    Problem(
+                        "metadata.name",
+                        f"is {pair[1]} in namespace {pair[0]}, but no worker has a LocalQueue of that name there, so "
+                        "MultiKueue can send its jobs nowhere",
+                        "declare it on the workers too",
+                    ),
+                )
+
+
+def _limits(queue: Resource, _: Settings) -> Iterator[Problem]:
+    for key in ("cohortName", "cohort"):
+        if not queue.lacks(f"spec.{key}"):
+            return
+    for path, flavor in flavors_of(queue):
+        for index, resource in enumerate(items(at(flavor, "resources"))):
+            for limit in ("borrowingLimit", "lendingLimit"):
+                if limit in entries(resource):
+                    yield Problem(
+                        f"{path}.resources[{index}].{limit}",
+                        "is set, but the queue has no cohort to borrow from or lend to",
+                        "set spec.cohortName, or remove the limit",
+                    )
+
+
+def _covers(queue: Resource, settings: Settings) -> Iterator[Problem]:
+    groups = items(queue.get("spec.resourceGroups"))
+    covered = {resource for group in groups for resource in items(at(group, "coveredResources"))}
+    sure = not any(holds_unknown(at(group, "coveredResources")) for group in groups)
+    missing = [needed for needed in settings.names("resources") if needed not in covered]
+    if sure and GPU_RESOURCE in covered and missing:
+        yield Problem(
+            "spec.resourceGroups",
+            f"cover {GPU_RESOURCE} but not {', '.join(missing)}: a job that asks for these is never admitted",
+            "add them to coveredResources, with a quota for each flavor",
+        )
+
+
+def _zero_quota(queue: Resource, _: Settings) -> Iterator[Problem]:
+    quotas = [(path, quota) for path, _flavor, kind, quota in quotas_of(queue) if kind == GPU_RESOURCE]
+    certain = all(is_known(quota) for _, quota in quotas)
+    alone = queue.lacks("spec.cohortName") and queue.lacks("spec.cohort")
+    if quotas and certain and alone and all(number(quota) == 0 for _, quota in quotas):
+        yield Problem(
+            quotas[0][0],
+            "and all others of the queue are 0, and it has no cohort to borrow from: it admits nothing",
+            "give it a quota, or a cohort",
+        )
+
+
+_CONCEPTS: Final = "https://kueue.sigs.k8s.io/docs/concepts"
+_GROUP: Final = "Kueue queues"
+
+RULES: Final = (
+    StackRule(
+        name="kueue-queue-references",
+        asks="A ClusterQueue names flavors and checks that exist.",
+        source=f"{_CONCEPTS}/cluster_queue/",
+        group=_GROUP,
+        check=_references,
+    ),
+    StackRule(
+        name="kueue-local-queue-reference",
+        asks="A LocalQueue names a ClusterQueue that exists.",
+        source=f"{_CONCEPTS}/local_queue/",
+        group=_GROUP,
+        check=_local_queues,
+    ),
+    StackRule(
+        name="kueue-multikueue-local-queues",
+        asks="A manager's LocalQueues exist on its workers.",
+        source=f"{_CONCEPTS}/multikueue/",
+        group=_GROUP,
+        check=_same_queues_on_workers,
+    ),
+    ResourceRule(
+        name="kueue-limits-need-cohort",
+        asks="A queue that borrows or lends has a cohort.",
+        source=f"{_CONCEPTS}/cluster_queue/#cohort",
+        group=_GROUP,
+        types=CLUSTER_QUEUE,
+        check=_limits,
+    ),
+    ResourceRule(
+        name="kueue-covers-cpu-and-memory",
+        asks="A queue for GPUs covers what else its jobs ask for.",
+        level=ADVISORY,
+        source=f"{_CONCEPTS}/cluster_queue/#flavors-and-resources",
+        group=_GROUP,
+        types=CLUSTER_QUEUE,
+        check=_covers,
+        options={
+            "resources": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Resources that a queue for GPUs has to cover.",
+                "default": ["cpu", "memory"],
+            }
+        },
+    ),
+    ResourceRule(
+        name="kueue-queue-admits",
+        asks="A queue can admit something.",
+        level=ADVISORY,
+        source=f"{_CONCEPTS}/cluster_queue/",
+        group=_GROUP,
+        types=CLUSTER_QUEUE,
+        check=_zero_quota,
+    ),
+)

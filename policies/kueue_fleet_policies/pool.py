@@ -1,0 +1,203 @@
+"""A node pool as its nodes will be: labels, taints, how many, with how many GPUs.
+
+In: the node pool and its cluster. Out: `Pool`. GKE adds labels and taints of its own; those that a flavor may rest on
+are here. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus (labels and taints of GPU nodes),
+https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms, GoogleCloudPlatform/cluster-toolkit@10470803
+modules/compute/gke-node-pool/main.tf.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from kueue_fleet.spec.machines import GPU_RESOURCE, MachineType, machine_type, with_accelerator
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number, truth
+
+NODE_POOL_LABEL: Final = "cloud.google.com/gke-nodepool"
+ACCELERATOR_LABEL: Final = "cloud.google.com/gke-accelerator"
+SPOT_LABEL: Final = "cloud.google.com/gke-spot"
+MACHINE_FAMILY_LABEL: Final = "cloud.google.com/machine-family"
+INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+_DECIDED: Final = frozenset({NODE_POOL_LABEL, ACCELERATOR_LABEL, SPOT_LABEL, MACHINE_FAMILY_LABEL, INSTANCE_TYPE_LABEL})
+"""Labels that GKE sets and whose value on a pool is certain, also that there is none."""
+_OWNED_BY_PLATFORM: Final = re.compile(r"^([a-z0-9-]+\.)*(kubernetes\.io|k8s\.io|google\.com|gke\.io)/")
+_TOLERATED_BY_GKE: Final = frozenset(
+    {"nvidia.com/gpu", "cloud.google.com/gke-queued", "kubernetes.io/arch", "cloud.google.com/gke-quick-remove"}
+)
+"""Taints for which GKE gives the pods that belong there a toleration itself."""
+_ZONE: Final = re.compile(r"-[a-z]$")
+_ZONES_OF_A_REGION: Final = 3
+"""Zones in which a regional pool has nodes when it names none."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A node pool on its cluster."""
+
+    resource: Resource
+    cluster: Resource
+
+    @property
+    def name(self) -> Any:
+        """Name in Google Cloud, or `UNKNOWN`."""
+        return self.resource.get("name")
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message."""
+        return self.name if isinstance(self.name, str) else self.resource.name
+
+    @property
+    def queued(self) -> bool:
+        """Whether its nodes come only for ProvisioningRequests."""
+        return self.resource.is_on("queuedProvisioning.enabled")
+
+    @cached_property
+    def machine(self) -> MachineType | None:
+        """Its machine with its GPUs; None if the type is not known here."""
+        return machine_of(at(self.resource.props, "nodeConfig"))
+
+    @property
+    def gpus(self) -> int | None:
+        """GPUs on each node; None if that cannot be told."""
+        return gpus_of(at(self.resource.props, "nodeConfig"))
+
+    @cached_property
+    def max_nodes(self) -> int | None:
+        """The most nodes that it can have; None if that cannot be told."""
+        return max_nodes(self.resource, self.cluster)
+
+    @cached_property
+    def labels(self) -> Mapping[str, Any]:
+        """Labels of its nodes that are certain; `UNKNOWN` as a value where only the key is."""
+        config = at(self.resource.props, "nodeConfig")
+        given = at(config, "labels")
+        found: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
+        found[NODE_POOL_LABEL] = self.name
+        kind = at(config, "machineType")
+        if kind is not None:
+            found[INSTANCE_TYPE_LABEL] = kind
+            found[MACHINE_FAMILY_LABEL] = kind.split("-")[0] if isinstance(kind, str) else UNKNOWN
+        accelerator = at(config, "guestAccelerators.type")
+        if accelerator is None and self.machine is not None:
+            accelerator = self.machine.accelerator
+        if accelerator is not None:
+            found[ACCELERATOR_LABEL] = accelerator
+        spot = truth(at(config, "spot"))
+        if spot is not None and spot is not False:
+            found[SPOT_LABEL] = "true" if spot is True else UNKNOWN
+        return found
+
+    @property
+    def taints(self) -> Iterator[Mapping[str, Any]]:
+        """Taints that a pod has to be told to tolerate; those that only ask for preference left out."""
+        for taint in map(entries, items(at(self.resource.props, "nodeConfig.taints"))):
+            if taint.get("effect") not in ("PREFER_NO_SCHEDULE", "PreferNoSchedule") and (
+                taint.get("key") not in _TOLERATED_BY_GKE
+            ):
+                yield taint
+
+    def has_labels(self, wanted: Mapping[str, Any]) -> bool | None:
+        """Whether its nodes have these labels; None if that cannot be told."""
+        sure = True
+        for key, value in wanted.items():
+            if key in self.labels:
+                own = self.labels[key]
+                if not (is_known(own) and is_known(value)):
+                    sure = False
+                elif str(own) != str(value):
+                    return False
+            elif self._may_have(key):
+                sure = False
+            else:
+                return False
+        return True if sure else None
+
+    def _may_have(self, key: str) -> bool:
+        if key == ACCELERATOR_LABEL and self.machine is None:
+            return True
+        if at(self.resource.props, "nodeConfig.labels") is UNKNOWN:
+            return True
+        return key not in _DECIDED and _OWNED_BY_PLATFORM.match(key) is not None
+
+    def capacity(self, resource: str) -> float | None:
+        """The most of a Kubernetes resource that it can offer: CPUs, bytes, GPUs; None if that cannot be told."""
+        if self.max_nodes is None:
+            return None
+        if self.max_nodes == 0:
+            return 0.0
+        if resource == GPU_RESOURCE:
+            return None if self.gpus is None else float(self.gpus * self.max_nodes)
+        if self.machine is None or resource not in ("cpu", "memory"):
+            return None
+        amount = self.machine.allocatable[resource] * self.max_nodes
+        return amount / 1000 if resource == "cpu" else float(amount)
+
+
+def machine_of(config: Any) -> MachineType | None:
+    """The machine of a `nodeConfig`, with the GPUs attached to it; None if it is not in the catalogue or not known."""
+    kind = at(config, "machineType")
+    machine = machine_type(kind) if isinstance(kind, str) else None
+    accelerator, count = at(config, "guestAccelerators.type"), number(at(config, "guestAccelerators.count"))
+    if machine is None or not isinstance(accelerator, str) or count is None or machine.gpus:
+        return machine
+    return with_accelerator(machine, accelerator, int(count))
+
+
+def gpus_of(config: Any) -> int | None:
+    """GPUs on each node of a `nodeConfig`; None if that cannot be told."""
+    listed = at(config, "guestAccelerators")
+    if listed is UNKNOWN:
+        return None
+    if listed and (count := number(at(config, "guestAccelerators.count"))) is not None:
+        kind = str(at(config, "guestAccelerators.type"))
+        return 0 if kind.startswith("ct") or ("tpu" in kind and "nvidia" not in kind) else int(count)
+    kind = at(config, "machineType")
+    if kind is None:
+        return 0
+    machine = machine_type(kind) if isinstance(kind, str) else None
+    return None if machine is None else machine.gpus
+
+
+def max_nodes(pool: Resource, cluster: Resource | None) -> int | None:
+    """The most nodes a pool can have; None if that cannot be told."""
+    if any(holds_unknown(pool.get(key)) for key in ("autoscaling", "nodeCount", "initialNodeCount")):
+        return None
+    total = number(pool.get("autoscaling.totalMaxNodeCount"))
+    if total is not None:
+        return int(total)
+    each = next(
+        (
+            found
+            for key in ("autoscaling.maxNodeCount", "nodeCount", "initialNodeCount")
+            if (found := number(pool.get(key))) is not None
+        ),
+        None,
+    )
+    if each is None:
+        return None
+    zones = zone_count(pool, cluster)
+    return 0 if each == 0 else None if zones is None else int(each) * zones
+
+
+def zone_count(pool: Resource, cluster: Resource | None) -> int | None:
+    """Zones that a pool has nodes in; None if that cannot be told."""
+    own = pool.get("nodeLocations")
+    shared = cluster.get("nodeLocations") if cluster else None
+    location = pool.get("location")
+    if location is None and cluster is not None:
+        location = cluster.get("location")
+    if own is UNKNOWN or shared is UNKNOWN or not isinstance(location, str):
+        return None
+    zonal = _ZONE.search(location) is not None
+    if own:
+        return len(items(own))
+    if shared:
+        # Of a zonal cluster, these are the zones beside its own.
+        return len(items(shared)) + (1 if zonal else 0)
+    return 1 if zonal else _ZONES_OF_A_REGION

@@ -1,0 +1,115 @@
+"""Rules about what must not be deleted by accident.
+
+In: clusters, reservations, commitments, and the Helm releases that bring Kueue's and JobSet's definitions. Out:
+problems. Policies see Pulumi's `protect` and Google's own protection; they do not see `retainOnDelete`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pulumi_policy import Severity
+
+from kueue_fleet.spec import Problem
+from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
+from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, Resource
+from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.values import at, is_known
+
+RESERVATION: Final = "gcp:compute/reservation:Reservation"
+FUTURE_RESERVATION: Final = "gcp:compute/futureReservation:FutureReservation"
+COMMITMENT: Final = "gcp:compute/regionCommitment:RegionCommitment"
+
+_DISPOSABLE_PATH: Final = f"resourceLabels.{DISPOSABLE_LABEL}"
+_ALLOW_DISPOSABLE: Final[Option] = {
+    "type": "boolean",
+    "description": f"Whether a cluster with the label {DISPOSABLE_LABEL}=true may do without protection.",
+    "default": True,
+}
+
+
+def _cluster_protected(cluster: Resource, settings: Settings) -> Iterator[Problem]:
+    if settings["allowDisposable"] and (is_disposable(cluster) or not is_known(at(cluster.props, _DISPOSABLE_PATH))):
+        return
+    remedy = f"or label the cluster {DISPOSABLE_LABEL}=true" if settings["allowDisposable"] else "and keep it"
+    if cluster.flag("deletionProtection") is False:
+        yield Problem("deletionProtection", "is false: one change can delete the cluster", f"set it to true, {remedy}")
+    if not cluster.protect:
+        yield Problem("protect", "is not set on the resource", f"set protect=True in its options, {remedy}")
+
+
+def _protect_cluster(props: dict[str, Any]) -> None:
+    props["deletionProtection"] = True
+
+
+def _capacity_protected(resource: Resource, _: Settings) -> Iterator[Problem]:
+    if not resource.protect:
+        kind = resource.type.rsplit(":", 1)[-1]
+        lost = "cannot be cancelled and is paid for without it" if resource.type == COMMITMENT else "may not come back"
+        yield Problem("protect", f"is not set, and a {kind} that is deleted {lost}", "set protect=True in its options")
+
+
+def _chart_name(release: Resource) -> str:
+    chart = release.get("chart")
+    return chart.rstrip("/").rsplit("/", 1)[-1] if isinstance(chart, str) else ""
+
+
+def _releases_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Resource | None, Problem]]:
+    for release in estate.of_type(HELM_RELEASE):
+        cluster = estate.cluster_of(release)
+        if settings["allowDisposable"] and cluster is not None and cluster.disposable:
+            continue
+        if _chart_name(release) in settings.names("charts") and not release.protect:
+            yield (
+                release,
+                Problem(
+                    "protect",
+                    f"is not set: uninstalling {_chart_name(release)} deletes its definitions, and all their objects",
+                    "set protect=True and retainOnDelete=True in the options of the release",
+                ),
+            )
+
+
+_GROUP: Final = "Protection"
+
+RULES: Final = (
+    ResourceRule(
+        name="protect-clusters",
+        asks="A cluster is not deleted by accident.",
+        severity=Severity.CRITICAL,
+        source="https://www.pulumi.com/registry/packages/gcp/api-docs/container/cluster/#deletionprotection_csharp",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_cluster_protected,
+        options={"allowDisposable": _ALLOW_DISPOSABLE},
+        exempts=f"clusters with the label {DISPOSABLE_LABEL}=true, unless the setting forbids them",
+    ),
+    ResourceRule(
+        name="protect-capacity",
+        asks="Reservations and commitments are not deleted by accident.",
+        severity=Severity.HIGH,
+        source="https://cloud.google.com/compute/docs/instances/reservations-overview",
+        group=_GROUP,
+        types=(RESERVATION, FUTURE_RESERVATION, COMMITMENT),
+        check=_capacity_protected,
+    ),
+    StackRule(
+        name="protect-kueue",
+        asks="Kueue is not uninstalled by accident.",
+        severity=Severity.CRITICAL,
+        source="https://kueue.sigs.k8s.io/docs/installation/#uninstall",
+        group=_GROUP,
+        check=_releases_protected,
+        options={
+            "allowDisposable": _ALLOW_DISPOSABLE,
+            "charts": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Names of the charts that bring the definitions of objects people depend on.",
+                "default": ["kueue", "jobset"],
+            },
+        },
+        exempts=f"releases on clusters with the label {DISPOSABLE_LABEL}=true, unless the setting forbids them",
+    ),
+)

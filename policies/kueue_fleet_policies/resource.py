@@ -1,0 +1,88 @@
+"""A resource as the rules see it.
+
+In: what pulumi-policy hands to a policy. Out: `Resource`, with properties as plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kueue_fleet_policies.values import UNKNOWN, at, plain, truth
+
+CLUSTER = "gcp:container/cluster:Cluster"
+NODE_POOL = "gcp:container/nodePool:NodePool"
+KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"
+HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
+
+
+class _Options(Protocol):
+    @property
+    def protect(self) -> bool: ...
+
+
+class PolicyInput(Protocol):
+    """What the arguments of both kinds of policy have in common."""
+
+    @property
+    def resource_type(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def urn(self) -> str: ...  # noqa: D102
+    @property
+    def props(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def opts(self) -> _Options: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource of a program, or of a state."""
+
+    type: str
+    """Pulumi's type token."""
+    name: str
+    """Its name in the program."""
+    urn: str
+    props: Mapping[str, Any]
+    """Plain data, camelCase as the provider has it; see `values`."""
+    protect: bool = False
+    """Pulumi's own protection, `protect=True`."""
+
+    @classmethod
+    def of(cls, given: PolicyInput) -> Resource:
+        """The resource that a policy was called with."""
+        return cls(given.resource_type, given.name, given.urn, plain(given.props), bool(given.opts.protect))
+
+    def get(self, path: str) -> Any:
+        """The property at a dotted path; None where there is none, `UNKNOWN` where it is not known."""
+        return at(self.props, path)
+
+    def flag(self, path: str) -> Any:
+        """The property as true or false; None where there is none, `UNKNOWN` where it is not known."""
+        return truth(at(self.props, path))
+
+    def is_on(self, path: str) -> bool:
+        """Whether the property is known to be true."""
+        return self.flag(path) is True
+
+    def is_off(self, path: str) -> bool:
+        """Whether the property is known not to be true: false, or absent."""
+        return self.flag(path) in (None, False)
+
+    def lacks(self, path: str) -> bool:
+        """Whether there is certainly nothing at the path: no value, an empty text, or an empty object."""
+        value = self.get(path)
+        return value is not UNKNOWN and value in (None, "", {}, [])
+
+    @property
+    def autopilot(self) -> bool:
+        """Of a cluster: whether GKE runs its nodes."""
+        return self.is_on("enableAutopilot")
+
+    @property
+    def kind(self) -> str:
+        """Of a Kubernetes object: its kind."""
+        return self.type.rsplit(":", 1)[-1]

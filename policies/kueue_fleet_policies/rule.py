@@ -1,0 +1,238 @@
+"""What a rule is, and how it becomes a policy of Pulumi.
+
+In: a function that finds problems in one resource, or in a whole stack, and what there is to say about it. Out: `Rule`,
+whose `policy()` is a `pulumi_policy` policy. A rule never reads an unknown value, so a mandatory rule blocks in a
+preview too; what a preview cannot know is judged again by `pulumi up`, before the resource is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pulumi_policy import (
+    EnforcementLevel,
+    Policy,
+    PolicyComplianceFramework,
+    PolicyConfigSchema,
+    ReportViolation,
+    ResourceValidationArgs,
+    ResourceValidationPolicy,
+    Severity,
+    StackValidationArgs,
+    StackValidationPolicy,
+)
+
+from kueue_fleet.spec import Problem
+from kueue_fleet_policies.estate import Estate
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.values import unwrapped
+
+ADVISORY: Final = EnforcementLevel.ADVISORY
+MANDATORY: Final = EnforcementLevel.MANDATORY
+REMEDIATE: Final = EnforcementLevel.REMEDIATE
+
+CIS_NAME: Final = "CIS Google Kubernetes Engine (GKE) Benchmark"
+CIS_VERSION: Final = "1.4"
+CIS_URL: Final = "https://www.cisecurity.org/benchmark/kubernetes"
+
+Option = Mapping[str, Any]
+"""JSON schema of one setting of a rule, with its default."""
+
+EXEMPTIONS: Final = "exemptions"
+EXEMPTIONS_SCHEMA: Final[Option] = {
+    "type": "array",
+    "description": "Resources that the rule leaves alone, each by its Pulumi name or URN, with the reason.",
+    "items": {
+        "type": "object",
+        "properties": {
+            "resource": {"type": "string", "minLength": 1, "pattern": "^[^*]+$"},
+            "reason": {"type": "string", "minLength": 10},
+        },
+        "required": ["resource", "reason"],
+        "additionalProperties": False,
+    },
+    "default": [],
+}
+
+
+class Settings:
+    """The settings of a rule as configured, with its defaults for the rest."""
+
+    def __init__(self, options: Mapping[str, Option], config: Mapping[str, Any] | None) -> None:
+        self._values: dict[str, Any] = {name: option.get("default") for name, option in options.items()}
+        self._values |= config or {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def whole(self, name: str) -> int:
+        """A whole number; the engine hands them over as floats."""
+        return int(self._values[name])
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(self._values[name])
+
+    def exemption(self, resource: Resource) -> str | None:
+        """Why the resource is exempt by configuration, if it is."""
+        for entry in self._values.get(EXEMPTIONS) or ():
+            if entry["resource"] in (resource.name, resource.urn):
+                return str(entry["reason"])
+        return None
+
+
+ResourceCheck = Callable[[Resource, Settings], Iterable[Problem]]
+StackCheck = Callable[[Estate, Settings], Iterable[tuple[Resource | None, Problem]]]
+Remedy = Callable[[dict[str, Any]], None]
+"""Changes the properties of a resource that breaks the rule so that it keeps it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One rule: what it asks for, why, and how hard it insists."""
+
+    name: str
+    """Such as `gke-private-nodes`; also what the configuration calls it."""
+    asks: str
+    """What has to be, in one sentence."""
+    source: str
+    """Where the rule comes from: a page."""
+    group: str
+    """Module it is in, for the table of rules."""
+    level: EnforcementLevel = MANDATORY
+    severity: Severity = Severity.MEDIUM
+    cis: str | None = None
+    """Number in the CIS GKE Benchmark v1.4."""
+    options: Mapping[str, Option] = field(default_factory=dict)
+    """Settings of its own; every rule has `exemptions` too."""
+    exempts: str = ""
+    """Which resources the rule itself leaves alone, and why; for the table of rules."""
+
+    @property
+    def schema(self) -> dict[str, Option]:
+        """Every setting."""
+        return {**self.options, EXEMPTIONS: EXEMPTIONS_SCHEMA}
+
+    @property
+    def remediable(self) -> bool:
+        """Whether level `remediate` repairs what breaks it."""
+        return False
+
+    def settings(self, config: Mapping[str, Any] | None = None) -> Settings:
+        """Its settings, with `config` over the defaults."""
+        return Settings(self.schema, config)
+
+    def policy(self) -> Policy:
+        """The rule as a policy for a `PolicyPack`."""
+        raise NotImplementedError
+
+    def _description(self) -> dict[str, Any]:
+        framework = PolicyComplianceFramework(CIS_NAME, CIS_VERSION, self.cis, self.asks) if self.cis else None
+        return {
+            "name": self.name,
+            "description": f"{f'CIS GKE {self.cis}: ' if self.cis else ''}{self.asks}",
+            "enforcement_level": self.level,
+            "config_schema": PolicyConfigSchema(properties={name: dict(o) for name, o in self.schema.items()}),
+            "severity": self.severity,
+            "framework": framework,
+            "tags": [self.group],
+            "url": self.source,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceRule(Rule):
+    """A rule about each resource of certain types by itself; it sees the resource's inputs."""
+
+    types: tuple[str, ...]
+    """Type tokens; one that ends in `:` stands for every type that begins so."""
+    check: ResourceCheck | None = None
+    """Finds what breaks the rule; without one the rule only remediates."""
+    exemption: Callable[[Resource], str | None] | None = None
+    """Why the rule leaves a resource alone, if it does."""
+    remedy: Remedy | None = None
+
+    @property
+    def remediable(self) -> bool:
+        """Whether level `remediate` repairs what breaks it."""
+        return self.remedy is not None
+
+    def concerns(self, type_: str) -> bool:
+        """Whether the rule is about resources of this type."""
+        return any(type_ == one or (one.endswith(":") and type_.startswith(one)) for one in self.types)
+
+    def exempt(self, resource: Resource, settings: Settings) -> str | None:
+        """Why the resource is exempt, by configuration or by the rule itself."""
+        return settings.exemption(resource) or (self.exemption(resource) if self.exemption else None)
+
+    def problems(self, resource: Resource, config: Mapping[str, Any] | None = None) -> list[Problem]:
+        """What breaks the rule in a resource."""
+        settings = self.settings(config)
+        if self.check is None or not self.concerns(resource.type) or self.exempt(resource, settings):
+            return []
+        return list(self.check(resource, settings))
+
+    def policy(self) -> ResourceValidationPolicy:
+        """The rule as a policy for a `PolicyPack`."""
+        return ResourceValidationPolicy(
+            validate=self._validate if self.check else None,
+            remediate=self._remediate if self.remedy else None,
+            **self._description(),
+        )
+
+    def _validate(self, args: ResourceValidationArgs, report: ReportViolation) -> None:
+        if not self.concerns(args.resource_type):
+            return
+        resource = Resource.of(args)
+        if reason := self.exempt(resource, self.settings(args.get_config())):
+            args.not_applicable(f"exempt: {reason}")
+        for problem in self.problems(resource, args.get_config()):
+            report(str(problem), None)
+
+    def _remediate(self, args: ResourceValidationArgs) -> Any:
+        # The SDK takes the properties themselves too, though it declares only an awaitable of them.
+        if self.remedy is None or not self.concerns(args.resource_type):
+            return None
+        resource = Resource.of(args)
+        if self.exempt(resource, self.settings(args.get_config())):
+            return None
+        if self.check is not None and not self.problems(resource, args.get_config()):
+            return None
+        properties: dict[str, Any] = unwrapped(args.props)
+        before = unwrapped(args.props)
+        self.remedy(properties)
+        return properties if _differ(before, properties) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackRule(Rule):
+    """A rule about resources together; it sees their outputs, once all of them have been planned or made."""
+
+    check: StackCheck
+
+    def problems(self, estate: Estate, config: Mapping[str, Any] | None = None) -> Iterator[tuple[str, Problem]]:
+        """What breaks the rule: the URN of the resource, or nothing for the whole stack, and the problem."""
+        settings = self.settings(config)
+        for resource, problem in self.check(estate, settings):
+            if resource is None:
+                yield "", problem
+            elif settings.exemption(resource) is None:
+                yield resource.urn, problem
+
+    def policy(self) -> StackValidationPolicy:
+        """The rule as a policy for a `PolicyPack`."""
+        return StackValidationPolicy(validate=self._validate, **self._description())
+
+    def _validate(self, args: StackValidationArgs, report: ReportViolation) -> None:
+        for urn, problem in self.problems(Estate.of(args.resources), args.get_config()):
+            report(str(problem), urn or None)
+
+
+def _differ(before: Any, after: Any) -> bool:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return before.keys() != after.keys() or any(_differ(before[key], after[key]) for key in before)
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) != len(after) or any(_differ(a, b) for a, b in zip(before, after, strict=True))
+    return type(before) is not type(after) or (type(before).__name__ != "Secret" and bool(before != after))

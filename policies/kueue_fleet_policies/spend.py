@@ -1,0 +1,178 @@
+"""Rules about money: how many GPUs a program may ever ask for, and what is paid for without being used.
+
+In: node pools, auto-provisioning limits, quotas, commitments. Out: problems. The numbers are guards against a slip of
+the hand, not budgets; set them to what you mean to pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pulumi_policy import Severity
+
+from kueue_fleet.spec import Problem
+from kueue_fleet.spec.machines import GPU_RESOURCE
+from kueue_fleet_policies.estate import ClusterView, Estate
+from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
+from kueue_fleet_policies.pool import gpus_of, max_nodes
+from kueue_fleet_policies.protection import COMMITMENT
+from kueue_fleet_policies.resource import NODE_POOL, Resource
+from kueue_fleet_policies.rule import ADVISORY, Option, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.values import number
+
+POOL_GPUS: Final = 256
+STACK_GPUS: Final = 2048
+
+
+def _guard(default: int, what: str) -> dict[str, Option]:
+    return {
+        "maxGpus": {"type": "integer", "minimum": 0, "description": f"Most GPUs of {what}.", "default": default},
+    }
+
+
+def _pool(pool: Resource, settings: Settings) -> Iterator[Problem]:
+    nodes, gpus, most = max_nodes(pool, None), gpus_of(pool.get("nodeConfig")), settings.whole("maxGpus")
+    if nodes is not None and gpus and nodes * gpus > most:
+        yield Problem(
+            "autoscaling" if pool.get("autoscaling") is not None else "nodeCount",
+            f"allows {nodes} nodes with {gpus} GPUs each: {nodes * gpus} GPUs, more than the {most} of the guard",
+            "lower the limit, or raise the setting maxGpus",
+        )
+
+
+def _gpus_of_cluster(cluster: ClusterView) -> float:
+    """The most GPUs that its pools and its auto-provisioning can have, as far as it is known."""
+    by_kind: dict[str, float] = {}
+    for pool in cluster.pools:
+        nodes, gpus = pool.max_nodes, pool.gpus
+        if nodes and gpus:
+            kind = str(pool.machine.accelerator if pool.machine else "gpu")
+            by_kind[kind] = by_kind.get(kind, 0) + nodes * gpus
+    if cluster.auto_provisioning is True:
+        for kind, limit in cluster.limits.items():
+            if "nvidia" in kind:
+                by_kind[kind] = max(by_kind.get(kind, 0), limit)
+    return sum(by_kind.values())
+
+
+def _stack(estate: Estate, settings: Settings) -> Iterator[Finding]:
+    counts = {cluster.resource.name: _gpus_of_cluster(cluster) for cluster in estate.clusters}
+    total, most = sum(counts.values()), settings.whole("maxGpus")
+    if total > most:
+        shown = ", ".join(f"{name} {count:.0f}" for name, count in sorted(counts.items()) if count)
+        yield (
+            None,
+            Problem(
+                "",
+                f"node pools and auto-provisioning may grow to {total:.0f} GPUs ({shown}), more than the {most} of the "
+                "guard",
+                "lower the limits of pools, or raise the setting maxGpus",
+            ),
+        )
+
+
+def _quota(estate: Estate, settings: Settings) -> Iterator[Finding]:
+    most = settings.whole("maxGpus")
+    for objects in estate.providers.values():
+        for queue in objects.get("ClusterQueue", ()):
+            if dispatches(queue, objects):
+                continue
+            given = [number(quota) for _, _, kind, quota in quotas_of(queue) if kind == GPU_RESOURCE]
+            total = sum(amount for amount in given if amount is not None)
+            if total > most:
+                yield (
+                    queue,
+                    Problem(
+                        "spec.resourceGroups",
+                        f"promise {total:.0f} GPUs, more than the {most} of the guard",
+                        "lower nominalQuota, or raise the setting maxGpus",
+                    ),
+                )
+
+
+def _commitment(commitment: Resource, settings: Settings) -> Iterator[Problem]:
+    name = commitment.get("name")
+    if isinstance(name, str) and name not in settings.names("commitments"):
+        plan = commitment.get("plan")
+        how_long = {"TWELVE_MONTH": "one year", "THIRTY_SIX_MONTH": "three years"}.get(str(plan), "its whole term")
+        yield Problem(
+            "name",
+            f"{name} binds you to pay for {how_long}, used or not, and nobody has agreed to it here",
+            "add its name to the setting commitments once whoever pays has agreed",
+        )
+
+
+def _idle(pool: Resource, _: Settings) -> Iterator[Problem]:
+    reserved = pool.get("nodeConfig.reservationAffinity.consumeReservationType")
+    if not gpus_of(pool.get("nodeConfig")) or reserved not in (None, "NO_RESERVATION"):
+        return
+    for path in ("nodeCount", "autoscaling.totalMinNodeCount", "autoscaling.minNodeCount"):
+        if count := number(pool.get(path)):
+            yield Problem(
+                path,
+                f"is {count:.0f}: nodes with GPUs that are paid for without a job, and without a reservation",
+                "set autoscaling with totalMinNodeCount 0",
+            )
+
+
+_GROUP: Final = "Spend"
+_PRICES: Final = "https://cloud.google.com/compute/gpus-pricing"
+
+RULES: Final = (
+    ResourceRule(
+        name="spend-pool-gpus",
+        asks="No node pool grows to more GPUs than anybody meant.",
+        severity=Severity.HIGH,
+        source=_PRICES,
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_pool,
+        options=_guard(POOL_GPUS, "one node pool"),
+    ),
+    StackRule(
+        name="spend-stack-gpus",
+        asks="A stack does not grow to more GPUs than anybody meant.",
+        severity=Severity.HIGH,
+        source=_PRICES,
+        group=_GROUP,
+        check=_stack,
+        options=_guard(STACK_GPUS, "all node pools and auto-provisioning limits of a stack"),
+    ),
+    StackRule(
+        name="spend-quota",
+        asks="No queue promises more GPUs than anybody meant.",
+        severity=Severity.HIGH,
+        source=_PRICES,
+        group=_GROUP,
+        check=_quota,
+        options=_guard(STACK_GPUS, "one ClusterQueue, on Autopilot the only limit"),
+        exempts="queues that MultiKueue sends elsewhere, whose quota is that of the workers together",
+    ),
+    ResourceRule(
+        name="spend-commitments",
+        asks="Nobody commits to pay for years unasked.",
+        severity=Severity.CRITICAL,
+        source="https://cloud.google.com/compute/docs/instances/committed-use-discounts-overview",
+        group=_GROUP,
+        types=(COMMITMENT,),
+        check=_commitment,
+        options={
+            "commitments": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Names of the commitments that whoever pays has agreed to.",
+                "default": [],
+            }
+        },
+    ),
+    ResourceRule(
+        name="spend-idle-gpus",
+        asks="GPUs that nobody reserved come and go with the jobs.",
+        level=ADVISORY,
+        source=_PRICES,
+        group=_GROUP,
+        types=(NODE_POOL,),
+        check=_idle,
+    ),
+)

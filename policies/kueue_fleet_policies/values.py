@@ -1,0 +1,154 @@
+"""Properties of a resource as plain data, with what is not known yet as `UNKNOWN`.
+
+In: the mappings that pulumi-policy gives to a policy; reading an unknown value in one of those raises, and the SDK then
+reports a mandatory policy as advisory, which blocks nothing. Out: dicts, lists and scalars in which such a value is
+`UNKNOWN`, so that a rule judges what is known and leaves the rest to the update, when everything is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from pulumi_policy import proxy
+from pulumi_policy.secret import Secret
+
+_TARGET: Final = "__target"
+_UNKNOWN_MARKS: Final = frozenset(
+    {
+        proxy.UNKNOWN_BOOLEAN_VALUE,
+        proxy.UNKNOWN_NUMBER_VALUE,
+        proxy.UNKNOWN_STRING_VALUE,
+        proxy.UNKNOWN_ARRAY_VALUE,
+        proxy.UNKNOWN_ASSET_VALUE,
+        proxy.UNKNOWN_ARCHIVE_VALUE,
+        proxy.UNKNOWN_OBJECT_VALUE,
+    }
+)
+
+
+class Unknown:
+    """A value that only the update will know. There is one: `UNKNOWN`. It has no truth value, so no rule takes it."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value that is not known yet is neither true nor false; ask is_known first")
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+    def __copy__(self) -> Unknown:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Unknown:
+        return self
+
+
+UNKNOWN: Final = Unknown()
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value, or the absence of one, is certain."""
+    return value is not UNKNOWN
+
+
+def plain(value: Any) -> Any:
+    """`value` without pulumi-policy's proxies: dicts, lists, scalars; unknowns as `UNKNOWN`, secrets opened."""
+    if isinstance(value, Secret):
+        return plain(value.value)
+    if isinstance(value, str):
+        return UNKNOWN if value in _UNKNOWN_MARKS else value
+    if isinstance(value, Mapping):
+        target = _target_of(value)
+        return {key: plain(target[key]) for key in target if not str(key).startswith("__")}
+    if isinstance(value, list) or _is_list_proxy(value):
+        return [plain(item) for item in _target_of(value)]
+    return value
+
+
+def unwrapped(value: Any) -> Any:
+    """A copy of `value` for a remediation to change and return, secrets marked and unknowns as the engine has them."""
+    if isinstance(value, Secret):
+        return Secret(unwrapped(value.value))
+    if isinstance(value, Mapping):
+        target = _target_of(value)
+        return {key: unwrapped(target[key]) for key in target}
+    if isinstance(value, list) or _is_list_proxy(value):
+        return [unwrapped(item) for item in _target_of(value)]
+    return copy.copy(value)
+
+
+def _is_list_proxy(value: Any) -> bool:
+    return type(value).__module__.startswith("pulumi_policy.") and hasattr(value, "__len__")
+
+
+def _target_of(value: Any) -> Any:
+    if type(value).__module__.startswith("pulumi_policy."):
+        return value[_TARGET]
+    return value
+
+
+def at(value: Any, path: str) -> Any:
+    """What lies at a dotted `path`; None where nothing does, `UNKNOWN` where that depends on an unknown value.
+
+    A list in between is read by its first item, as Pulumi has some objects of Terraform that occur once.
+    """
+    for key in path.split("."):
+        if value is UNKNOWN:
+            return UNKNOWN
+        if isinstance(value, list):
+            value = value[0] if value else None
+        if not isinstance(value, Mapping):
+            return None if value is not UNKNOWN else UNKNOWN
+        value = value.get(key)
+    return value
+
+
+def truth(value: Any) -> Any:
+    """`value` as true or false, for it may be text; None and `UNKNOWN` as they are."""
+    if isinstance(value, str):
+        return value.lower() == "true"
+    return value if value is None or value is UNKNOWN else bool(value)
+
+
+def number(value: Any) -> float | None:
+    """`value` as a number, for it may be text; None if it is none, or not known."""
+    if value is None or value is UNKNOWN or isinstance(value, bool):
+        return None
+    try:
+        return float(cast("float | str", value))
+    except (TypeError, ValueError):
+        return None
+
+
+def items(value: Any) -> list[Any]:
+    """The known items of a list; none if it is absent or not known, one if it is a single object."""
+    if value is None or value is UNKNOWN:
+        return []
+    return [item for item in (value if isinstance(value, list) else [value]) if item is not UNKNOWN]
+
+
+def entries(value: Any) -> dict[str, Any]:
+    """The known entries of a mapping; none if it is absent or not known."""
+    return {key: item for key, item in value.items() if item is not UNKNOWN} if isinstance(value, Mapping) else {}
+
+
+def holds_unknown(value: Any) -> bool:
+    """Whether `value` or anything in it is not known."""
+    if value is UNKNOWN:
+        return True
+    if isinstance(value, Mapping):
+        return any(holds_unknown(item) for item in value.values())
+    return isinstance(value, list) and any(holds_unknown(item) for item in value)
+
+
+def strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every known text in `value`, with its dotted path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from strings(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from strings(item, f"{path}[{index}]")
