@@ -17,13 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kueue_fleet.rehearsal.cluster_services import SimulationSettings, cluster_services
+from kueue_fleet.rehearsal.cluster_services import cluster_services
 from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.dws_decisions import DwsSettings
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
-from kueue_fleet.rehearsal.nodes import NodeSettings
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_fleet.rehearsal.simulation_settings import NodeSettings, SimulationSettings
 from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
 
 PATIENCE_SECONDS = 90.0
@@ -40,7 +40,7 @@ def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
     """The services of the test cluster: a simulated cloud that is fast and has four L4, no B200 and plenty else."""
     return cluster_services(
         access,
-        SimulationSettings(
+        lambda: SimulationSettings(
             nodes=NodeSettings(provision_seconds=0.5, idle_seconds=5.0),
             dws=DwsSettings(
                 low=8,

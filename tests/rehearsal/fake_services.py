@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
+from kueue_fleet.rehearsal.node_pool_rules import Reservation
 from kueue_fleet.rehearsal.processes import ProcessSpec
 
 
@@ -25,8 +27,16 @@ class Worker:
         await child.wait()
         await asyncio.Event().wait()
 
-    async def put_node_pool(self, pool: str, body: dict[str, object]) -> dict[str, object]:
-        return {"name": pool, **body}
+    async def put_autoscaling(self, body: Mapping[str, object]) -> None:
+        (self.access.workdir / "autoscaling.json").write_text(json.dumps(body))
+
+    async def put_node_pool(
+        self, pool: str, body: Mapping[str, object], reservations: Sequence[Reservation]
+    ) -> dict[str, object]:
+        return {"name": pool, **body, "reservations": [one.name for one in reservations]}
+
+    async def reclaim_spot(self, pool: str | None, count: int) -> list[str]:
+        return [f"{pool}-{number}" for number in range(count)]
 
     async def delete_node_pool(self, pool: str) -> None:
         Path(self.access.workdir / f"deleted-{pool}").touch()

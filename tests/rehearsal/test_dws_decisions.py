@@ -14,7 +14,8 @@ from kueue_fleet.rehearsal.dws_decisions import (
     Request,
     SetCondition,
     Situation,
-    gpus_by_accelerator,
+    Supply,
+    demand,
     max_run_seconds,
     next_step,
     parse_request,
@@ -26,9 +27,10 @@ from kueue_fleet.rehearsal.dws_decisions import (
     wait_seconds,
 )
 from kueue_fleet.rehearsal.node_agent.status import timestamp
-from kueue_fleet.rehearsal.node_planning import NodePlan, Place
+from kueue_fleet.rehearsal.node_planning import NodePlan
+from kueue_fleet.rehearsal.node_templates import Place
 
-PLACE = Place.of("worker", "us-east4")
+SUPPLY = Supply(Place.of("worker", "us-east4"))
 NOW = 1_800_000_000.0
 EAGER = DwsSettings(accept_seconds=1.0, least_wait_seconds=2.0, most_wait_seconds=2.0)
 
@@ -62,7 +64,7 @@ def situation(plan: NodePlan | str, *, available: int = 8, nodes: int = 0, ready
     return Situation(plan, {"nvidia-l4": available}, nodes, nodes if ready is None else ready)
 
 
-PLAN = plan_request(request(), {"main": template()}, PLACE, NOW)
+PLAN = plan_request(request(), {"main": template()}, SUPPLY, NOW)
 
 
 def step(
@@ -76,7 +78,7 @@ def kind(made: SetCondition | CreateNodes | None) -> str:
 
 
 def test_the_nodes_of_a_request_carry_its_name_its_taint_and_its_end() -> None:
-    made = plan_request(request(maxRunDurationSeconds="600"), {"main": template()}, PLACE, NOW)
+    made = plan_request(request(maxRunDurationSeconds="600"), {"main": template()}, SUPPLY, NOW)
     assert len(made.add) == 2
     for node in made.add:
         assert node.labels["autoscaling.gke.io/provisioning-request"] == request().resize_request
@@ -84,7 +86,7 @@ def test_the_nodes_of_a_request_carry_its_name_its_taint_and_its_end() -> None:
         assert node.labels["cloud.google.com/gke-max-run-duration-seconds"] == "600"
         assert {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"} in node.taints
         assert node.annotations["node.gke.io/machine-termination-datetime"] == timestamp(NOW + 600)
-    assert gpus_by_accelerator(made.add) == {"nvidia-l4": 2}
+    assert demand(made.add) == {"nvidia-l4": 2}
 
 
 def test_the_resize_request_is_named_as_gke_names_it() -> None:
@@ -113,7 +115,7 @@ def test_what_dws_cannot_serve_is_refused_with_the_reason(
     parameters: dict[str, str], templates: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        plan_request(replace(request(), parameters=parameters), templates, PLACE, NOW)
+        plan_request(replace(request(), parameters=parameters), templates, SUPPLY, NOW)
 
 
 def test_the_longest_run_is_seven_days_and_also_the_default() -> None:

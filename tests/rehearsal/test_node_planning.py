@@ -4,25 +4,15 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.node_planning import (
-    ACCELERATOR,
-    AUTOSCALED,
-    RESIZE_REQUEST,
-    SIMULATED,
-    SPOT,
-    NodePlan,
-    Place,
+from kueue_fleet.rehearsal.node_planning import NodePlan, plan_nodes
+from kueue_fleet.rehearsal.node_sources import AutoProvisioning
+from kueue_fleet.rehearsal.node_templates import AUTOSCALED, SIMULATED, Place
+from kueue_fleet.rehearsal.pod_needs import (
     PodNeeds,
-    consumed_request,
     free_resources,
-    is_unschedulable,
-    plan_nodes,
-    plan_removals,
-    plan_retirement,
     pod_needs,
-    pod_requests,
-    tolerates,
 )
+from kueue_fleet.spec.pools import ACCELERATOR, SPOT
 
 PLACE = Place.of("worker", "europe-west4")
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -36,7 +26,7 @@ def needs(name: str = "p", *, gpu: int = 0, cpu: str = "1", memory: str = "1Gi",
 
 
 def plan(*waiting: PodNeeds) -> NodePlan:
-    return plan_nodes(waiting, {}, {}, PLACE)
+    return plan_nodes(waiting, {}, {}, [AutoProvisioning(PLACE)])
 
 
 def machines(made: NodePlan) -> list[str]:
@@ -132,7 +122,9 @@ def test_room_on_nodes_that_are_there_counts_first_also_while_they_start() -> No
     node = first.manifest()
     node["spec"]["taints"].append({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"})
     nodes = {first.name: node}
-    made = plan_nodes([needs("a", cpu="1"), needs("b", cpu="500m")], nodes, free_resources(nodes, []), PLACE)
+    made = plan_nodes(
+        [needs("a", cpu="1"), needs("b", cpu="500m")], nodes, free_resources(nodes, []), [AutoProvisioning(PLACE)]
+    )
     assert made.add == ()
     assert made.placed == {"uid-a": first.name, "uid-b": first.name}
 
@@ -155,44 +147,7 @@ def test_a_cordoned_node_has_no_room() -> None:
     node = first.manifest()
     node["spec"]["unschedulable"] = True
     nodes = {first.name: node}
-    assert len(plan_nodes([needs("b")], nodes, free_resources(nodes, []), PLACE).add) == 1
-
-
-def test_requests_are_summed_and_init_containers_count_where_they_are_larger() -> None:
-    spec = {
-        "containers": [
-            {"resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}},
-            {"resources": {"limits": {"cpu": "200m", "nvidia.com/gpu": "1"}}},
-        ],
-        "initContainers": [{"resources": {"requests": {"cpu": "1"}}}],
-        "overhead": {"memory": "1Mi"},
-    }
-    assert pod_requests(spec) == {"pods": 1, "cpu": 1000, "memory": 1024**3 + 1024**2, "nvidia.com/gpu": 1}
-
-
-def test_pods_that_have_ended_use_nothing() -> None:
-    nodes = {"n": {"status": {"allocatable": {"cpu": "4"}}}}
-    container = {"resources": {"requests": {"cpu": "1"}}}
-    pods = [
-        {"spec": {"nodeName": "n", "containers": [container]}, "status": {"phase": phase}}
-        for phase in ("Running", "Succeeded", "Failed")
-    ]
-    assert free_resources(nodes, pods)["n"]["cpu"] == 3000
-
-
-@pytest.mark.parametrize(
-    ("toleration", "expected"),
-    [
-        ({"operator": "Exists"}, True),
-        ({"key": "k", "operator": "Exists"}, True),
-        ({"key": "k", "value": "v"}, True),
-        ({"key": "k", "value": "w"}, False),
-        ({"key": "other", "operator": "Exists"}, False),
-        ({"key": "k", "operator": "Exists", "effect": "NoExecute"}, False),
-    ],
-)
-def test_tolerations(toleration: dict[str, str], expected: bool) -> None:
-    assert tolerates([toleration], {"key": "k", "value": "v", "effect": "NoSchedule"}) is expected
+    assert len(plan_nodes([needs("b")], nodes, free_resources(nodes, []), [AutoProvisioning(PLACE)]).add) == 1
 
 
 def pod(**fields: Any) -> dict[str, Any]:
@@ -202,65 +157,3 @@ def pod(**fields: Any) -> dict[str, Any]:
         "spec": fields,
         "status": {"conditions": [condition]},
     }
-
-
-def test_only_pods_that_the_scheduler_gave_up_on_wait_for_nodes() -> None:
-    assert is_unschedulable(pod())
-    assert not is_unschedulable(pod(nodeName="n"))
-    assert not is_unschedulable(pod(schedulingGates=[{"name": "g"}]))
-    assert not is_unschedulable(pod(metadata={"deletionTimestamp": "now"}))
-    assert not is_unschedulable({**pod(), "status": {}})
-
-
-@pytest.mark.parametrize("group", ["autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"])
-def test_the_request_whose_capacity_a_pod_uses(group: str) -> None:
-    consuming = pod(metadata={"annotations": {f"{group}/consume-provisioning-request": "r"}})
-    assert consumed_request(consuming) == "ns/r"
-    assert consumed_request(pod()) is None
-
-
-def test_empty_nodes_go_after_a_while_and_bound_or_used_or_foreign_ones_stay() -> None:
-    def node(**labels: str) -> dict[str, Any]:
-        return {"metadata": {"labels": labels}}
-
-    nodes = {
-        "idle": node(**{AUTOSCALED: "true"}),
-        "used": node(**{AUTOSCALED: "true"}),
-        "done": node(**{AUTOSCALED: "true"}),
-        "bound": node(**{AUTOSCALED: "true", RESIZE_REQUEST: "r"}),
-        "static": node(),
-    }
-    pods = [
-        {"spec": {"nodeName": "used"}, "status": {"phase": "Running"}},
-        {"spec": {"nodeName": "done"}, "status": {"phase": "Succeeded"}},
-    ]
-    removals, since = plan_removals(nodes, pods, {}, 100.0, 30.0)
-    assert (removals, since) == ([], {"idle": 100.0, "done": 100.0})
-    assert plan_removals(nodes, pods, since, 130.0, 30.0)[0] == ["done", "idle"]
-    # Whoever was used in between starts anew.
-    busy = [*pods, {"spec": {"nodeName": "idle"}, "status": {"phase": "Pending"}}]
-    _, since = plan_removals(nodes, busy, since, 120.0, 30.0)
-    assert plan_removals(nodes, pods, since, 131.0, 30.0)[0] == ["done"]
-
-
-def test_a_node_is_closed_before_it_is_deleted_and_opened_again_when_needed() -> None:
-    def node(*taints: dict[str, str]) -> dict[str, Any]:
-        return {"spec": {"taints": [{"key": "nvidia.com/gpu"}, *taints]}}
-
-    closed = {"key": "ToBeDeletedByClusterAutoscaler", "value": "100", "effect": "NoSchedule"}
-    nodes = {"open": node(), "closed": node(closed), "needed": node(closed), "other": node()}
-    assert plan_retirement(["open", "closed"], nodes, 100.9) == (["open"], [], ["needed"])
-    assert plan_retirement(["open", "closed"], nodes, 101.0) == (["open"], ["closed"], ["needed"])
-    assert plan_retirement(["long gone"], nodes, 101.0) == ([], [], ["closed", "needed"])
-
-
-@pytest.mark.parametrize(
-    ("location", "region", "zones"),
-    [
-        ("europe-west4", "europe-west4", ("europe-west4-a", "europe-west4-b", "europe-west4-c")),
-        ("us-east4-b", "us-east4", ("us-east4-b",)),
-    ],
-)
-def test_places(location: str, region: str, zones: tuple[str, ...]) -> None:
-    place = Place.of("c", location)
-    assert (place.region, place.zones) == (region, zones)

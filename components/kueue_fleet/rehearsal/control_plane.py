@@ -7,12 +7,14 @@ order: kube-apiserver; then, once it is ready, kube-controller-manager and kube-
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from kueue_fleet.rehearsal.certificates import KeyPair, write_private
 from kueue_fleet.rehearsal.engines import Engines
+from kueue_fleet.rehearsal.node_pool_rules import Reservation
 from kueue_fleet.rehearsal.ports import HOST
 from kueue_fleet.rehearsal.processes import ProcessSpec, Spawn
 
@@ -63,14 +65,24 @@ class PreparesCluster(Protocol):
 
 
 class NodePoolHost(Protocol):
-    """The service that answers for node pools (`PUT` and `DELETE /clusters/{name}/nodePools/{pool}`)."""
+    """The service that answers for a cluster's nodes."""
 
-    async def put_node_pool(self, pool: str, body: dict[str, object]) -> dict[str, object]:
+    async def put_autoscaling(self, body: Mapping[str, object]) -> None:
+        """Takes the Cluster's own `nodeLocations` and `clusterAutoscaling`."""
+        ...
+
+    async def put_node_pool(
+        self, pool: str, body: Mapping[str, object], reservations: Sequence[Reservation]
+    ) -> dict[str, object]:
         """Makes the pool, or changes it to `body`; returns what the provider may show."""
         ...
 
     async def delete_node_pool(self, pool: str) -> None:
         """Removes the pool and its nodes; nothing happens when there is none."""
+        ...
+
+    async def reclaim_spot(self, pool: str | None, count: int) -> list[str]:
+        """Takes up to `count` Spot nodes away, of one pool if it is given; returns their names."""
         ...
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import aiohttp
 import yaml
 
+from kueue_fleet.rehearsal.cluster_view import CAPACITY_RECLAIMED, ClusterView
 from kueue_fleet.rehearsal.control_plane import ClusterAccess
 from kueue_fleet.rehearsal.dws_decisions import (
     CLASS_NAME,
@@ -25,20 +26,22 @@ from kueue_fleet.rehearsal.dws_decisions import (
     Request,
     SetCondition,
     Situation,
-    gpus_by_accelerator,
+    Supply,
+    demand,
     next_step,
     parse_request,
     parse_timestamp,
+    places_of,
     plan_node_removals,
     plan_request,
-    stock,
     updated_status,
 )
-from kueue_fleet.rehearsal.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi, Watched
-from kueue_fleet.rehearsal.machines import GPU_RESOURCE, accelerators
-from kueue_fleet.rehearsal.node_agent.status import timestamp
-from kueue_fleet.rehearsal.node_planning import ACCELERATOR, RESIZE_REQUEST, NodePlan, Place, amounts
-from kueue_fleet.rehearsal.nodes import ClusterView
+from kueue_fleet.rehearsal.kube_api import ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.node_planning import NodePlan
+from kueue_fleet.rehearsal.node_pool_store import NodePoolStore
+from kueue_fleet.rehearsal.node_templates import RESIZE_REQUEST, NodeTemplate
+from kueue_fleet.rehearsal.region_stock import RegionStock
+from kueue_fleet.spec.pools import NODE_POOL
 
 log = logging.getLogger(__name__)
 
@@ -75,16 +78,22 @@ class _Pass:
 class QueuedProvisioning:
     """DWS's queued provisioning for one cluster."""
 
-    def __init__(self, view: ClusterView, place: Place, settings: DwsSettings, started_at: float) -> None:
+    def __init__(
+        self, view: ClusterView, store: NodePoolStore, stock: RegionStock, settings: Callable[[], DwsSettings]
+    ) -> None:
         self._view = view
-        self._place = place
-        self._settings = settings
-        self._started_at = started_at
+        self._store = store
+        self._stock = stock
+        self._current_settings = settings
         self._requests = Watched(view.api, _COLLECTION)
         self._plans: dict[str, NodePlan] = {}
-        self._created: dict[str, tuple[str, str, int]] = {}
-        """Nodes created that the view has not shown yet: name → (resize request, accelerator, GPUs)."""
+        self._created: dict[str, tuple[str, NodeTemplate]] = {}
+        """Nodes created that the view has not shown yet: name → (resize request, template)."""
         self._empty_since: dict[str, float] = {}
+
+    @property
+    def _settings(self) -> DwsSettings:
+        return self._current_settings()
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -96,7 +105,7 @@ class QueuedProvisioning:
                 try:
                     await self._look()
                 except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
-                    log.info("%s: queued provisioning: %s; trying again", self._place.cluster, error)
+                    log.info("%s: queued provisioning: %s; trying again", self._store.place.cluster, error)
                 await asyncio.sleep(_TICK_SECONDS)
 
     async def _look(self) -> None:
@@ -114,21 +123,18 @@ class QueuedProvisioning:
 
     def _begin(self, now: float) -> _Pass:
         by_request: dict[str, list[Json]] = {}
-        used: dict[str, int] = {}
+        in_pool: dict[str, int] = {}
         for name, node in self._view.nodes.items():
             self._created.pop(name, None)
             labels = node["metadata"].get("labels") or {}
+            in_pool[labels.get(NODE_POOL, "")] = in_pool.get(labels.get(NODE_POOL, ""), 0) + 1
             if RESIZE_REQUEST in labels:
                 by_request.setdefault(labels[RESIZE_REQUEST], []).append(node)
-                gpus = amounts(node["status"]["allocatable"]).get(GPU_RESOURCE, 0)
-                used[labels[ACCELERATOR]] = used.get(labels[ACCELERATOR], 0) + gpus
-        for _, accelerator, gpus in self._created.values():
-            used[accelerator] = used.get(accelerator, 0) + gpus
-        elapsed = now - self._started_at
-        available = {
-            accelerator: stock(self._settings, self._place.region, accelerator, elapsed) - used.get(accelerator, 0)
-            for accelerator in accelerators()
-        }
+        available = self._stock.available(self._view.nodes.values(), now)
+        for pool in self._store.pools.values():
+            available[places_of(pool.name)] = pool.most_nodes - in_pool.get(pool.name, 0)
+        for name, amount in demand([template for _, template in self._created.values()]).items():
+            available[name] = available.get(name, 0) - amount
         return _Pass(now, available, by_request)
 
     async def _advance(self, request: Request, item: Json, seen: _Pass) -> None:
@@ -138,18 +144,19 @@ class QueuedProvisioning:
         if plan is None:
             return
         nodes = seen.nodes.get(request.resize_request, [])
-        pending = sum(1 for resize_request, _, _ in self._created.values() if resize_request == request.resize_request)
+        pending = sum(1 for resize_request, _ in self._created.values() if resize_request == request.resize_request)
         situation = Situation(
             plan=plan,
             available=seen.available,
             nodes=len(nodes) + pending,
             ready_nodes=sum(1 for node in nodes if node["status"]["ready"]),
+            region=self._store.place.region,
         )
         step = next_step(request, situation, self._settings, seen.now)
         if isinstance(step, SetCondition):
             if step.type == "CapacityRevoked":
                 # The machines go first, and then the request says so: pods must be seen to end by it.
-                await self._take_away([node["metadata"]["name"] for node in nodes])
+                await self._view.take_away([node["metadata"]["name"] for node in nodes], CAPACITY_RECLAIMED)
             await self._write(request, item, step, seen.now)
         elif isinstance(step, CreateNodes):
             await self._create(request, step, seen)
@@ -168,11 +175,21 @@ class QueuedProvisioning:
             elif now - parse_timestamp(request.created) < _TEMPLATE_GRACE_SECONDS:
                 return None
         try:
-            plan = plan_request(request, templates, self._place, now)
+            plan = plan_request(request, templates, self._supply(), now)
         except ValueError as error:
             return str(error)
         self._plans[request.uid] = plan
         return plan
+
+    def _supply(self) -> Supply:
+        queued = tuple(pool for pool in self._store.pools.values() if pool.queued)
+        auto_provisions = self._store.auto_provisions
+        return Supply(
+            place=self._store.auto_provisioning_place if self._store.autopilot else self._store.place,
+            autopilot=self._store.autopilot,
+            pools=queued,
+            limits=self._store.limits(self._view.nodes) if auto_provisions else None,
+        )
 
     async def _write(self, request: Request, item: Json, step: SetCondition, now: float) -> None:
         details = (item.get("status") or {}).get("provisioningClassDetails") or {}
@@ -188,15 +205,14 @@ class QueuedProvisioning:
             if not (error.is_conflict or error.is_not_found):
                 raise
             return
-        log.info("%s: %s: %s=%s %s", self._place.cluster, request.key, step.type, step.status, step.message)
+        log.info("%s: %s: %s=%s %s", self._store.place.cluster, request.key, step.type, step.status, step.message)
 
     async def _create(self, request: Request, step: CreateNodes, seen: _Pass) -> None:
-        for accelerator, gpus in gpus_by_accelerator(step.templates).items():
-            seen.available[accelerator] -= gpus
+        for name, amount in demand(step.templates).items():
+            seen.available[name] -= amount
         for template in step.templates:
             if await self._view.add_node(template) is not None:
-                gpus = template.machine.gpus
-                self._created[template.name] = (request.resize_request, template.labels[ACCELERATOR], gpus)
+                self._created[template.name] = (request.resize_request, template)
 
     async def _give_back(self, requests: Mapping[str, Request], seen: _Pass) -> None:
         active: dict[str, int] = {}
@@ -214,42 +230,6 @@ class QueuedProvisioning:
             for name, key in sorted(names.items())
         ]
         unneeded = plan_node_removals(uses, requests, self._settings, seen.now)
-        await self._take_away([name for name in unneeded if name in active])
+        await self._view.take_away([name for name in unneeded if name in active], CAPACITY_RECLAIMED)
         bound = {node["metadata"]["name"]: node for nodes in seen.nodes.values() for node in nodes}
         await self._view.retire([name for name in unneeded if name not in active], bound, seen.now)
-
-    async def _take_away(self, names: list[str]) -> None:
-        """Deletes nodes under the pods that run there."""
-        for pod in list(self._view.pods.values()):
-            if pod["spec"].get("nodeName") in names and pod["status"]["phase"] not in ("Succeeded", "Failed"):
-                await self._end_pod(pod)
-        for name in names:
-            await self._view.remove_node(name)
-            log.info("%s: node %s was taken away", self._place.cluster, name)
-
-    async def _end_pod(self, pod: Json) -> None:
-        """What becomes of a pod whose machine is deleted: Failed, and marked as disrupted, for pod failure policies."""
-        now = timestamp(time.time())
-        status: Json = {
-            "phase": "Failed",
-            "reason": "Terminated",
-            "message": "The node was deleted: its capacity had been reclaimed.",
-            "conditions": [
-                {
-                    "type": "DisruptionTarget",
-                    "status": "True",
-                    "reason": "TerminationByKubelet",
-                    "message": "The node was shut down.",
-                    "lastTransitionTime": now,
-                },
-                {"type": "Ready", "status": "False", "reason": "PodFailed", "lastTransitionTime": now},
-            ],
-        }
-        metadata = pod["metadata"]
-        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
-        try:
-            body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-            await self._view.api.patch(path, body, STRATEGIC_MERGE_PATCH)
-        except ApiError as error:
-            if not (error.is_not_found or error.is_conflict):
-                raise

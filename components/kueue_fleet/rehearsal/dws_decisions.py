@@ -14,19 +14,20 @@ from datetime import datetime
 from typing import Any
 
 from kueue_fleet.rehearsal.node_agent.status import timestamp
-from kueue_fleet.rehearsal.node_planning import (
-    ACCELERATOR,
+from kueue_fleet.rehearsal.node_planning import NodePlan, NodeSource, plan_nodes
+from kueue_fleet.rehearsal.node_pools import NodePool
+from kueue_fleet.rehearsal.node_sources import AutoProvisioning, PoolSource, ResourceLimits
+from kueue_fleet.rehearsal.node_templates import (
+    FINGERPRINT,
+    FLEX_START_PROVISIONING,
     MAX_RUN_DURATION,
-    PROVISIONING,
-    QUEUED,
     RESIZE_REQUEST,
-    NodePlan,
+    TERMINATION_TIME,
     NodeTemplate,
     Place,
-    plan_nodes,
-    pod_needs,
-    tolerated,
 )
+from kueue_fleet.rehearsal.pod_needs import pod_needs, tolerated
+from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, PROVISIONING, QUEUED, ZONE
 
 Json = Mapping[str, Any]
 
@@ -60,6 +61,8 @@ class DwsSettings:
     """How long a node stays after the request's pods have left it. GKE waits for the booking's end, then 10 minutes."""
     fail_percent: int = 0
     """Share of requests that end as Failed, by seed."""
+    fail_percent_in: Mapping[str, int] = field(default_factory=dict)
+    """The same for single regions."""
     revoke_percent: int = 0
     """Share of requests whose capacity is taken away `revoke_seconds` after it came, by seed."""
     revoke_seconds: float = 10.0
@@ -128,9 +131,14 @@ def stock(settings: DwsSettings, region: str, accelerator: str, elapsed_seconds:
     return low + int(_draw(settings, "stock", region, accelerator, period) * (high - low + 1))
 
 
-def wait_seconds(settings: DwsSettings, request: Request) -> float:
+def _drawn_for(request: Request, region: str) -> tuple[str, ...]:
+    """A request has the same name on every worker of MultiKueue: the region makes them differ."""
+    return (request.key, region) if region else (request.key,)
+
+
+def wait_seconds(settings: DwsSettings, request: Request, region: str = "") -> float:
     """How long the request waits at least, once accepted."""
-    share = _draw(settings, "wait", request.key)
+    share = _draw(settings, "wait", *_drawn_for(request, region))
     return settings.least_wait_seconds + share * (settings.most_wait_seconds - settings.least_wait_seconds)
 
 
@@ -147,7 +155,46 @@ def max_run_seconds(request: Request) -> int:
     return int(text)
 
 
-def plan_request(request: Request, templates: Mapping[str, Json], place: Place, now: float) -> NodePlan:
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Where nodes for requests come from."""
+
+    place: Place
+    autopilot: bool = True
+    pools: tuple[NodePool, ...] = ()
+    """The pools of a Standard cluster that have queued provisioning on."""
+    limits: ResourceLimits | None = None
+    """Node auto-provisioning of a Standard cluster; None where it is off."""
+
+    def sources(self, request: Request, seconds: int, now: float) -> tuple[NodeSource, ...]:
+        """The sources of the nodes of one request, which live for `seconds` at most."""
+        bound = {RESIZE_REQUEST: request.resize_request}
+        made: list[NodeSource] = []
+        for pool in self.pools:
+            longest = min(seconds, pool.max_run_seconds or LONGEST_RUN_SECONDS)
+            labels = bound | {MAX_RUN_DURATION: str(longest)}
+            end = {TERMINATION_TIME: timestamp(now + longest)}
+            made.append(PoolSource(pool, self.place, {}, labels=labels, annotations=end, whole=True))
+        if self.autopilot or self.limits is not None:
+            labels = bound | {
+                QUEUED: "true",
+                PROVISIONING: FLEX_START_PROVISIONING,
+                MAX_RUN_DURATION: str(seconds),
+            }
+            made.append(
+                AutoProvisioning(
+                    self.place,
+                    limits=self.limits,
+                    autopilot=self.autopilot,
+                    labels=labels,
+                    taints=({"key": QUEUED, "value": "true", "effect": "NoSchedule"},),
+                    annotations={TERMINATION_TIME: timestamp(now + seconds)},
+                )
+            )
+        return tuple(made)
+
+
+def plan_request(request: Request, templates: Mapping[str, Json], supply: Supply, now: float) -> NodePlan:
     """The nodes for all pods of the request at once, on new machines only. Raises ValueError when it cannot be served.
 
     `templates` maps the name of a PodTemplate to it.
@@ -164,20 +211,10 @@ def plan_request(request: Request, templates: Mapping[str, Json], place: Place, 
         for number in range(count):
             needs = pod_needs(f"{request.key}/{name}/{number:05}", f"{request.uid}/{name}/{number}", spec)
             waiting.append(tolerated(needs, QUEUED, "nvidia.com/gpu"))
-    plan = plan_nodes(
-        waiting,
-        {},
-        {},
-        place,
-        extra_labels={
-            RESIZE_REQUEST: request.resize_request,
-            QUEUED: "true",
-            PROVISIONING: "flex-start",
-            MAX_RUN_DURATION: str(seconds),
-        },
-        extra_taints=({"key": QUEUED, "value": "true", "effect": "NoSchedule"},),
-        annotations={"node.gke.io/machine-termination-datetime": timestamp(now + seconds)},
-    )
+    sources = supply.sources(request, seconds, now)
+    if not sources:
+        raise ValueError("the cluster has no node pool with queued provisioning, and no node auto-provisioning")
+    plan = plan_nodes(waiting, {}, {}, sources)
     if plan.refused:
         raise ValueError(next(iter(plan.refused.values())))
     if not all(node.machine.gpus for node in plan.add):
@@ -185,13 +222,21 @@ def plan_request(request: Request, templates: Mapping[str, Json], place: Place, 
     return plan
 
 
-def gpus_by_accelerator(templates: Sequence[NodeTemplate]) -> dict[str, int]:
-    """How many GPUs of which kind the nodes have."""
+def demand(templates: Sequence[NodeTemplate]) -> dict[str, int]:
+    """What the nodes take: GPUs of each accelerator, and places in node pools."""
     total: dict[str, int] = {}
     for template in templates:
         accelerator = template.labels[ACCELERATOR]
         total[accelerator] = total.get(accelerator, 0) + template.machine.gpus
+        if FINGERPRINT in template.annotations:
+            place = places_of(template.labels[NODE_POOL])
+            total[place] = total.get(place, 0) + 1
     return total
+
+
+def places_of(pool: str) -> str:
+    """What the free places of a pool are called among the things that a request may wait for."""
+    return f"nodes of pool {pool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +269,7 @@ class Situation:
     nodes: int
     """How many of the planned nodes exist."""
     ready_nodes: int
+    region: str = ""
 
 
 def next_step(
@@ -244,7 +290,7 @@ def next_step(
         )
     if not request.holds("Provisioned"):
         return _provision(request, situation, situation.plan, settings, now)
-    return _end_of_capacity(request, settings, now)
+    return _end_of_capacity(request, situation, settings, now)
 
 
 def _since(request: Request, condition: str) -> float:
@@ -255,11 +301,11 @@ def _details(request: Request, plan: NodePlan) -> dict[str, str]:
     first = plan.add[0]
     return {
         "ResizeRequestName": request.resize_request,
-        "NodeGroupName": f"{first.labels['cloud.google.com/gke-nodepool']}-grp",
-        "NodePoolName": first.labels["cloud.google.com/gke-nodepool"],
-        "NodePoolAutoProvisioned": "true",
+        "NodeGroupName": f"{first.labels[NODE_POOL]}-grp",
+        "NodePoolName": first.labels[NODE_POOL],
+        "NodePoolAutoProvisioned": "false" if FINGERPRINT in first.annotations else "true",
         "AcceleratorType": first.labels[ACCELERATOR],
-        "SelectedZone": first.labels["topology.kubernetes.io/zone"],
+        "SelectedZone": first.labels[ZONE],
         "PodTemplateName": ",".join(name for name, _ in request.pod_sets),
         "ProvisioningMode": "resize_request",
     }
@@ -276,32 +322,28 @@ def _provision(
             return None
         return SetCondition("Provisioned", "True", "Provisioned", "All nodes of the request are up.")
     waited = now - _since(request, "Accepted")
-    if waited < wait_seconds(settings, request):
+    if waited < wait_seconds(settings, request, situation.region):
         return None
-    if _draw(settings, "fail", request.key) * 100 < settings.fail_percent:
+    fail_percent = settings.fail_percent_in.get(situation.region, settings.fail_percent)
+    if _draw(settings, "fail", *_drawn_for(request, situation.region)) * 100 < fail_percent:
         return SetCondition("Failed", "True", "ResourcePoolExhausted", "The zone has no capacity for the request.")
-    short = {
-        accelerator: gpus
-        for accelerator, gpus in gpus_by_accelerator(plan.add).items()
-        if situation.available.get(accelerator, 0) < gpus
-    }
+    short = {name: amount for name, amount in demand(plan.add).items() if situation.available.get(name, 0) < amount}
     if not short:
         return CreateNodes(plan.add)
     if request.conditions.get("Provisioned", {}).get("reason") == "ResourcePoolExhausted":
         return None
-    text = ", ".join(f"{gpus} {accelerator}" for accelerator, gpus in sorted(short.items()))
+    text = ", ".join(f"{amount} {name}" for name, amount in sorted(short.items()))
     return SetCondition(
         "Provisioned", "False", "ResourcePoolExhausted", f"Waiting for capacity: {text} are not available now."
     )
 
 
-def _end_of_capacity(request: Request, settings: DwsSettings, now: float) -> SetCondition | None:
+def _end_of_capacity(request: Request, situation: Situation, settings: DwsSettings, now: float) -> SetCondition | None:
     """Booking ends after ten minutes, used or not; capacity goes at the end of the run duration. Both count from
     Provisioned."""
     age = now - _since(request, "Provisioned")
-    revoked_early = (
-        _draw(settings, "revoke", request.key) * 100 < settings.revoke_percent and age >= settings.revoke_seconds
-    )
+    drawn = _draw(settings, "revoke", *_drawn_for(request, situation.region))
+    revoked_early = drawn * 100 < settings.revoke_percent and age >= settings.revoke_seconds
     if age >= max_run_seconds(request) or revoked_early:
         return SetCondition("CapacityRevoked", "True", "CapacityRevoked", "The request's capacity has been reclaimed.")
     if age >= settings.booking_seconds and not request.holds("BookingExpired"):

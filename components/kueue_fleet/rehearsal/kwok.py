@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from kueue_fleet.rehearsal.node_agent.volumes import make_private, replace_file
-from kueue_fleet.rehearsal.node_planning import SIMULATED
+from kueue_fleet.rehearsal.node_templates import SIMULATED
 from kueue_fleet.rehearsal.processes import ChildProcess, ProcessSpec, Spawn
 
 RUN_SECONDS_ANNOTATION = "kueue-fleet.dev/run-seconds"

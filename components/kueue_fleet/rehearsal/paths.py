@@ -86,6 +86,16 @@ class RehearsalPaths:
         return self.root / "lab.json"
 
     @property
+    def reservations(self) -> Path:
+        """The machine reservations that the stack has made."""
+        return self.root / "reservations.json"
+
+    @property
+    def simulation(self) -> Path:
+        """How the simulated cloud behaves, as the stack's config says; read again when it changes."""
+        return self.root / "simulation.json"
+
+    @property
     def pki(self) -> Path:
         """The lab's certificate authority, all certificates, and the admin token."""
         return self.root / "pki"

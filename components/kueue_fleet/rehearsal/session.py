@@ -6,6 +6,7 @@ In: a stack of a Pulumi project. Out: the steps that `kueue-fleet rehearse` show
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import yaml
 
 from kueue_fleet.rehearsal.engines import BuildProgress, EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.job_views import JobView
@@ -23,6 +25,7 @@ from kueue_fleet.rehearsal.jobs import ClusterClients, follow_jobs, read_jobs, s
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
+from kueue_fleet.rehearsal.simulation_settings import CONFIG_KEY, parse_settings
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.standins.helm_command import HELM_VARIABLE
 from kueue_fleet.rehearsal.standins.install import StandIn, find_real_parts, install_standins
@@ -206,6 +209,7 @@ class Session:
             RehearsalError: the project or the stack is not there, or Pulumi refuses its state.
         """
         project = self._project
+        self.write_settings()
         charts = {"kueue": str(self.engines.asset("kueue-chart")), "jobSet": str(self.engines.asset("jobset-chart"))}
         project.write(self.project_dir, {CHARTS_KEY: charts})
         pulumi = self.engines.binary("pulumi")
@@ -223,6 +227,28 @@ class Session:
         project.recover()
         project.select()
         return project
+
+    def check_settings(self) -> Any:
+        """What the stack's config says about the simulated cloud, checked; None when it says nothing.
+
+        Raises:
+            RehearsalError: with every problem of it.
+        """
+        settings = yaml.safe_load(self.stack_file.read_text()) or {}
+        data = (settings.get("config") or {}).get(CONFIG_KEY)
+        parse_settings(data, str(self.stack_file))
+        return data
+
+    def write_settings(self) -> None:
+        """Let the simulated cloud behave as the stack's config says, from now on.
+
+        Raises:
+            RehearsalError: with every problem of it.
+        """
+        data = self.check_settings()
+        written = self.paths.simulation.with_suffix(".new")
+        written.write_text(json.dumps({} if data is None else data))
+        written.replace(self.paths.simulation)
 
     def write_kubeconfig(self, fleet: FleetSpec) -> None:
         """Write the kubeconfig whose contexts are named as the fleet's clusters."""

@@ -8,7 +8,10 @@ GET /healthz                                   state of the lab
 GET /clusters, GET /clusters/{name}            description, state, processes and services
 PUT /clusters/{name}                           {project, location, autopilot}: the cluster, once it is ready
 DELETE /clusters/{name}                        stops it and removes all of it
+PUT /clusters/{name}/autoscaling               {nodeLocations, clusterAutoscaling} of the cluster
 PUT, DELETE /clusters/{name}/nodePools/{pool}  handed to the service that simulates nodes
+POST /clusters/{name}/reclaims                 {count: 1, pool: null}: Spot nodes are taken back
+PUT, DELETE /reservations/{zone}/{name}        machines that node pools may take
 GET /processes                                 name, cluster, pid, rssBytes, cpuSeconds
 POST /clusters/{name}/processes/{process}/kill {signal: "SIGKILL"}: a fault, for tests
 POST /processes/{process}/kill                 the same for etcd
@@ -29,6 +32,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -43,6 +47,7 @@ from kueue_fleet.rehearsal.control_plane import NodePoolHost
 from kueue_fleet.rehearsal.engines import EngineCache, find_engines
 from kueue_fleet.rehearsal.lab import ConflictError, Lab, UnknownClusterError
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths, check_socket_path, engines_dir
+from kueue_fleet.rehearsal.reservation_book import ReservationBook
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +99,9 @@ class SupervisorLock:
 class Supervisor:
     """The HTTP side of a lab."""
 
-    def __init__(self, lab: Lab, *, keep: bool) -> None:
+    def __init__(self, lab: Lab, reservations: ReservationBook, *, keep: bool) -> None:
         self._lab = lab
+        self._reservations = reservations
         self.keep = keep
         self.ended = asyncio.Event()
         self.remove_state = False
@@ -113,8 +119,12 @@ class Supervisor:
                 web.get(cluster, self._get_cluster),
                 web.put(cluster, self._put_cluster),
                 web.delete(cluster, self._delete_cluster),
+                web.put(f"{cluster}/autoscaling", self._put_autoscaling),
                 web.put(f"{cluster}/nodePools/{{pool}}", self._put_node_pool),
                 web.delete(f"{cluster}/nodePools/{{pool}}", self._delete_node_pool),
+                web.post(f"{cluster}/reclaims", self._reclaim),
+                web.put("/reservations/{zone}/{name}", self._put_reservation),
+                web.delete("/reservations/{zone}/{name}", self._delete_reservation),
                 web.post(f"{cluster}/processes/{{process}}/kill", self._kill_in_cluster),
                 web.post("/processes/{process}/kill", self._kill_in_lab),
                 web.get("/processes", self._processes),
@@ -151,19 +161,43 @@ class Supervisor:
         await self._lab.delete_cluster(request.match_info["name"])
         return web.json_response({})
 
+    async def _put_autoscaling(self, request: web.Request) -> web.Response:
+        host = self._lab.cluster(request.match_info["name"]).node_pools()
+        if host is not None:
+            await host.put_autoscaling(await _json_body(request))
+        return web.json_response({})
+
     async def _put_node_pool(self, request: web.Request) -> web.Response:
         host = self._node_pools(request.match_info["name"])
-        body = dict(await _json_body(request))
-        return web.json_response(await host.put_node_pool(request.match_info["pool"], body))
+        body, known = await _json_body(request), self._reservations.reservations(time.time())
+        return web.json_response(await host.put_node_pool(request.match_info["pool"], body, known))
 
     async def _delete_node_pool(self, request: web.Request) -> web.Response:
         await self._node_pools(request.match_info["name"]).delete_node_pool(request.match_info["pool"])
         return web.json_response({})
 
+    async def _reclaim(self, request: web.Request) -> web.Response:
+        body = await _json_body(request)
+        count, pool = body.get("count", 1), body.get("pool")
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise WrongRequestError(f"count: must be a whole number of at least 1, is {count!r}")
+        if not isinstance(pool, str | None):
+            raise WrongRequestError(f"pool: must be the name of a node pool, is {pool!r}")
+        host = self._node_pools(request.match_info["name"])
+        return web.json_response({"nodes": await host.reclaim_spot(pool, count)})
+
+    async def _put_reservation(self, request: web.Request) -> web.Response:
+        self._reservations.put(request.match_info["zone"], request.match_info["name"], await _json_body(request))
+        return web.json_response({})
+
+    async def _delete_reservation(self, request: web.Request) -> web.Response:
+        self._reservations.remove(request.match_info["zone"], request.match_info["name"])
+        return web.json_response({})
+
     def _node_pools(self, name: str) -> NodePoolHost:
         host = self._lab.cluster(name).node_pools()
         if host is None:
-            raise WrongRequestError(f"cluster {name}: node pools are not simulated here; use an Autopilot cluster")
+            raise WrongRequestError(f"cluster {name}: its nodes are not simulated here")
         return host
 
     async def _kill_in_cluster(self, request: web.Request) -> web.Response:
@@ -292,7 +326,7 @@ async def supervise(paths: RehearsalPaths, services: ServiceFactory, *, keep: bo
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
         engines.binary(name)
     lab = Lab(paths, engines, services, current_time())
-    supervisor = Supervisor(lab, keep=keep)
+    supervisor = Supervisor(lab, ReservationBook(paths.reservations), keep=keep)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.end, f"{number.name} received")
@@ -316,6 +350,8 @@ def remove_lab_state(paths: RehearsalPaths, *, keep_logs: bool) -> None:
     """Removes all data of a stopped lab: certificates, token, etcd, clusters; their logs too, unless told otherwise."""
     shutil.rmtree(paths.pki, ignore_errors=True)
     paths.lab_file.unlink(missing_ok=True)
+    paths.reservations.unlink(missing_ok=True)
+    paths.simulation.unlink(missing_ok=True)
     paths.socket.unlink(missing_ok=True)
     for folder in (paths.etcd, paths.clusters):
         if not keep_logs:

@@ -103,6 +103,24 @@ class SupervisorClient:
         """Makes or changes a node pool."""
         return self._request("PUT", f"{_cluster(cluster)}/nodePools/{quote(pool, safe='')}", body, _CLUSTER_SECONDS)
 
+    def put_autoscaling(self, cluster: str, body: Mapping[str, object]) -> None:
+        """Tells the cluster's own `nodeLocations` and `clusterAutoscaling`."""
+        self._request("PUT", f"{_cluster(cluster)}/autoscaling", body)
+
+    def put_reservation(self, zone: str, name: str, body: Mapping[str, object]) -> None:
+        """Makes a reservation known, with the inputs of its resource."""
+        self._request("PUT", _reservation(zone, name), body)
+
+    def delete_reservation(self, zone: str, name: str) -> None:
+        """Forgets a reservation."""
+        self._request("DELETE", _reservation(zone, name))
+
+    def reclaim_spot(self, cluster: str, count: int = 1, pool: str | None = None) -> list[str]:
+        """Takes up to `count` Spot nodes away, of one pool if it is given; returns their names."""
+        body: dict[str, object] = {"count": count, **({} if pool is None else {"pool": pool})}
+        found: list[str] = self._request("POST", f"{_cluster(cluster)}/reclaims", body)["nodes"]
+        return found
+
     def delete_node_pool(self, cluster: str, pool: str) -> None:
         """Removes a node pool and its nodes."""
         self._request("DELETE", f"{_cluster(cluster)}/nodePools/{quote(pool, safe='')}", timeout=_CLUSTER_SECONDS)
@@ -158,6 +176,10 @@ class SupervisorClient:
 
 def _cluster(name: str) -> str:
     return f"/clusters/{quote(name, safe='')}"
+
+
+def _reservation(zone: str, name: str) -> str:
+    return f"/reservations/{quote(zone, safe='')}/{quote(name, safe='')}"
 
 
 def _json_object(text: bytes) -> dict[str, Any]:

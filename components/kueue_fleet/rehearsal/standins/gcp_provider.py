@@ -23,6 +23,7 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
     CLUSTER,
     KINDS,
     NODE_POOL,
+    RESERVATIONS,
     autopilot_problems,
     check_version,
     cluster_outputs,
@@ -219,6 +220,9 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
             return cluster_outputs(inputs, self._put_cluster(urn, inputs))
         if token == NODE_POOL:
             return self._put_pool(urn, inputs)
+        if token in RESERVATIONS:
+            zone, name = inputs["zone"], inputs["name"]
+            self._ask(urn, f"Reserving {name}", lambda client: client.put_reservation(zone, name, inputs))
         return find_kind(token).derive(inputs, resource_id)
 
     def _put_cluster(self, urn: str, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -235,6 +239,8 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
             ),
         )
         check_version(inputs, str(control_plane["version"]))
+        scaling = {key: inputs[key] for key in ("nodeLocations", "clusterAutoscaling") if inputs.get(key)}
+        self._ask(urn, f"Telling {name} where its nodes are", lambda client: client.put_autoscaling(name, scaling))
         return control_plane
 
     def _ask(self, urn: str, what: str, ask: Callable[[SupervisorClient], T]) -> T:
@@ -306,9 +312,12 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         policy = state.get("deletionPolicy")
         if policy == "PREVENT":
             raise PluginError(f"{urn}: deletionPolicy is PREVENT in the state; change it to DELETE and update first")
-        if policy == "ABANDON" or token not in (CLUSTER, NODE_POOL):
+        if policy == "ABANDON" or token not in (CLUSTER, NODE_POOL, *RESERVATIONS):
             return
         name = state["name"]
+        if token in RESERVATIONS:
+            self._ask(urn, f"Giving up {name}", lambda client: client.delete_reservation(state["zone"], name))
+            return
         if token == CLUSTER:
             self._ask(urn, f"Waiting for the end of {name}", lambda client: _delete(client, name, None))
         else:

@@ -8,6 +8,7 @@ Source of ids and replacing properties: the resources of terraform-provider-goog
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import zlib
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret, Valu
 
 CLUSTER: Final = "gcp:container/cluster:Cluster"
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
+RESERVATIONS: Final = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
 COMPUTE_API: Final = "https://www.googleapis.com/compute/v1"
 CREATION_TIME: Final = "2024-01-01T00:00:00.000-00:00"
 
@@ -69,6 +71,33 @@ def _hub(inputs: Properties, resource_id: str) -> dict[str, Value]:
     return {"name": resource_id, "createTime": CREATION_TIME, "uid": _number(resource_id)}
 
 
+def _reservation(inputs: Properties, resource_id: str) -> dict[str, Value]:
+    return {**_self_link(inputs, resource_id), "status": "READY", "commitment": "", "kind": "compute#reservation"}
+
+
+def _future_reservation(inputs: Properties, resource_id: str) -> dict[str, Value]:
+    return {**_self_link(inputs, resource_id), "selfLinkWithId": f"{COMPUTE_API}/{resource_id}", "statuses": []}
+
+
+def _commitment(inputs: Properties, resource_id: str) -> dict[str, Value]:
+    times = {"startTimestamp": CREATION_TIME, "endTimestamp": CREATION_TIME}
+    return {
+        **_self_link(inputs, resource_id),
+        **times,
+        "commitmentId": _number(resource_id),
+        "status": "ACTIVE",
+        "statusMessage": "",
+    }
+
+
+def _alert_policy(inputs: Properties, resource_id: str) -> dict[str, Value]:
+    return {"name": resource_id, "creationRecords": []}
+
+
+def _channel(inputs: Properties, resource_id: str) -> dict[str, Value]:
+    return {"name": resource_id, "verificationStatus": "VERIFICATION_STATUS_UNSPECIFIED"}
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
     """One type of resource."""
@@ -83,8 +112,11 @@ class ResourceKind:
     """What is in the state when the program does not say it."""
 
     def resource_id(self, inputs: Properties) -> str:
-        """The id that Google would give it."""
-        return self.id_template.format_map(reveal(dict(inputs)))
+        """The id that Google would give it; where Google makes one up, a number that its inputs decide."""
+        plain = reveal(dict(inputs))
+        if "{_id}" in self.id_template:
+            plain["_id"] = _number(json.dumps(plain, sort_keys=True, default=str))
+        return self.id_template.format_map(plain)
 
 
 def _patterns(text: str) -> tuple[Pattern, ...]:
@@ -113,6 +145,70 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
     ),
     "gcp:compute/firewall:Firewall": ResourceKind(
         "projects/{project}/global/firewalls/{name}", _patterns("name project network direction"), _self_link
+    ),
+    "gcp:compute/address:Address": ResourceKind(
+        "projects/{project}/regions/{region}/addresses/{name}",
+        _patterns(
+            "name project region address addressType description ipVersion network networkTier purpose "
+            "subnetwork prefixLength"
+        ),
+        _self_link,
+    ),
+    "gcp:compute/reservation:Reservation": ResourceKind(
+        "projects/{project}/zones/{zone}/reservations/{name}",
+        _patterns(
+            "name project zone description specificReservationRequired params "
+            "specificReservation.instanceProperties specificReservation.sourceInstanceTemplate"
+        ),
+        _reservation,
+    ),
+    "gcp:compute/futureReservation:FutureReservation": ResourceKind(
+        "projects/{project}/zones/{zone}/futureReservations/{name}",
+        _patterns("name namePrefix project zone description params"),
+        _future_reservation,
+    ),
+    "gcp:compute/regionCommitment:RegionCommitment": ResourceKind(
+        "projects/{project}/regions/{region}/commitments/{name}",
+        _patterns(
+            "name project region description plan resources type category licenseResource autoRenew params "
+            "existingReservations"
+        ),
+        _commitment,
+    ),
+    "gcp:compute/resourcePolicy:ResourcePolicy": ResourceKind(
+        "projects/{project}/regions/{region}/resourcePolicies/{name}",
+        _patterns(
+            "name project region description diskConsistencyGroupPolicy groupPlacementPolicy instanceSchedulePolicy "
+            "snapshotSchedulePolicy workloadPolicy"
+        ),
+        _self_link,
+    ),
+    "gcp:monitoring/dashboard:Dashboard": ResourceKind(
+        "projects/{project}/dashboards/{_id}", _patterns("project"), named=False
+    ),
+    "gcp:monitoring/alertPolicy:AlertPolicy": ResourceKind(
+        "projects/{project}/alertPolicies/{_id}", _patterns("project"), _alert_policy, named=False
+    ),
+    "gcp:monitoring/notificationChannel:NotificationChannel": ResourceKind(
+        "projects/{project}/notificationChannels/{_id}", _patterns("project"), _channel, named=False
+    ),
+    "gcp:kms/keyRing:KeyRing": ResourceKind(
+        "projects/{project}/locations/{location}/keyRings/{name}", _patterns("name project location")
+    ),
+    "gcp:kms/cryptoKey:CryptoKey": ResourceKind(
+        "{keyRing}/cryptoKeys/{name}",
+        _patterns(
+            "name keyRing purpose importOnly skipInitialVersionCreation cryptoKeyBackend destroyScheduledDuration"
+        ),
+    ),
+    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": ResourceKind(
+        "{cryptoKeyId}/{role}/{member}", _patterns("cryptoKeyId role member condition"), _policy, named=False
+    ),
+    "gcp:artifactregistry/repository:Repository": ResourceKind(
+        "projects/{project}/locations/{location}/repositories/{repositoryId}",
+        _patterns("project location repositoryId format kmsKeyName mode"),
+        _hub,
+        named=False,
     ),
     "gcp:serviceaccount/account:Account": ResourceKind(
         "projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",

@@ -1,0 +1,104 @@
+"""Simulated nodes before they exist: where they can be, what they are called, and the object that is created.
+
+In: a machine type and labels. Out: `NodeTemplate`. Which nodes there should be is decided in `node_planning`, and for
+pools of fixed size in `node_pools`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kueue_fleet.spec.machines import BOOT_DISK_BYTES, PODS_PER_NODE, MachineType
+from kueue_fleet.spec.pools import BOOT_DISK, INSTANCE_TYPE, MACHINE_FAMILY, PROVISIONING, REGION, ZONE
+
+SIMULATED = "kueue-fleet.dev/simulated"
+"""The label of every simulated node; kwok manages the nodes that have it."""
+AUTOSCALED = "kueue-fleet.dev/autoscaled"
+"""The label of the nodes that may be removed when they are empty."""
+FINGERPRINT = "kueue-fleet.dev/template"
+"""The annotation that says after which template a pool's node was made."""
+RESIZE_REQUEST = "autoscaling.gke.io/provisioning-request"
+MAX_RUN_DURATION = "cloud.google.com/gke-max-run-duration-seconds"
+PLACEMENT_GROUP = "cloud.google.com/gke-placement-group"
+TERMINATION_TIME = "node.gke.io/machine-termination-datetime"
+FLEX_START_PROVISIONING = "flex-start"
+_NODE_NAME_LENGTH = 63
+_DIGEST_LENGTH = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the cluster is."""
+
+    cluster: str
+    region: str
+    zones: tuple[str, ...]
+
+    @classmethod
+    def of(cls, cluster: str, location: str) -> Place:
+        """From a GKE location. A region gets three zones; which letters it really has does not matter here."""
+        if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", location):
+            return cls(cluster, location.rpartition("-")[0], (location,))
+        return cls(cluster, location, tuple(f"{location}-{letter}" for letter in "abc"))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTemplate:
+    """A node to create."""
+
+    name: str
+    machine: MachineType
+    labels: Mapping[str, str]
+    taints: tuple[Mapping[str, str], ...]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    disk_bytes: int = BOOT_DISK_BYTES
+    pods: int = PODS_PER_NODE
+
+    @property
+    def capacity(self) -> dict[str, int]:
+        """What the node reports: milli-CPUs, bytes, pieces."""
+        return self.machine.capacity_with(self.disk_bytes, self.pods)
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        """What of it pods may ask for."""
+        return self.machine.allocatable_with(self.disk_bytes, self.pods)
+
+    def manifest(self) -> dict[str, Any]:
+        """The Node, with its capacity already in the status, as a kubelet registers itself."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.name, "labels": dict(self.labels), "annotations": dict(self.annotations)},
+            "spec": {"taints": [dict(taint) for taint in self.taints]},
+            "status": {"capacity": _render(self.capacity), "allocatable": _render(self.allocatable)},
+        }
+
+
+def _render(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in amounts.items()}
+
+
+def machine_labels(machine: MachineType, region: str, zone: str, provisioning: str, disk_type: str) -> dict[str, str]:
+    """The labels that GKE gives to every node of such a machine there, whatever its pool; and our own two words."""
+    return {
+        SIMULATED: "true",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": machine.arch,
+        INSTANCE_TYPE: machine.name,
+        MACHINE_FAMILY: machine.family,
+        REGION: region,
+        ZONE: zone,
+        PROVISIONING: provisioning,
+        BOOT_DISK: disk_type,
+        "cloud.google.com/gke-os-distribution": "cos",
+        "cloud.google.com/gke-container-runtime": "containerd",
+    }
+
+
+def numbered_name(head: str, digest: str) -> str:
+    """A node's name like GKE's, of at most 63 characters: `head`, then eight and four characters of the digest."""
+    return f"{head[: _NODE_NAME_LENGTH - _DIGEST_LENGTH].rstrip('-')}-{digest[:8]}-{digest[8:12]}"

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+from kueue_fleet.rehearsal.node_removal import plan_removals, plan_retirement
+from kueue_fleet.rehearsal.node_templates import AUTOSCALED, RESIZE_REQUEST
+
+
+def test_empty_nodes_go_after_a_while_and_bound_or_used_or_foreign_ones_stay() -> None:
+    def node(**labels: str) -> dict[str, Any]:
+        return {"metadata": {"labels": labels}}
+
+    nodes = {
+        "idle": node(**{AUTOSCALED: "true"}),
+        "used": node(**{AUTOSCALED: "true"}),
+        "done": node(**{AUTOSCALED: "true"}),
+        "bound": node(**{AUTOSCALED: "true", RESIZE_REQUEST: "r"}),
+        "static": node(),
+    }
+    pods = [
+        {"spec": {"nodeName": "used"}, "status": {"phase": "Running"}},
+        {"spec": {"nodeName": "done"}, "status": {"phase": "Succeeded"}},
+    ]
+    removals, since = plan_removals(nodes, pods, {}, 100.0, 30.0)
+    assert (removals, since) == ([], {"idle": 100.0, "done": 100.0})
+    assert plan_removals(nodes, pods, since, 130.0, 30.0)[0] == ["done", "idle"]
+    # Whoever was used in between starts anew.
+    busy = [*pods, {"spec": {"nodeName": "idle"}, "status": {"phase": "Pending"}}]
+    _, since = plan_removals(nodes, busy, since, 120.0, 30.0)
+    assert plan_removals(nodes, pods, since, 131.0, 30.0)[0] == ["done"]
+
+
+def test_a_node_is_closed_before_it_is_deleted_and_opened_again_when_needed() -> None:
+    def node(*taints: dict[str, str]) -> dict[str, Any]:
+        return {"spec": {"taints": [{"key": "nvidia.com/gpu"}, *taints]}}
+
+    closed = {"key": "ToBeDeletedByClusterAutoscaler", "value": "100", "effect": "NoSchedule"}
+    nodes = {"open": node(), "closed": node(closed), "needed": node(closed), "other": node()}
+    assert plan_retirement(["open", "closed"], nodes, 100.9) == (["open"], [], ["needed"])
+    assert plan_retirement(["open", "closed"], nodes, 101.0) == (["open"], ["closed"], ["needed"])
+    assert plan_retirement(["long gone"], nodes, 101.0) == ([], [], ["closed", "needed"])
