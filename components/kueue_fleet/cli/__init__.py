@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from kueue_fleet.cli import adopt, console, controller, diff, explain, rehearse, simulate, spec_commands, status
+from kueue_fleet.cli import adopt, console, controller, diff, explain, init, rehearse, simulate, spec_commands, status
 
 app = typer.Typer(
     name="kueue-fleet",
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+init.register(app)
 spec_commands.register(app)
 rehearse.register(app)
 simulate.register(app)
