@@ -32,6 +32,8 @@ PATIENCE_SECONDS = 90.0
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
+TEMPLATES = "/api/v1/namespaces/default/podtemplates"
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
 Json = dict[str, Any]
 Seen = TypeVar("Seen")
 
@@ -167,6 +169,14 @@ def one_cluster(folder: Path, name: str = "worker", location: str = "europe-west
         yield OneCluster(name, supervisor, engines, f"https://{cluster['endpoint']}", folder, token, ca_file)
 
 
+def standard_cluster(lab: OneCluster, name: str = "standard", location: str = "us-east4") -> OneCluster:
+    """A Standard cluster beside another one, under the same supervisor; it goes with it."""
+    made = lab.supervisor.client.put_cluster(name, project="project", location=location, autopilot=False)
+    return OneCluster(
+        name, lab.supervisor, lab.engines, f"https://{made['endpoint']}", lab.folder, lab.token, lab.ca_file
+    )
+
+
 def install_kueue(cluster: OneCluster, *values: str, name: str = "kueue") -> None:
     """Kueue by its chart, as the components install it: with --wait, in its own namespace."""
     settings = [part for value in values for part in ("--set", value)]
@@ -253,6 +263,49 @@ def pod_template(gpus: int = 1, annotations: dict[str, str] | None = None, **spe
             **spec,
         },
     }
+
+
+def plain_job(name: str, template: Json, pods: int = 1) -> Json:
+    """A Job that no queue holds back."""
+    body = job(name, "none", template, pods)
+    del body["metadata"]["labels"], body["spec"]["suspend"]
+    return body
+
+
+def ask(cluster: OneCluster, name: str, count: int, accelerator: str = "nvidia-l4", **parameters: str) -> None:
+    """A ProvisioningRequest for `count` pods with one GPU each."""
+    template = pod_template(nodeSelector={"cloud.google.com/gke-accelerator": accelerator})
+    cluster.create(
+        TEMPLATES, {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
+    )
+    cluster.create(
+        REQUESTS,
+        {
+            "apiVersion": "autoscaling.x-k8s.io/v1",
+            "kind": "ProvisioningRequest",
+            "metadata": {"name": name},
+            "spec": {
+                "provisioningClassName": "queued-provisioning.gke.io",
+                "podSets": [{"podTemplateRef": {"name": name}, "count": count}],
+                "parameters": parameters,
+            },
+        },
+    )
+
+
+def reason(cluster: OneCluster, name: str, kind: str, status: str = "True") -> str | None:
+    """The reason of a ProvisioningRequest's condition, where it has this status."""
+    item = cluster.get(f"{REQUESTS}/{name}")
+    for one in (item.get("status") or {}).get("conditions") or ():
+        if one["type"] == kind and one["status"] == status:
+            return str(one["reason"])
+    return None
+
+
+def details(cluster: OneCluster, name: str) -> dict[str, str]:
+    """status.provisioningClassDetails of a ProvisioningRequest."""
+    found: dict[str, str] = cluster.get(f"{REQUESTS}/{name}")["status"]["provisioningClassDetails"]
+    return found
 
 
 def job(name: str, queue: str, template: Json, pods: int = 1, annotations: dict[str, str] | None = None) -> Json:

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from one_cluster import OneCluster, ensure_queues, install_jobset, install_kueue, one_cluster
+from one_cluster import (
+    OneCluster,
+    ensure_queues,
+    install_jobset,
+    install_kueue,
+    one_cluster,
+    standard_cluster,
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,6 +28,14 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneCluste
     """One Autopilot cluster with the node agent, simulated nodes and the simulated DWS."""
     with one_cluster(tmp_path_factory.mktemp("lab")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def standard(bare_cluster: OneCluster) -> Iterator[OneCluster]:
+    """A Standard cluster without a node pool, beside the Autopilot one."""
+    made = standard_cluster(bare_cluster)
+    yield made
+    made.supervisor.client.delete_cluster(made.name)
 
 
 @pytest.fixture(scope="session")

@@ -9,53 +9,21 @@ import pytest
 from one_cluster import (
     JOBS,
     KUEUE,
+    REQUESTS,
     OneCluster,
     Refused,
+    ask,
     condition,
+    details,
     end_of,
     job,
     pod_template,
     pods_of,
+    reason,
     wait_until,
 )
 
-REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
-TEMPLATES = "/api/v1/namespaces/default/podtemplates"
 NODES = "/api/v1/nodes?labelSelector=autoscaling.gke.io/provisioning-request"
-
-
-def ask(cluster: OneCluster, name: str, count: int, accelerator: str = "nvidia-l4", **parameters: str) -> None:
-    """A ProvisioningRequest for `count` pods with one GPU each."""
-    template = pod_template(nodeSelector={"cloud.google.com/gke-accelerator": accelerator})
-    cluster.create(
-        TEMPLATES, {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
-    )
-    cluster.create(
-        REQUESTS,
-        {
-            "apiVersion": "autoscaling.x-k8s.io/v1",
-            "kind": "ProvisioningRequest",
-            "metadata": {"name": name},
-            "spec": {
-                "provisioningClassName": "queued-provisioning.gke.io",
-                "podSets": [{"podTemplateRef": {"name": name}, "count": count}],
-                "parameters": parameters,
-            },
-        },
-    )
-
-
-def reason(cluster: OneCluster, name: str, kind: str, status: str = "True") -> str | None:
-    item = cluster.get(f"{REQUESTS}/{name}")
-    for one in (item.get("status") or {}).get("conditions") or ():
-        if one["type"] == kind and one["status"] == status:
-            return str(one["reason"])
-    return None
-
-
-def details(cluster: OneCluster, name: str) -> dict[str, str]:
-    found: dict[str, str] = cluster.get(f"{REQUESTS}/{name}")["status"]["provisioningClassDetails"]
-    return found
 
 
 def nodes_of(cluster: OneCluster, resize_request: str) -> list[dict[str, Any]]:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from one_cluster import JOBS, PODS, OneCluster, condition, end_of, job, pod_template, pods_of, wait_until
+from one_cluster import JOBS, PODS, OneCluster, condition, end_of, plain_job, pod_template, pods_of, wait_until
 
 NODES = "/api/v1/nodes"
-
-
-def plain_job(name: str, template: dict[str, Any], pods: int = 1) -> dict[str, Any]:
-    """A Job that no queue holds back."""
-    body = job(name, "none", template, pods)
-    del body["metadata"]["labels"], body["spec"]["suspend"]
-    return body
 
 
 def l4(gpus: int = 1, seconds: str = "1", exit_code: str = "0") -> dict[str, Any]:
