@@ -13,6 +13,7 @@ import yaml
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet, read_fleet
 from kueue_fleet.spec import FleetSpec, Problem, json_schema, kueue_helm_values, render_fleet
+from kueue_fleet.spec.reference import reference_markdown
 
 
 class Output(StrEnum):
@@ -85,7 +86,9 @@ def _print_result(file: Path, fleet: FleetSpec | None, problems: list[Problem]) 
         )
 
 
-def schema() -> None:
+def schema(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a page for people instead.")] = False,
+) -> None:
     """Print the JSON schema of a stack file, with which an editor completes and checks it.
 
     A bare fleet YAML is its definition `FleetSpec`.
@@ -93,10 +96,11 @@ def schema() -> None:
     \b
     Examples:
       kueue-fleet schema > .vscode/kueue-fleet.schema.json
+      kueue-fleet schema --markdown > docs/reference.md
       # first line of stacks/Pulumi.dev.yaml:
       # yaml-language-server: $schema=../.vscode/kueue-fleet.schema.json
     """
-    typer.echo(json.dumps(json_schema(), indent=2))
+    typer.echo(reference_markdown() if markdown else json.dumps(json_schema(), indent=2))
 
 
 def render(
