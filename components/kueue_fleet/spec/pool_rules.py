@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kueue_fleet.spec import suggest
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved
 from kueue_fleet.spec.machines import ATTACHABLE, MachineType, machine_type
 from kueue_fleet.spec.problem import Problem
@@ -41,7 +40,6 @@ def pool_problems(pool: NodePoolEntry) -> Iterator[Problem]:
         for problem in part.own_problems() if part is not None else ():
             yield problem.at(field)
     yield from _size(pool)
-    yield from _reserved(pool)
     yield from _flex_start(pool)
     yield from _compact(pool)
     yield from _accelerator(pool)
@@ -72,16 +70,6 @@ def _size(pool: NodePoolEntry) -> Iterator[Problem]:
             "initialNodeCount",
             f"{pool.initial_node_count}{zones} is not between the limits of autoscaling, {least} and {most}",
             "write a number within the limits, or remove it",
-        )
-
-
-def _reserved(pool: NodePoolEntry) -> Iterator[Problem]:
-    """Blocks are in one zone, which has to be named."""
-    if isinstance(pool.capacity, Reserved) and pool.capacity.block is not None and not pool.zones:
-        yield Problem(
-            "zones",
-            f"not set, but block {pool.capacity.block} of the reservation is in one zone",
-            "name the zone of the reservation",
         )
 
 
@@ -126,8 +114,8 @@ def _compact(pool: NodePoolEntry) -> Iterator[Problem]:
     """One zone; not for queued provisioning; for flex-start on few machine types."""
     if not pool.compact_placement:
         return
-    if len(pool.zones) != 1:
-        listed = f"{', '.join(pool.zones)} are {len(pool.zones)}" if pool.zones else "none are named"
+    if len(pool.zones) > 1:
+        listed = f"{', '.join(pool.zones)} are {len(pool.zones)}"
         yield Problem("zones", f"{listed}, but nodes stand close together in one zone only", "name exactly one zone")
     if not isinstance(pool.capacity, FlexStart):
         return
@@ -199,7 +187,7 @@ def _attached_accelerator(pool: NodePoolEntry, machine: MachineType) -> Iterator
         yield Problem(
             "accelerator.type",
             f"{asked.type} cannot be attached to {machine.name}",
-            suggest.instead(asked.type, ATTACHABLE, "types"),
+            f"use one of {', '.join(ATTACHABLE)}, or a machine type that comes with it",
         )
         return
     most = ATTACHABLE[asked.type].get(asked.count)

@@ -115,6 +115,11 @@ class ResolvedNodePool:
         return isinstance(self.capacity, FlexStart) and self.capacity.queued_provisioning
 
     @property
+    def sized(self) -> bool:
+        """Whether the file says how many nodes it has."""
+        return self.node_count is not None or self.autoscaling is not None or self.full_nodes > 0
+
+    @property
     def min_nodes(self) -> int:
         """The fewest nodes it has, in all zones."""
         if self.node_count is not None:

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_fleet.spec.check.accounts import check_accounts
 from kueue_fleet.spec.check.capacity import check_manager_quotas
 from kueue_fleet.spec.check.clusters import check_clusters
 from kueue_fleet.spec.check.cohorts import check_cohorts
 from kueue_fleet.spec.check.dispatch import check_dispatch
+from kueue_fleet.spec.check.flavor_pools import check_flavor_pools
 from kueue_fleet.spec.check.flavors import check_admission_checks, check_flavors
 from kueue_fleet.spec.check.names import check_names
+from kueue_fleet.spec.check.networks import check_network
+from kueue_fleet.spec.check.pool_quotas import check_pool_quotas
+from kueue_fleet.spec.check.pools import check_pools
 from kueue_fleet.spec.check.priorities import check_priorities
+from kueue_fleet.spec.check.queued_pools import check_queued_pools
 from kueue_fleet.spec.check.queues import check_queues
+from kueue_fleet.spec.check.reservations import check_reservations
 from kueue_fleet.spec.check.scope import SECTIONS, Scope
 from kueue_fleet.spec.check.settings import check_settings
 from kueue_fleet.spec.check.tenants import check_tenants
@@ -27,7 +34,13 @@ from kueue_fleet.spec.problem import Problem
 _RULES = (
     check_names,
     check_clusters,
+    check_network,
+    check_pools,
+    check_reservations,
     check_flavors,
+    check_flavor_pools,
+    check_pool_quotas,
+    check_queued_pools,
     check_admission_checks,
     check_cohorts,
     check_queues,
@@ -35,6 +48,7 @@ _RULES = (
     check_manager_quotas,
     check_priorities,
     check_tenants,
+    check_accounts,
     check_settings,
     check_dispatch,
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
+from kueue_fleet.spec.capacity import Calendar
 from kueue_fleet.spec.clusters import ServiceAccountToken
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.problem import Problem
@@ -16,7 +17,62 @@ WARNING_DAYS: Final = 14
 
 def check_dates(fleet: FleetSpec, today: date) -> list[Problem]:
     """What is due on `today`: warnings only, as a date that passes must not stop an urgent change."""
-    return list(_rotation(fleet, today))
+    return [*_rotation(fleet, today), *_calendars(fleet, today), *_exclusions(fleet, today)]
+
+
+def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
+    """Pools of calendar reservations are opened when these begin, and removed when they end."""
+    for pool in fleet.node_pools:
+        for cluster in fleet.clusters_of(pool):
+            capacity = pool.on(cluster).capacity
+            if not isinstance(capacity, Calendar):
+                continue
+            base = f"nodePools[{pool.name}]"
+            path = f"{base}.perCluster[{cluster}].capacity" if cluster in pool.per_cluster else f"{base}.capacity"
+            start, end = capacity.start.date(), capacity.end.date()
+            if end < today:
+                yield Problem(
+                    f"{path}.duration",
+                    f"reservation {capacity.reservation} ended on {end}, and its nodes with it",
+                    "remove the pool and its flavor",
+                    "warning",
+                )
+            elif start <= today and not capacity.active:
+                yield Problem(
+                    f"{path}.active",
+                    f"false, but reservation {capacity.reservation} began on {start}, so nodes that are paid for wait",
+                    "set it to true, once the reservation is there",
+                    "warning",
+                )
+            elif capacity.active and today < start:
+                yield Problem(
+                    f"{path}.active",
+                    f"true, but reservation {capacity.reservation} begins on {start}",
+                    "set it to false until then",
+                    "warning",
+                )
+            if cluster not in pool.per_cluster:
+                break
+    for entry in fleet.future_reservations:
+        if entry.planning_status == "DRAFT" and entry.start.date() <= today:
+            yield Problem(
+                f"futureReservations[{entry.name}].start",
+                f"{entry.start.date()} is not in the future, and nothing was asked of Google yet",
+                "write a later start, or remove it",
+                "warning",
+            )
+
+
+def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
+    for cluster in fleet.clusters:
+        for exclusion in cluster.maintenance.exclusions if cluster.maintenance is not None else ():
+            if exclusion.end.date() < today:
+                yield Problem(
+                    f"clusters[{cluster.name}].maintenance.exclusions[{exclusion.name}]",
+                    f"ended on {exclusion.end.date()}",
+                    "remove it",
+                    "warning",
+                )
 
 
 def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:

@@ -1,0 +1,83 @@
+"""Teams' accounts, members and regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_fleet.spec import suggest
+from kueue_fleet.spec.accounts import team_account_id
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.regions import REGION_RANGES
+from kueue_fleet.spec.teams import TeamEntry
+
+SHORTEST_ACCOUNT_ID: Final = 6
+
+
+def check_accounts(scope: Scope) -> Iterator[Problem]:
+    """Accounts can be made and groups looked up; jobs of every team can run somewhere."""
+    for team in scope.fleet.teams:
+        yield from _account(scope, team)
+        yield from _members(scope, team)
+        yield from _regions(scope, team)
+
+
+def _account(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    if team.google_service_account is None:
+        return
+    made = team_account_id(scope.fleet.name, team.name)
+    path = f"{scope.path(team)}.googleServiceAccount"
+    if len(made) < SHORTEST_ACCOUNT_ID:
+        yield Problem(
+            path, f"its id would be {made}, but ids have at least 6 characters", "use a longer name for the team"
+        )
+    elif not made[0].isalpha():
+        yield Problem(
+            path, f"its id would be {made}, but ids begin with a letter", "begin the fleet's name with a letter"
+        )
+
+
+def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    groups = [member for member in team.members if member.startswith("group:")]
+    without = [cluster.name for cluster in scope.fleet.clusters if cluster.rbac_security_group is None]
+    if groups and without and not scope.is_unread("clusters"):
+        yield Problem(
+            f"{scope.path(team)}.members",
+            f"{groups[0]} is a group, but {', '.join(without)} looks up no groups",
+            "set clusters[...].rbacSecurityGroup, or name people with user:",
+            "warning",
+        )
+
+
+def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    """Every queue of a team that is kept to some regions is on some cluster there."""
+    fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
+    if not team.allowed_regions or scope.is_unread("clusters", "clusterQueues", path):
+        return
+    known = {**REGION_RANGES, **fleet.network.ranges}
+    regions = {cluster.name: cluster.region for cluster in fleet.clusters}
+    here = dict.fromkeys(regions[name] for name in fleet.job_clusters)
+    for index, region in enumerate(team.allowed_regions):
+        if region not in known:
+            yield Problem(
+                f"{path}[{index}]",
+                f"{region} is no region that is known here",
+                suggest.instead(region, here, "regions"),
+            )
+    if not set(team.allowed_regions) & set(here):
+        yield Problem(
+            path,
+            f"no cluster that runs jobs is in {', '.join(team.allowed_regions)}",
+            suggest.instead(team.allowed_regions[0], here, "regions"),
+        )
+        return
+    for local in team.local_queues:
+        queue = fleet.queue(local.cluster_queue)
+        where = [name for name in fleet.queue_clusters(queue) if name in fleet.job_clusters] if queue else []
+        if where and not {regions[name] for name in where} & set(team.allowed_regions):
+            yield Problem(
+                path,
+                f"queue {local.cluster_queue} is in {', '.join(dict.fromkeys(regions[name] for name in where))} only",
+                "allow one of these regions, or use another queue",
+            )

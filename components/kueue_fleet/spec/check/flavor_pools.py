@@ -1,0 +1,165 @@
+"""Flavors and the nodes behind them, on Standard clusters.
+
+A flavor whose labels no node has, or whose nodes have a taint that its pods do not tolerate, leaves admitted jobs
+pending for ever: Kueue counts quota and does not look at nodes. On Autopilot clusters the nodes are GKE's to make.
+
+Source of what auto-provisioning makes nodes for:
+https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kueue_fleet.spec import suggest
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.clusters import ClusterEntry
+from kueue_fleet.spec.entries import FlavorEntry
+from kueue_fleet.spec.flavor_nodes import tolerates
+from kueue_fleet.spec.machines import accelerators
+from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, QUEUED, ResolvedNodePool
+from kueue_fleet.spec.problem import Problem
+
+TOLERATED_BY_GKE: Final = frozenset({"nvidia.com/gpu", QUEUED, "kubernetes.io/arch"})
+"""Keys of taints for which GKE itself adds the toleration to pods that ask for such nodes."""
+_OF_SYSTEM: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
+
+
+def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
+    """Every flavor leads to nodes that its pods may run on, and every pool has a flavor."""
+    fleet = scope.fleet
+    if scope.is_unread("nodePools", "clusters", "flavors"):
+        return
+    for flavor in fleet.flavors:
+        if flavor.node_pool is not None:
+            yield from scope.unknown("nodePools", flavor.node_pool, f"{scope.path(flavor)}.nodePool")
+        for name in fleet.clusters_of(flavor):
+            if name in fleet.cluster_names:
+                yield from _flavor(scope, flavor, fleet.cluster(name))
+    for pool in fleet.node_pools:
+        where = [name for name in fleet.clusters_of(pool) if name in fleet.job_clusters]
+        used = any(
+            resolved.name == pool.name
+            for name in where
+            for flavor in fleet.flavors
+            if name in fleet.clusters_of(flavor)
+            for resolved in fleet.flavor_nodes(flavor, name)
+        )
+        if where and not used:
+            yield Problem(
+                scope.path(pool),
+                "no flavor leads to this pool, so no job of a queue runs there",
+                f"add a flavor with nodePool: {pool.name}, or remove the pool",
+                "warning",
+            )
+
+
+def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    fleet, path = scope.fleet, scope.path(flavor)
+    pools = fleet.flavor_nodes(flavor, cluster.name)
+    if flavor.node_pool is not None:
+        if not pools and fleet.node_pool(flavor.node_pool) is not None:
+            yield Problem(
+                f"{path}.nodePool",
+                f"{flavor.node_pool} is not on {cluster.name}, where the flavor is",
+                f"add {cluster.name} to nodePools[{flavor.node_pool}].clusters, or leave it out of the flavor's",
+            )
+        return
+    # Pools of clusters whose nodes no part of this file describes are somebody else's.
+    described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None
+    if cluster.mode == "Autopilot" or not cluster.runs_jobs or not described:
+        return
+    if pools:
+        yield from _taints(path, flavor, pools)
+    elif cluster.node_auto_provisioning is None:
+        yield _no_pool(scope, flavor, cluster)
+    else:
+        yield from _auto_provisioned(path, flavor, cluster)
+
+
+def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Problem:
+    """The problem of labels that no pool has, with the pool that comes closest."""
+    here = scope.fleet.node_pools_on(cluster.name)
+    if not here:
+        return Problem(
+            scope.path(flavor),
+            f"{cluster.name} has no node pools, and makes none by itself",
+            "add a node pool, or nodeAutoProvisioning to the cluster",
+        )
+    nearest = max(here, key=lambda pool: sum(pool.labels.get(k) == v for k, v in flavor.node_labels.items()))
+    key, value = next(
+        ((k, v) for k, v in flavor.node_labels.items() if nearest.labels.get(k) != v),
+        next(iter(flavor.node_labels.items())),
+    )
+    own = nearest.labels.get(key)
+    return Problem(
+        f"{scope.path(flavor)}.nodeLabels[{key}]",
+        f'no node pool of {cluster.name} has the label {key}="{value}" beside the others; '
+        + (f'{nearest.name} has "{own}"' if own is not None else f"{nearest.name} does not have it"),
+        f"write nodePool: {nearest.name} instead of nodeLabels, or add the label to a pool",
+    )
+
+
+def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> Iterator[Problem]:
+    """Taints of the nodes are tolerated, or declared so that Kueue asks the jobs for it."""
+    for pool in pools:
+        for taint in pool.taints:
+            known = taint.effect == "PreferNoSchedule" or taint.key in TOLERATED_BY_GKE or taint in flavor.node_taints
+            if not known and not any(tolerates(one, taint) for one in flavor.tolerations):
+                yield Problem(
+                    f"{path}.tolerations",
+                    f"nodes of pool {pool.name} have the taint {taint.key}={taint.value}:{taint.effect}, "
+                    "which admitted pods need not tolerate",
+                    f"write nodePool: {pool.name} instead of nodeLabels, or add a toleration, or the taint to "
+                    "nodeTaints so that only jobs that tolerate it come here",
+                )
+    for index, taint in enumerate(flavor.node_taints):
+        if not any(taint in pool.taints for pool in pools):
+            alike = next((one for pool in pools for one in pool.taints if one.key == taint.key), None)
+            yield Problem(
+                f"{path}.nodeTaints[{index}]",
+                f"{taint.key}={taint.value}:{taint.effect} is a taint that no node of the flavor has"
+                + (f"; theirs is {alike.key}={alike.value}:{alike.effect}" if alike else ""),
+                "write what the nodes have, or remove it",
+                "warning",
+            )
+
+
+def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """Nodes that GKE can make: a kind of GPU within the limits, and own labels with the taint of the same name."""
+    provisioning = cluster.node_auto_provisioning
+    accelerator = flavor.node_labels.get(ACCELERATOR)
+    if accelerator is not None and accelerator not in accelerators():
+        yield Problem(
+            f"{path}.nodeLabels[{ACCELERATOR}]",
+            f"{accelerator} is no accelerator of GKE",
+            suggest.instead(accelerator, sorted(accelerators()), "accelerators"),
+        )
+    elif accelerator is not None and provisioning is not None and not provisioning.limit(accelerator):
+        yield Problem(
+            f"{path}.nodeLabels[{ACCELERATOR}]",
+            f"{cluster.name} has no pool with these labels, and makes no nodes with {accelerator} by itself",
+            f"add it to clusters[{cluster.name}].nodeAutoProvisioning.resourceLimits, or add a node pool",
+        )
+    for key, value in flavor.node_labels.items():
+        if key == NODE_POOL:
+            yield Problem(
+                f"{path}.nodeLabels[{key}]",
+                f"{cluster.name} has no node pool {value}",
+                "name a node pool of this file with nodePool, or remove the label",
+            )
+        elif not _OF_SYSTEM.search(key) and not _separates(flavor, key, value):
+            yield Problem(
+                f"{path}.nodeLabels[{key}]",
+                f'"{value}" is a label of one\'s own, with which GKE makes nodes only for pods that tolerate the taint '
+                "of the same key and value",
+                f"add the toleration {{key: {key}, operator: Equal, value: {value}, effect: NoSchedule}}",
+            )
+
+
+def _separates(flavor: FlavorEntry, key: str, value: str) -> bool:
+    return any(one.key == key and (one.operator == "Exists" or one.value == value) for one in flavor.tolerations) or (
+        any(taint.key == key and taint.value == value for taint in flavor.node_taints)
+    )

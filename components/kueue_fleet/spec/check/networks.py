@@ -1,0 +1,36 @@
+"""Ranges of the network: none overlaps another."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.regions import REGION_RANGES
+
+
+def check_network(scope: Scope) -> Iterator[Problem]:
+    """Ranges of nodes, pods and Services of the fleet's regions are apart; none is for a region without a cluster."""
+    network = scope.fleet.network
+    if scope.is_unread("network", "clusters"):
+        return
+    regions = {cluster.region for cluster in scope.fleet.clusters}
+    used: dict[str, str] = {}
+    sections: tuple[tuple[str, Mapping[str, str]], ...] = (
+        ("ranges", {**REGION_RANGES, **network.ranges}),
+        ("podRanges", network.pod_ranges),
+        ("serviceRanges", network.service_ranges),
+    )
+    for field, ranges in sections:
+        for region, text in ranges.items():
+            if region in regions:
+                used[f"network.{field}[{region}]"] = text
+            elif field != "ranges":
+                yield Problem(
+                    f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster", "warning"
+                )
+    for (first, one), (second, other) in combinations(used.items(), 2):
+        if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
+            yield Problem(second, f"{other} overlaps {one} of {first}", "use a range of its own")

@@ -1,0 +1,156 @@
+"""Node pools and the clusters they are on.
+
+Rules about one pool alone are in `pool_rules`; those about reservations, flavors and quotas are in the modules beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.spec import suggest
+from kueue_fleet.spec.capacity import Reserved
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.machine_zones import regions_offering, zones_offering
+from kueue_fleet.spec.machines import machine_names, machine_type
+from kueue_fleet.spec.node_pools import NodePoolEntry
+from kueue_fleet.spec.pools import SYSTEM_POOL, ResolvedNodePool
+from kueue_fleet.spec.problem import Problem
+
+
+def check_pools(scope: Scope) -> Iterator[Problem]:
+    """Pools are on Standard clusters of the fleet, in zones of these, on machines that are offered there."""
+    fleet = scope.fleet
+    for pool in fleet.node_pools:
+        path = scope.path(pool)
+        yield from scope.unknown_clusters(pool.clusters, f"{path}.clusters")
+        yield from _machine_type(scope, pool)
+        if pool.name == SYSTEM_POOL:
+            yield Problem(
+                f"{path}.name", f"{SYSTEM_POOL} is the pool that every cluster has for Kueue", "use another name"
+            )
+        if scope.is_unread("clusters", f"{path}.clusters"):
+            continue
+        yield from _clusters(scope, pool)
+        for name in fleet.clusters_of(pool):
+            resolved = next((item for item in fleet.node_pools_on(name) if item.name == pool.name), None)
+            if resolved is not None:
+                yield from _zones(scope, pool, resolved)
+                yield from _offered(scope, pool, resolved)
+                yield from _labels(scope, pool, resolved)
+    for cluster in fleet.clusters:
+        if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
+            yield Problem(
+                f"{scope.path(cluster)}.systemPool.machineType",
+                f"{cluster.system_pool.machine_type} is not in the catalogue",
+                suggest.instead(cluster.system_pool.machine_type, machine_names(), "machine types"),
+                "warning",
+            )
+
+
+def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:
+    """Where the pool's fields for a cluster are written."""
+    return f"{scope.path(pool)}.perCluster[{cluster}]" if cluster in pool.per_cluster else scope.path(pool)
+
+
+def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    if machine_type(pool.machine_type) is not None:
+        return
+    near = suggest.nearest(pool.machine_type, machine_names())
+    yield Problem(
+        f"{scope.path(pool)}.machineType",
+        f"{pool.machine_type} is not in the catalogue, so its size is not checked",
+        f"did you mean {near}?" if near else "make sure that it exists",
+        "warning",
+    )
+
+
+def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    """Standard clusters that run jobs; other values only for clusters that have the pool."""
+    fleet, path = scope.fleet, scope.path(pool)
+    where = fleet.clusters_of(pool)
+    if not where:
+        yield Problem(path, "is on no cluster, since no Standard cluster runs jobs", "set mode: Standard on one")
+    for index, name in enumerate(pool.clusters or ()):
+        if name not in fleet.cluster_names:
+            continue
+        if fleet.cluster(name).mode == "Autopilot":
+            yield Problem(
+                f"{path}.clusters[{index}]",
+                f"{name} is an Autopilot cluster, which makes its own nodes",
+                "remove it here, or set its mode to Standard",
+            )
+        elif not fleet.cluster(name).runs_jobs:
+            yield Problem(
+                f"{path}.clusters[{index}]", f"{name} is the manager, which runs no jobs", "remove it here", "warning"
+            )
+    for name in pool.per_cluster:
+        at = f"{path}.perCluster[{name}]"
+        yield from scope.unknown("clusters", name, at)
+        if name in fleet.cluster_names and name not in where:
+            yield Problem(at, f"the pool is not on {name}", f"remove it, or add {name} to the pool's clusters")
+
+
+def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """Zones of the cluster's region; one for compact placement, some for a block of a reservation."""
+    at = path_on(scope, pool, resolved.cluster)
+    own = pool.on(resolved.cluster).zones
+    for index, zone in enumerate(own):
+        if zone.rpartition("-")[0] != resolved.region:
+            yield Problem(
+                f"{at}.zones[{index}]",
+                f"{zone} is not in {resolved.region}, where cluster {resolved.cluster} is",
+                f"name zones of {resolved.region}, or give {resolved.cluster} its own under perCluster",
+            )
+        elif zone in own[:index]:
+            yield Problem(f"{at}.zones[{index}]", f"{zone} is listed twice", "list each zone once")
+    if own:
+        return
+    if resolved.compact_placement and len(resolved.zones) != 1:
+        yield Problem(
+            f"{at}.zones",
+            f"none are named, and cluster {resolved.cluster} has more than one, but nodes stand close together in one "
+            "zone only",
+            "name exactly one zone",
+        )
+    capacity = resolved.capacity
+    if isinstance(capacity, Reserved) and capacity.block is not None and len(resolved.zones) != 1:
+        yield Problem(
+            f"{at}.zones",
+            f"not set, but block {capacity.block} of the reservation is in one zone",
+            "name the zone of the reservation",
+        )
+
+
+def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """The machine type is offered in the pool's zones, as far as known."""
+    offered = zones_offering(pool.machine_type, resolved.region)
+    at = path_on(scope, pool, resolved.cluster)
+    if offered is None:
+        return
+    if not offered:
+        yield Problem(
+            f"{scope.path(pool)}.machineType",
+            f"{pool.machine_type} is not known to be offered in {resolved.region}, where cluster {resolved.cluster} is",
+            f"use one of {', '.join(regions_offering(pool.machine_type)[: suggest.LISTED])}, or make sure that it is",
+            "warning",
+        )
+        return
+    missing = [zone for zone in resolved.zones if zone not in offered]
+    if missing:
+        yield Problem(
+            f"{at}.zones",
+            f"{pool.machine_type} is not known to be offered in {', '.join(missing)}",
+            f"use {', '.join(offered)}, or make sure that it is",
+            "warning",
+        )
+
+
+def _labels(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """Labels that GKE sets itself are not set to something else."""
+    for key, value in resolved.own_labels.items():
+        if resolved.labels[key] != value:
+            yield Problem(
+                f"{scope.path(pool)}.labels[{key}]",
+                f'"{value}", but GKE sets it to "{resolved.labels[key]}"',
+                "remove it, or use another key",
+            )

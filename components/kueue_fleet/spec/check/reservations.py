@@ -1,0 +1,188 @@
+"""Reservations, and the pools and commitments that use them.
+
+A reservation that the file does not make may exist already; whether it does is not known without the cloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.spec import suggest
+from kueue_fleet.spec.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
+from kueue_fleet.spec.check.pools import path_on
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.instant import instant_text
+from kueue_fleet.spec.machines import machine_names, machine_type
+from kueue_fleet.spec.node_pools import NodePoolEntry
+from kueue_fleet.spec.pools import ResolvedNodePool
+from kueue_fleet.spec.problem import Problem
+
+_Made = ReservationEntry | FutureReservationEntry
+
+
+def check_reservations(scope: Scope) -> Iterator[Problem]:
+    """Pools fit the reservations that they name; nothing is paid for that nobody uses; commitments name real ones."""
+    if scope.is_unread("reservations", "futureReservations"):
+        return
+    yield from _entries(scope)
+    yield from _commitments(scope)
+    if scope.is_unread("nodePools", "clusters"):
+        return
+    users: dict[str, list[ResolvedNodePool]] = {}
+    for pool in scope.fleet.node_pools:
+        for cluster in scope.fleet.cluster_names:
+            for resolved in scope.fleet.node_pools_on(cluster):
+                if resolved.name == pool.name and isinstance(resolved.capacity, Reserved | Calendar):
+                    users.setdefault(_name_of(scope, resolved), []).append(resolved)
+                    yield from _pool(scope, pool, resolved)
+    yield from _counts(scope, users)
+    yield from _unused(scope, users)
+
+
+def _name_of(scope: Scope, pool: ResolvedNodePool) -> str:
+    """The name of the reservation that a pool takes its nodes from; empty if another project's."""
+    capacity = pool.capacity
+    if isinstance(capacity, Reserved) and capacity.project not in (None, scope.fleet.project):
+        return ""
+    return capacity.reservation if isinstance(capacity, Reserved | Calendar) else ""
+
+
+def _entries(scope: Scope) -> Iterator[Problem]:
+    """Names apart, machine types known."""
+    fleet = scope.fleet
+    names = {entry.name for entry in fleet.reservations}
+    for entry in fleet.future_reservations:
+        if entry.name in names:
+            yield Problem(
+                f"{scope.path(entry)}.name",
+                f"{entry.name} is also in reservations, and Google makes a reservation of that name when it begins",
+                "give it another name",
+            )
+    entries: list[_Made] = [*fleet.reservations, *fleet.future_reservations]
+    for made in entries:
+        if machine_type(made.machine_type) is None:
+            near = suggest.nearest(made.machine_type, machine_names())
+            yield Problem(
+                f"{scope.path(made)}.machineType",
+                f"{made.machine_type} is not in the catalogue",
+                f"did you mean {near}?" if near else "make sure that it exists",
+                "warning",
+            )
+
+
+def _pool(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """The reservation is in every zone of the pool, and of the pool's machines."""
+    fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
+    name = _name_of(scope, resolved)
+    calendar = isinstance(resolved.capacity, Calendar)
+    made: list[_Made] = [*fleet.future_reservations] if calendar else [*fleet.reservations]
+    entry = next((item for item in made if item.name == name), None)
+    section = "futureReservations" if calendar else "reservations"
+    if entry is None:
+        near = suggest.nearest(name, [item.name for item in made]) if name else None
+        if near is not None:
+            yield Problem(
+                f"{at}.capacity.reservation",
+                f"{name} is not in {section} of this file",
+                f"did you mean {near}? Or make sure that it exists",
+                "warning",
+            )
+        return
+    label = f"{'future ' if calendar else ''}reservation {name}"
+    elsewhere = [zone for zone in resolved.zones if zone != entry.zone]
+    if elsewhere or not resolved.zones:
+        yield Problem(
+            f"{at}.zones",
+            f"{label} is in {entry.zone}, not in {', '.join(elsewhere)}"
+            if elsewhere
+            else f"not set, but {label} is in {entry.zone} only",
+            f"write [{entry.zone}]",
+        )
+    if entry.machine_type != resolved.machine_type:
+        yield Problem(
+            f"{scope.path(pool)}.machineType",
+            f"{resolved.machine_type}, but {label} is of {entry.machine_type}",
+            f"write {entry.machine_type}, or change {section}[{name}].machineType",
+        )
+    if isinstance(entry, ReservationEntry) and entry.local_ssd_count != resolved.local_ssd_count:
+        yield Problem(
+            f"{at}.localSsdCount",
+            f"{resolved.local_ssd_count}, but {label} has {entry.local_ssd_count}",
+            "write the same in both",
+        )
+    if isinstance(entry, ReservationEntry) and entry.purpose == "backup":
+        yield Problem(
+            f"{at}.capacity.reservation",
+            f"{name} is kept as a backup",
+            "use another reservation, or set its purpose to primary",
+            "warning",
+        )
+    if isinstance(entry, FutureReservationEntry) and isinstance(resolved.capacity, Calendar):
+        own_times = (instant_text(resolved.capacity.start), resolved.capacity.duration)
+        their_times = (instant_text(entry.start), entry.duration)
+        for field, own, theirs in zip(("start", "duration"), own_times, their_times, strict=True):
+            if own != theirs:
+                yield Problem(
+                    f"{at}.capacity.{field}",
+                    f"{own} is not that of {label}, {theirs}",
+                    f"write the same in both, here and in futureReservations[{name}]",
+                )
+
+
+def _counts(scope: Scope, users: dict[str, list[ResolvedNodePool]]) -> Iterator[Problem]:
+    """All pools of a reservation together have no more nodes than it has machines."""
+    made: list[_Made] = [*scope.fleet.reservations, *scope.fleet.future_reservations]
+    for entry in made:
+        pools = users.get(entry.name, [])
+        total = sum(pool.full_nodes for pool in pools)
+        if total > entry.count:
+            listed = ", ".join(f"{pool.name} on {pool.cluster} {pool.full_nodes}" for pool in pools)
+            yield Problem(
+                f"{scope.path(entry)}.count",
+                f"{entry.count} machines, but its pools may have {total} nodes: {listed}",
+                "reserve more, or make the pools smaller",
+            )
+
+
+def _unused(scope: Scope, users: dict[str, list[ResolvedNodePool]]) -> Iterator[Problem]:
+    for entry in scope.fleet.reservations:
+        if entry.purpose == "primary" and entry.name not in users and not entry.shared_with:
+            yield Problem(
+                scope.path(entry),
+                "no pool uses this reservation, which costs what its machines cost",
+                "name it in a pool's capacity, or set purpose to backup",
+                "warning",
+            )
+    for future in scope.fleet.future_reservations:
+        if future.name not in users and not future.shared_with:
+            yield Problem(
+                scope.path(future),
+                "no pool uses this future reservation",
+                "name it in the capacity of a pool of type calendar, or remove it",
+                "warning",
+            )
+
+
+def _commitments(scope: Scope) -> Iterator[Problem]:
+    """Commitments and the reservations that they pay for are in one region, and of one kind of GPU."""
+    made = {entry.name: entry for entry in scope.fleet.reservations}
+    for commitment in scope.fleet.commitments:
+        accelerators = {item.accelerator_type for item in commitment.resources if item.accelerator_type}
+        for index, name in enumerate(commitment.reservations):
+            at = f"{scope.path(commitment)}.reservations[{index}]"
+            yield from scope.unknown("reservations", name, at)
+            if name not in made:
+                continue
+            if made[name].zone.rpartition("-")[0] != commitment.region:
+                yield Problem(
+                    at,
+                    f"{name} is in {made[name].zone}, not in {commitment.region}",
+                    "name reservations of the commitment's region",
+                )
+            machine = machine_type(made[name].machine_type)
+            if machine is not None and machine.accelerator and machine.accelerator not in accelerators:
+                yield Problem(
+                    at,
+                    f"{name} is of {machine.accelerator}, to which the commitment does not commit",
+                    f"add {{type: ACCELERATOR, acceleratorType: {machine.accelerator}, amount: ...}}, or remove it",
+                )

@@ -1,0 +1,221 @@
+"""Flavors and the nodes behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spec.builders import REMOVED, Data, changed, problems
+from spec.pool_builders import CALENDAR, QUEUED, RESERVED, ZONES, flavor_quota, pools_data
+
+
+def p(index: int, field: str) -> str:
+    """Path of a field of a pool."""
+    return f"nodePools/{index}/{field}"
+
+
+FLAVORS = "clusterQueues/0/resourceGroups/0/flavors"
+ACCELERATOR = "cloud.google.com/gke-accelerator"
+SPOT_LABEL = "cloud.google.com/gke-spot"
+D = pools_data()
+
+
+def hand(**fields: Any) -> Data:
+    """The flavor of the on-demand nodes, written by hand."""
+    return {"name": "on-demand", **fields}
+
+
+def limits(**changes: int | None) -> Data:
+    """Auto-provisioning with other limits; None leaves one out."""
+    amounts = {"cpu": 1000, "memory": 4000, "nvidia-l4": 300} | {k.replace("_", "-"): v for k, v in changes.items()}
+    return {"resourceLimits": [{"resourceType": k, "maximum": v} for k, v in amounts.items() if v is not None]}
+
+
+def nap(settings: Data | None = None, gpus: int = 4, **flavor: Any) -> Data:
+    """The on-demand nodes are auto-provisioned instead, for a flavor that is written by hand."""
+    names = ("reserved", "on-demand", "queued", "calendar")
+    return {
+        "nodePools": [D["nodePools"][index] for index in (RESERVED, QUEUED, CALENDAR)],
+        "flavors": [hand(**flavor) if name == "on-demand" else {"name": name, "nodePool": name} for name in names],
+        FLAVORS: [flavor_quota(name, gpus if name == "on-demand" else 4) for name in names],
+        "clusters/0/nodeAutoProvisioning": settings or limits(),
+    }
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "unknown pool": (
+        {"flavors/1/nodePool": "ondemand"},
+        [
+            (
+                "warning: nodePools[on-demand]: no flavor leads to this pool, so no job of a queue runs there; add a "
+                "flavor with nodePool: on-demand, or remove the pool"
+            ),
+            "flavors[on-demand].nodePool: there is no node pool ondemand; did you mean on-demand?",
+        ],
+    ),
+    "pool not there": (
+        {
+            "clusters": [
+                {"name": "manager", "role": "manager", "region": "us-central1"},
+                {"name": "batch", "role": "worker", "region": "us-central1", "mode": "Standard", "zones": ZONES},
+                {"name": "other", "role": "worker", "region": "us-central1", "mode": "Standard", "zones": ZONES},
+            ],
+            "multiKueue": {"credentials": {"type": "ServiceAccountToken", "rotation": "a", "rotateBy": "2027-01-01"}},
+            **{p(i, "clusters"): ["batch"] for i in range(6)},
+            "flavors/1/clusters": ["batch", "other"],
+        },
+        [
+            (
+                "flavors[on-demand].nodePool: on-demand is not on other, where the flavor is; add other to "
+                "nodePools[on-demand].clusters, or leave it out of the flavor's"
+            ),
+            (
+                "warning: clusterQueues[gpu].resourceGroups: no quota for ephemeral-storage, and a job that requests "
+                "it is never admitted (Autopilot adds requests for it to every pod); cover ephemeral-storage too"
+            ),
+        ],
+    ),
+    "labels beside a pool": (
+        {"flavors/1/nodeLabels": {"a": "b"}, "flavors/1/nodeTaints": [{"key": "a", "effect": "NoSchedule"}]},
+        [
+            "flavors[on-demand].nodeLabels: set, but nodePool gives it; remove it, or remove nodePool",
+            "flavors[on-demand].nodeTaints: set, but nodePool gives it; remove it, or remove nodePool",
+        ],
+    ),
+    "bad toleration": (
+        {"flavors/1/tolerations": [{"operator": "Equal"}]},
+        [
+            ("flavors[on-demand].tolerations[0].operator: Equal, but there is no key; set a key, or Exists here"),
+        ],
+    ),
+    "pool without flavor": (
+        {"flavors/1": REMOVED, FLAVORS + "/1": REMOVED},
+        [
+            (
+                "warning: nodePools[on-demand]: no flavor leads to this pool, so no job of a queue runs there; add a "
+                "flavor with nodePool: on-demand, or remove the pool"
+            ),
+        ],
+    ),
+    "labels of no pool": (
+        {"flavors/1": hand(nodeLabels={ACCELERATOR: "nvidia-l4", "team": "a"})},
+        [
+            (
+                "warning: nodePools[on-demand]: no flavor leads to this pool, so no job of a queue runs there; add a "
+                "flavor with nodePool: on-demand, or remove the pool"
+            ),
+            (
+                'flavors[on-demand].nodeLabels[team]: no node pool of batch has the label team="a" beside the '
+                "others; reserved does not have it; write nodePool: reserved instead of nodeLabels, or add the label "
+                "to a pool"
+            ),
+        ],
+    ),
+    "other accelerator": (
+        {"flavors/1": hand(nodeLabels={ACCELERATOR: "nvidia-tesla-t4"})},
+        [
+            (
+                "warning: nodePools[on-demand]: no flavor leads to this pool, so no job of a queue runs there; add a "
+                "flavor with nodePool: on-demand, or remove the pool"
+            ),
+            (
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: no node pool of batch has the "
+                'label cloud.google.com/gke-accelerator="nvidia-tesla-t4" beside the others; reserved has '
+                '"nvidia-l4"; write nodePool: reserved instead of nodeLabels, or add the label to a pool'
+            ),
+        ],
+    ),
+    "taint not tolerated": (
+        {
+            "flavors/1": hand(nodeLabels={"cloud.google.com/gke-nodepool": "on-demand"}),
+            p(1, "taints"): [
+                {"key": "ondemand", "value": "true", "effect": "NoSchedule"},
+                {"key": "soft", "effect": "PreferNoSchedule"},
+            ],
+        },
+        [
+            (
+                "flavors[on-demand].tolerations: nodes of pool on-demand have the taint ondemand=true:NoSchedule, "
+                "which admitted pods need not tolerate; write nodePool: on-demand instead of nodeLabels, or add a "
+                "toleration, or the taint to nodeTaints so that only jobs that tolerate it come here"
+            ),
+        ],
+    ),
+    "taint value": (
+        {
+            "flavors/1": hand(
+                nodeLabels={"cloud.google.com/gke-nodepool": "on-demand"},
+                nodeTaints=[
+                    {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"},
+                    {"key": "x", "effect": "NoSchedule"},
+                ],
+            )
+        },
+        [
+            (
+                "warning: flavors[on-demand].nodeTaints[0]: nvidia.com/gpu=true:NoSchedule is a taint that no node "
+                "of the flavor has; theirs is nvidia.com/gpu=present:NoSchedule; write what the nodes have, or "
+                "remove it"
+            ),
+            (
+                "warning: flavors[on-demand].nodeTaints[1]: x=:NoSchedule is a taint that no node of the flavor has; "
+                "write what the nodes have, or remove it"
+            ),
+        ],
+    ),
+    "NAP without the accelerator": (
+        nap(limits(nvidia_l4=None), nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}),
+        [
+            (
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: batch has no pool with these "
+                "labels, and makes no nodes with nvidia-l4 by itself; add it to "
+                "clusters[batch].nodeAutoProvisioning.resourceLimits, or add a node pool"
+            ),
+        ],
+    ),
+    "NAP unknown accelerator": (
+        nap(nodeLabels={ACCELERATOR: "nvidia-l5", SPOT_LABEL: "true"}),
+        [
+            (
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is no accelerator of "
+                "GKE; did you mean nvidia-l4?"
+            ),
+        ],
+    ),
+    "NAP own label": (
+        nap(nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true", "team": "a"}),
+        [
+            (
+                'flavors[on-demand].nodeLabels[team]: "a" is a label of one\'s own, with which GKE makes nodes only '
+                "for pods that tolerate the taint of the same key and value; add the toleration {key: team, "
+                "operator: Equal, value: a, effect: NoSchedule}"
+            ),
+        ],
+    ),
+    "NAP pool label": (
+        nap(nodeLabels={ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "x"}),
+        [
+            (
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-nodepool]: batch has no node pool x; name a node "
+                "pool of this file with nodePool, or remove the label"
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_nothing_to_say() -> None:
+    assert problems(pools_data()) == []
+
+
+def test_auto_provisioned_nodes() -> None:
+    labels = {ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}
+    assert problems(changed(D, nap(nodeLabels=labels))) == []
+    own = {"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"}
+    assert problems(changed(D, nap(nodeLabels={**labels, "team": "a"}, tolerations=[own]))) == []

@@ -1,0 +1,140 @@
+"""Node pools and their clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spec.builders import REMOVED, changed, problems
+from spec.pool_builders import pools_data
+
+
+def p(index: int, field: str) -> str:
+    """Path of a field of a pool."""
+    return f"nodePools/{index}/{field}"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "compact in the cluster's zones": (
+        {p(1, "compactPlacement"): True},
+        [
+            (
+                "nodePools[on-demand].zones: none are named, and cluster batch has more than one, but nodes stand "
+                "close together in one zone only; name exactly one zone"
+            ),
+        ],
+    ),
+    "block without zones": (
+        {
+            p(0, "capacity"): {"type": "reserved", "reservation": "other", "block": "b"},
+            p(0, "zones"): REMOVED,
+            "reservations": [],
+        },
+        [
+            (
+                "nodePools[reserved].zones: not set, but block b of the reservation is in one zone; name the zone of "
+                "the reservation"
+            ),
+        ],
+    ),
+    "per unknown cluster": (
+        {p(1, "perCluster"): {"bach": {"nodeCount": 1}}},
+        [
+            "nodePools[on-demand].perCluster[bach]: there is no cluster bach; did you mean batch?",
+        ],
+    ),
+    "unknown cluster": (
+        {p(1, "clusters"): ["bach"]},
+        [
+            "nodePools[on-demand].clusters[0]: there is no cluster bach; did you mean batch?",
+        ],
+    ),
+    "Autopilot": (
+        {"clusters/0/mode": "Autopilot", "clusters/0/zones": REMOVED, "nodePools/1/clusters": ["batch"]},
+        [
+            ("nodePools[reserved]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            (
+                "nodePools[on-demand].clusters[0]: batch is an Autopilot cluster, which makes its own nodes; remove "
+                "it here, or set its mode to Standard"
+            ),
+            ("nodePools[spot]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            ("nodePools[flex]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            ("nodePools[queued]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            ("nodePools[calendar]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            (
+                "warning: reservations[l4]: no pool uses this reservation, which costs what its machines cost; name "
+                "it in a pool's capacity, or set purpose to backup"
+            ),
+            (
+                "warning: futureReservations[december]: no pool uses this future reservation; name it in the "
+                "capacity of a pool of type calendar, or remove it"
+            ),
+            (
+                "warning: clusterQueues[gpu].resourceGroups: no quota for ephemeral-storage, and a job that requests "
+                "it is never admitted (Autopilot adds requests for it to every pod); cover ephemeral-storage too"
+            ),
+        ],
+    ),
+    "zone elsewhere": (
+        {p(1, "zones"): ["us-east1-b", "us-central1-a", "us-central1-a"]},
+        [
+            (
+                "nodePools[on-demand].zones[0]: us-east1-b is not in us-central1, where cluster batch is; name zones "
+                "of us-central1, or give batch its own under perCluster"
+            ),
+            "nodePools[on-demand].zones[2]: us-central1-a is listed twice; list each zone once",
+        ],
+    ),
+    "system": (
+        {p(1, "name"): "system", "flavors/1/nodePool": "system"},
+        [
+            "nodePools[system].name: system is the pool that every cluster has for Kueue; use another name",
+        ],
+    ),
+    "not offered in zone": (
+        {p(1, "machineType"): "a2-ultragpu-1g"},
+        [
+            (
+                "warning: nodePools[on-demand].zones: a2-ultragpu-1g is not known to be offered in us-central1-b; "
+                "use us-central1-a, us-central1-c, or make sure that it is"
+            ),
+        ],
+    ),
+    "not offered in region": (
+        {
+            "clusters/0/region": "europe-west3",
+            "clusters/0/zones": REMOVED,
+            p(1, "machineType"): "a2-ultragpu-1g",
+            p(0, "zones"): ["europe-west3-a"],
+            p(5, "zones"): ["europe-west3-b"],
+            "reservations/0/zone": "europe-west3-a",
+            "futureReservations/0/zone": "europe-west3-b",
+        },
+        [
+            (
+                "warning: nodePools[on-demand].machineType: a2-ultragpu-1g is not known to be offered in "
+                "europe-west3, where cluster batch is; use one of asia-southeast1, europe-west4, us-central1, "
+                "us-east4, us-east5, or make sure that it is"
+            ),
+        ],
+    ),
+    "system machine": (
+        {"clusters/0/systemPool": {"machineType": "e2-standart-4"}},
+        [
+            (
+                "warning: clusters[batch].systemPool.machineType: e2-standart-4 is not in the catalogue; did you "
+                "mean e2-standard-4?"
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_nothing_to_say() -> None:
+    assert problems(pools_data()) == []

@@ -1,0 +1,243 @@
+"""Reservations, future reservations, commitments, and who uses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spec.builders import REMOVED, changed, problems
+from spec.pool_builders import pools_data
+
+
+def p(index: int, field: str) -> str:
+    """Path of a field of a pool."""
+    return f"nodePools/{index}/{field}"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "reservation in another zone": (
+        {"reservations/0/zone": "us-central1-c"},
+        [
+            (
+                "nodePools[reserved].zones: reservation l4 is in us-central1-c, not in us-central1-a; write "
+                "[us-central1-c]"
+            ),
+        ],
+    ),
+    "reservation without zones": (
+        {p(0, "zones"): REMOVED, p(0, "nodeCount"): 1},
+        [
+            (
+                "nodePools[reserved].zones: reservation l4 is in us-central1-a, not in us-central1-b, us-central1-c; "
+                "write [us-central1-a]"
+            ),
+        ],
+    ),
+    "reservation of other machines": (
+        {"reservations/0/machineType": "g2-standard-12"},
+        [
+            (
+                "nodePools[reserved].machineType: g2-standard-24, but reservation l4 is of g2-standard-12; write "
+                "g2-standard-12, or change reservations[l4].machineType"
+            ),
+        ],
+    ),
+    "reservation SSDs": (
+        {"reservations/0/localSsdCount": 2},
+        [
+            "nodePools[reserved].localSsdCount: 0, but reservation l4 has 2; write the same in both",
+        ],
+    ),
+    "reservation too small": (
+        {"reservations/0/count": 3},
+        [
+            (
+                "reservations[l4].count: 3 machines, but its pools may have 4 nodes: reserved on batch 4; reserve "
+                "more, or make the pools smaller"
+            ),
+        ],
+    ),
+    "reservation backup": (
+        {"reservations/0/purpose": "backup"},
+        [
+            (
+                "warning: nodePools[reserved].capacity.reservation: l4 is kept as a backup; use another reservation, "
+                "or set its purpose to primary"
+            ),
+        ],
+    ),
+    "reservation misspelt": (
+        {p(0, "capacity/reservation"): "l-4"},
+        [
+            (
+                "warning: nodePools[reserved].capacity.reservation: l-4 is not in reservations of this file; did you "
+                "mean l4? Or make sure that it exists"
+            ),
+            (
+                "warning: reservations[l4]: no pool uses this reservation, which costs what its machines cost; name "
+                "it in a pool's capacity, or set purpose to backup"
+            ),
+        ],
+    ),
+    "reservation twice": (
+        {
+            "reservations/+": {
+                "name": "december",
+                "zone": "us-central1-a",
+                "machineType": "g2-standard-24",
+                "count": 4,
+                "purpose": "backup",
+            }
+        },
+        [
+            (
+                "futureReservations[december].name: december is also in reservations, and Google makes a reservation "
+                "of that name when it begins; give it another name"
+            ),
+        ],
+    ),
+    "reservation unused": (
+        {"reservations/+": {"name": "extra", "zone": "us-central1-a", "machineType": "g2-standard-240", "count": 4}},
+        [
+            (
+                "warning: reservations[extra].machineType: g2-standard-240 is not in the catalogue; did you mean "
+                "g2-standard-24?"
+            ),
+            (
+                "warning: reservations[extra]: no pool uses this reservation, which costs what its machines cost; "
+                "name it in a pool's capacity, or set purpose to backup"
+            ),
+        ],
+    ),
+    "future unused": (
+        {
+            "futureReservations/+": {
+                "name": "january",
+                "zone": "us-central1-a",
+                "machineType": "g2-standard-24",
+                "count": 4,
+                "start": "2027-01-01",
+                "duration": "168h",
+            }
+        },
+        [
+            (
+                "warning: futureReservations[january]: no pool uses this future reservation; name it in the capacity "
+                "of a pool of type calendar, or remove it"
+            ),
+        ],
+    ),
+    "future other time": (
+        {"futureReservations/0/start": "2026-12-02T00:00:00Z", "futureReservations/0/duration": "24h"},
+        [
+            (
+                "nodePools[calendar].capacity.start: 2026-12-01T00:00:00Z is not that of future reservation "
+                "december, 2026-12-02T00:00:00Z; write the same in both, here and in futureReservations[december]"
+            ),
+            (
+                "nodePools[calendar].capacity.duration: 336h is not that of future reservation december, 24h; write "
+                "the same in both, here and in futureReservations[december]"
+            ),
+        ],
+    ),
+    "future no time": (
+        {"futureReservations/0/duration": "0s", p(5, "capacity/duration"): "0s"},
+        [
+            "futureReservations[december].duration: 0s is no time at all; write how long, such as 336h",
+        ],
+    ),
+    "future no instant": (
+        {"futureReservations/0/start": "soon"},
+        [
+            (
+                'futureReservations[december].start: "soon" is no point in time; write UTC such as '
+                '"2026-12-01T00:00:00Z"'
+            ),
+        ],
+    ),
+    "future without zone": (
+        {"futureReservations/0/start": "2026-12-01T00:00:00"},
+        [
+            (
+                'futureReservations[december].start: "2026-12-01T00:00:00" does not say its time zone; write UTC '
+                'such as "2026-12-01T00:00:00Z"'
+            ),
+        ],
+    ),
+    "shared twice": (
+        {"reservations/0/sharedWith": ["other-project", "other-project"]},
+        [
+            "reservations[l4].sharedWith[1]: other-project is listed twice; list each project once",
+        ],
+    ),
+    "commitment": (
+        {
+            "commitments": [
+                {
+                    "name": "c",
+                    "region": "us-central1",
+                    "plan": "TWELVE_MONTH",
+                    "resources": [
+                        {"type": "ACCELERATOR", "amount": 8},
+                        {"type": "VCPU", "amount": 8, "acceleratorType": "x"},
+                        {"type": "VCPU", "amount": 8},
+                    ],
+                }
+            ]
+        },
+        [
+            (
+                "commitments[c].confirm: is missing, and a commitment cannot be cancelled; write confirm: "
+                "I-accept-the-cost once whoever pays has agreed"
+            ),
+            (
+                "commitments[c].resources[0].acceleratorType: not set, but type is ACCELERATOR; set it, such as "
+                "nvidia-l4"
+            ),
+            (
+                "commitments[c].resources[1].acceleratorType: set, but type is VCPU; remove it, or set type to "
+                "ACCELERATOR"
+            ),
+            (
+                "commitments[c].reservations: none, but ACCELERATOR can be committed only together with a "
+                "reservation of it; name the reservations that hold these machines"
+            ),
+        ],
+    ),
+    "commitment refs": (
+        {
+            "commitments": [
+                {
+                    "name": "c",
+                    "region": "us-east1",
+                    "plan": "TWELVE_MONTH",
+                    "confirm": "yes",
+                    "reservations": ["l4", "l5"],
+                    "resources": [{"type": "ACCELERATOR", "amount": 8, "acceleratorType": "nvidia-tesla-t4"}],
+                }
+            ]
+        },
+        [
+            ('commitments[c].confirm: "yes" is given; write confirm: I-accept-the-cost once whoever pays has agreed'),
+            (
+                "commitments[c].reservations[0]: l4 is in us-central1-a, not in us-east1; name reservations of the "
+                "commitment's region"
+            ),
+            (
+                "commitments[c].reservations[0]: l4 is of nvidia-l4, to which the commitment does not commit; add "
+                "{type: ACCELERATOR, acceleratorType: nvidia-l4, amount: ...}, or remove it"
+            ),
+            "commitments[c].reservations[1]: there is no reservation l5; use one of the reservations: l4",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_nothing_to_say() -> None:
+    assert problems(pools_data()) == []

@@ -1,0 +1,193 @@
+"""Options of clusters, maintenance, observability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spec.builders import REMOVED, Data, changed, problems
+from spec.pool_builders import CALENDAR, NAMES, QUEUED, RESERVED, flavor_quota, pools_data
+
+FLAVORS = "clusterQueues/0/resourceGroups/0/flavors"
+ACCELERATOR = "cloud.google.com/gke-accelerator"
+SPOT_LABEL = "cloud.google.com/gke-spot"
+D = pools_data()
+
+
+def hand(**fields: Any) -> Data:
+    """The flavor of the on-demand nodes, written by hand."""
+    return {"name": "on-demand", **fields}
+
+
+def limits(**changes: int | None) -> Data:
+    """Auto-provisioning with other limits; None leaves one out."""
+    amounts = {"cpu": 1000, "memory": 4000, "nvidia-l4": 300} | {k.replace("_", "-"): v for k, v in changes.items()}
+    return {"resourceLimits": [{"resourceType": k, "maximum": v} for k, v in amounts.items() if v is not None]}
+
+
+def nap(settings: Data | None = None, gpus: int = 4, **flavor: Any) -> Data:
+    """The on-demand nodes are auto-provisioned instead, for a flavor that is written by hand."""
+    names = ("reserved", "on-demand", "queued", "calendar")
+    return {
+        "nodePools": [D["nodePools"][index] for index in (RESERVED, QUEUED, CALENDAR)],
+        "flavors": [hand(**flavor) if name == "on-demand" else {"name": name, "nodePool": name} for name in names],
+        FLAVORS: [flavor_quota(name, gpus if name == "on-demand" else 4) for name in names],
+        "clusters/0/nodeAutoProvisioning": settings or limits(),
+    }
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "NAP rules": (
+        nap(
+            {
+                "resourceLimits": [
+                    {"resourceType": "cpu", "minimum": 5, "maximum": 4},
+                    {"resourceType": "cpu", "maximum": 4},
+                    {"resourceType": "nvidia-l4", "maximum": 100},
+                    {"resourceType": "nvidia-l44", "maximum": 4},
+                ],
+                "zones": ["us-east1-b"],
+            },
+            nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"},
+        ),
+        [
+            (
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[0].minimum: 5 is more than maximum, 4; write a "
+                "smaller minimum"
+            ),
+            ("clusters[batch].nodeAutoProvisioning.resourceLimits[1]: cpu is listed twice; list each resource once"),
+            (
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[3].resourceType: nvidia-l44 is nothing that GKE "
+                "limits; did you mean nvidia-l4?"
+            ),
+            (
+                "clusters[batch].nodeAutoProvisioning.resourceLimits: no limit for memory, which GKE wants; add it, "
+                "with a maximum"
+            ),
+            (
+                "clusters[batch].nodeAutoProvisioning.zones[0]: us-east1-b is not in region us-central1; name zones "
+                "of us-central1, or change region"
+            ),
+            (
+                "warning: clusters[batch].nodeAutoProvisioning.resourceLimits: cpu 4, but queues may use 160; raise "
+                "its maximum, or lower nominalQuota"
+            ),
+        ],
+    ),
+    "autopilot fields": (
+        {
+            "clusters/0/mode": "Autopilot",
+            "clusters/0/zones": REMOVED,
+            "clusters/0/systemPool": {"spot": True},
+            "clusters/0/nodeAutoProvisioning": limits(),
+            "clusters/0/storageDrivers": ["GcsFuse"],
+            "clusters/0/imageStreaming": False,
+            "nodePools": [],
+            "flavors": [{"name": n} for n in NAMES],
+            "reservations": [],
+            "futureReservations": [],
+        },
+        [
+            "clusters[batch].systemPool: set, but mode is Autopilot; remove it or set mode to Standard",
+            ("clusters[batch].nodeAutoProvisioning: set, but mode is Autopilot; remove it or set mode to Standard"),
+            "clusters[batch].storageDrivers: set, but mode is Autopilot; remove it or set mode to Standard",
+            "clusters[batch].imageStreaming: set, but mode is Autopilot; remove it or set mode to Standard",
+            (
+                "warning: clusterQueues[gpu].resourceGroups: no quota for ephemeral-storage, and a job that requests "
+                "it is never admitted (Autopilot adds requests for it to every pod); cover ephemeral-storage too"
+            ),
+        ],
+    ),
+    "no key": (
+        {"clusters/0/databaseEncryptionKey": "key"},
+        [
+            (
+                'clusters[batch].databaseEncryptionKey: "key" is no key; write '
+                "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
+            ),
+        ],
+    ),
+    "keys": (
+        {"clusters/0/diskEncryptionKey": "projects/p/locations/us-east1/keyRings/r/cryptoKeys/k"},
+        [
+            (
+                "clusters[batch].diskEncryptionKey: the key is in us-east1, the cluster in us-central1; use a key of "
+                "that region"
+            ),
+        ],
+    ),
+    "system pool": (
+        {"clusters/0/systemPool": {"totalMinNodeCount": 4}},
+        [
+            (
+                "clusters[batch].systemPool.totalMinNodeCount: 4 is more than totalMaxNodeCount, 3; write a smaller "
+                "minimum"
+            ),
+        ],
+    ),
+    "maintenance": (
+        {
+            "clusters/0/maintenance": {
+                "start": "2026-01-03T02:00:00Z",
+                "end": "2026-01-03T02:00:00Z",
+                "recurrence": "weekly",
+                "exclusions": [
+                    {"name": "a", "start": "2026-01-01", "end": "2026-03-01"},
+                    {"name": "a", "start": "2026-01-01", "end": "2026-01-01"},
+                    {"name": "b", "start": "2026-01-01", "end": "2026-01-02"},
+                    {"name": "c", "start": "2026-01-01", "end": "2026-01-02"},
+                ],
+            }
+        },
+        [
+            "clusters[batch].maintenance.end: is not within a day after start; write the end of one window",
+            (
+                'clusters[batch].maintenance.recurrence: "weekly" is no recurrence; write one of RFC 5545, such as '
+                "FREQ=WEEKLY;BYDAY=SA,SU"
+            ),
+            (
+                "clusters[batch].maintenance.exclusions[0].end: 59 days without any upgrade, but GKE grants 30; "
+                "write an earlier end, or another scope"
+            ),
+            "clusters[batch].maintenance.exclusions[1].end: is not after start; write a later end",
+            "clusters[batch].maintenance.exclusions[1].name: a is used twice; give it another name",
+            (
+                "clusters[batch].maintenance.exclusions: 4, of which 4 stop all upgrades; keep at most 20, and at "
+                "most 3 of scope NO_UPGRADES"
+            ),
+        ],
+    ),
+    "observability": (
+        {
+            "observability": {
+                "managedPrometheus": False,
+                "alerts": {"notificationChannels": ["me"], "provisioningTimeout": "0s"},
+            }
+        },
+        [
+            (
+                'observability.alerts.notificationChannels[0]: "me" is no notification channel; write '
+                "projects/PROJECT/notificationChannels/ID"
+            ),
+            "observability.alerts.provisioningTimeout: 0s is no time at all; write 30m or so",
+            (
+                "observability.dashboard: true, but without managedPrometheus there is nothing to show; set "
+                "dashboard to false, or managedPrometheus to true"
+            ),
+            (
+                "observability.alerts.enabled: true, but without managedPrometheus there is nothing to watch; set "
+                "alerts.enabled to false, or managedPrometheus to true"
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_nothing_to_say() -> None:
+    assert problems(pools_data()) == []
