@@ -7,21 +7,69 @@ import inspect
 import re
 import typing
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import pytest
 from pulumi import _types
 
 import pulumi_mocks
+from company_fleet import company_data
 from kueue_fleet import Fleet
-from kueue_fleet.spec import parse_fleet
-from pulumi_mocks import Recorded
+from kueue_fleet.gcp import resources
+from kueue_fleet.gcp.resources import GcpResource
+from kueue_fleet.spec import FleetSpec, parse_fleet
+from kueue_fleet.spec.pools import ACCELERATOR
+from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet, standalone_data
 
-# The SDK warns of names of its own whenever its compute module is imported.
-pytestmark = pytest.mark.filterwarnings("ignore:gcp.compute:DeprecationWarning")
+# The SDK warns of names of its own whenever these modules are imported.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:gcp.compute:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:gcp.monitoring:DeprecationWarning"),
+]
 
-SPECS = {"autopilot": fleet(), "standard": parse_fleet(standalone_data())}
+SPECS = {
+    "autopilot": fleet(),
+    "standard": parse_fleet(standalone_data()),
+    "company": parse_fleet(company_data()),
+    "addresses": fleet(
+        network={
+            "controlPlaneAccess": "AuthorizedNetworks",
+            "authorizedNetworks": [{"name": "office", "cidr": "203.0.113.0/24"}],
+            "serviceRanges": {"us-east4": "10.127.0.0/20"},
+        }
+    ),
+    "provisioned": parse_fleet(
+        standalone_data(
+            flavors=[{"name": name, "nodeLabels": {ACCELERATOR: "nvidia-l4"}} for name in ("l4", "h100")],
+            clusters=[
+                {
+                    "name": "batch",
+                    "role": "standalone",
+                    "region": "us-central1",
+                    "mode": "Standard",
+                    "diskEncryptionKey": "projects/k-1234/locations/us-central1/keyRings/r/cryptoKeys/k",
+                    "nodeAutoProvisioning": {
+                        "resourceLimits": [
+                            {"resourceType": "cpu", "maximum": 100},
+                            {"resourceType": "memory", "maximum": 1000},
+                            {"resourceType": "nvidia-l4", "maximum": 24},
+                        ],
+                        "zones": ["us-central1-a"],
+                    },
+                }
+            ],
+        )
+    ),
+}
+
+
+@cache
+def declared(kind: str) -> Recording:
+    """What the fleet of that kind declares."""
+    spec: FleetSpec = SPECS[kind]
+    return pulumi_mocks.run(lambda: Fleet(spec.name, spec))
 
 
 def sdk_arguments(type_token: str) -> type:
@@ -63,8 +111,7 @@ def unknown_properties(value: Any, arguments: type, path: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", SPECS)
 def test_only_properties_that_the_sdk_knows_are_passed(kind: str) -> None:
-    spec = SPECS[kind]
-    recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec))
+    recording = declared(kind)
     checked: list[Recorded] = [r for r in recording if r.type.startswith("gcp:") or r.type.endswith(":Release")]
     assert {r.type.split(":")[0] for r in checked} == {"gcp", "kubernetes"}
     unknown = [
@@ -81,8 +128,7 @@ def test_only_properties_that_the_sdk_knows_are_passed(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SPECS)
 def test_every_property_that_the_sdk_requires_is_passed(kind: str) -> None:
-    spec = SPECS[kind]
-    for resource in pulumi_mocks.run(lambda: Fleet(spec.name, spec)):
+    for resource in declared(kind):
         if not resource.type.startswith("gcp:"):
             continue
         arguments = sdk_arguments(resource.type)
@@ -93,6 +139,16 @@ def test_every_property_that_the_sdk_requires_is_passed(kind: str) -> None:
             if parameter.default is inspect.Parameter.empty
         }
         assert required <= set(resource.inputs), resource.short
+
+
+def test_every_type_that_the_components_have_is_looked_at() -> None:
+    types = {kind.pulumi_type for kind in vars(resources).values() if _is_resource(kind)}
+    seen = {r.type for kind in SPECS for r in declared(kind)}
+    assert types == {token for token in seen if token.startswith("gcp:")}
+
+
+def _is_resource(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, GcpResource) and kind is not GcpResource
 
 
 def test_a_misspelt_property_is_found() -> None:

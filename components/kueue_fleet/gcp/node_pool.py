@@ -15,8 +15,9 @@ from typing import Any
 import pulumi
 
 from kueue_fleet.gcp.cluster_properties import node_security
-from kueue_fleet.gcp.resources import ContainerNodePool
+from kueue_fleet.gcp.resources import ComputeResourcePolicy, ContainerNodePool
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.spec.pool_rules import COMPACT_FLEX
 from kueue_fleet.spec.pools import ResolvedNodePool
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
@@ -35,6 +36,8 @@ class NodePool(pulumi.ComponentResource):
     """The pool."""
     pool_name: str
     """Its name in GKE, and the value of the nodes' label cloud.google.com/gke-nodepool."""
+    placement: ComputeResourcePolicy | None
+    """The workload policy that keeps the nodes together, on machines that need one for compact placement."""
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class NodePool(pulumi.ComponentResource):
         """
         super().__init__("kueue-fleet:index:NodePool", name, None, opts)
         self.pool_name = spec.name
+        self.placement = self._placement(name, project, spec)
         properties = node_pool_properties(
             spec,
             service_account=service_account,
@@ -65,6 +69,8 @@ class NodePool(pulumi.ComponentResource):
             image_streaming=image_streaming,
             labels=labels or {},
         )
+        if self.placement is not None:
+            properties["placementPolicy"]["policyName"] = self.placement.output("name")
         self.pool = ContainerNodePool(
             name,
             {"project": project, "cluster": cluster, **properties},
@@ -78,6 +84,23 @@ class NodePool(pulumi.ComponentResource):
             ),
         )
         self.register_outputs({"name": spec.name})
+
+    def _placement(self, name: str, project: str, spec: ResolvedNodePool) -> ComputeResourcePolicy | None:
+        """Other machines take GKE's own policy. Source: GoogleCloudPlatform/cluster-toolkit,
+        modules/compute/resource-policy, and the rule of `spec.pool_rules` on compact placement with flex-start."""
+        if not (spec.compact_placement and spec.machine_type.startswith(COMPACT_FLEX)):
+            return None
+        return ComputeResourcePolicy(
+            name,
+            {
+                "project": project,
+                "region": spec.region,
+                "name": f"{spec.cluster}-{spec.name}",
+                "description": f"Nodes of {spec.name} close together, managed by kueue-fleet",
+                "workloadPolicy": {"type": "HIGH_THROUGHPUT"},
+            },
+            pulumi.ResourceOptions(parent=self),
+        )
 
 
 def node_pool_properties(

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+import pulumi_mocks
+from kueue_fleet import NodePool
+from kueue_fleet.spec import ClusterEntry, NodePoolEntry
+from kueue_fleet.spec.pools import resolve_pool
+from pulumi_mocks import Recorded
+
+CLUSTER = ClusterEntry(name="worker", role="worker", region="us-east4", mode="Standard", zones=("us-east4-c",))
+
+
+def declare(opts: pulumi.ResourceOptions | None = None, **fields: Any) -> NodePool:
+    entry = NodePoolEntry.model_validate(
+        {"name": "l4", "machineType": "g2-standard-24", "autoscaling": {"totalMaxNodeCount": 8}, **fields}
+    )
+    return NodePool(
+        "pool",
+        resolve_pool(entry, CLUSTER),
+        project="p",
+        cluster="worker",
+        service_account="nodes@p",
+        labels={"kueue-fleet": "lab"},
+        opts=opts,
+    )
+
+
+def pool(**fields: Any) -> Recorded:
+    return pulumi_mocks.run(lambda: declare(**fields)).one("gcp:container/nodePool:NodePool")
+
+
+NODE = {
+    "serviceAccount": "nodes@p",
+    "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+    "imageType": "COS_CONTAINERD",
+    "workloadMetadataConfig": {"mode": "GKE_METADATA"},
+    "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True},
+    "kubeletConfig": {"insecureKubeletReadonlyPortEnabled": "FALSE"},
+    "metadata": {"disable-legacy-endpoints": "true"},
+    "machineType": "g2-standard-24",
+    "diskSizeGb": 100,
+    "diskType": "pd-balanced",
+    "gcfsConfig": {"enabled": True},
+    "gvnic": {"enabled": True},
+    "guestAccelerators": [
+        {"type": "nvidia-l4", "count": 2, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}
+    ],
+    "resourceLabels": {"kueue-fleet": "lab"},
+}
+NOWHERE = {"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}
+AUTOSCALING = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8, "locationPolicy": "ANY"}
+
+
+def specific(path: str) -> dict[str, Any]:
+    key = "compute.googleapis.com/reservation-name"
+    return {
+        "reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION", "key": key, "values": [path]},
+    }
+
+
+def test_every_argument_of_an_on_demand_pool() -> None:
+    assert pool().inputs == {
+        "name": "l4",
+        "project": "p",
+        "location": "us-east4",
+        "cluster": "worker",
+        "nodeLocations": ["us-east4-c"],
+        "autoscaling": AUTOSCALING,
+        "management": {"autoRepair": True, "autoUpgrade": True},
+        "upgradeSettings": {"strategy": "SURGE", "maxSurge": 1, "maxUnavailable": 0},
+        "nodeConfig": NODE,
+    }
+
+
+@pytest.mark.parametrize(
+    ("capacity", "node"),
+    [
+        ({"type": "onDemand"}, {}),
+        ({"type": "spot"}, {"spot": True, **NOWHERE}),
+        ({"type": "reserved", "reservation": "r"}, specific("r")),
+        ({"type": "reserved", "reservation": "r", "project": "q-1234"}, specific("projects/q-1234/reservations/r")),
+        ({"type": "reserved", "reservation": "r", "block": "b"}, specific("r/reservationBlocks/b")),
+        (
+            {"type": "reserved", "reservation": "r", "block": "b", "subBlock": "s"},
+            specific("r/reservationBlocks/b/reservationSubBlocks/s"),
+        ),
+        (
+            {"type": "calendar", "reservation": "r", "start": "2026-12-01", "duration": "336h", "active": True},
+            specific("r"),
+        ),
+        (
+            {"type": "flexStart", "queuedProvisioning": False},
+            {"flexStart": True, "maxRunDuration": "604800s", **NOWHERE},
+        ),
+        (
+            {"type": "flexStart", "maxRunDuration": "90m"},
+            {
+                "flexStart": True,
+                "maxRunDuration": "5400s",
+                # GKE puts the taint of this name on queued pools, and not the label.
+                "labels": {"cloud.google.com/gke-queued": "true"},
+                **NOWHERE,
+            },
+        ),
+    ],
+    ids=lambda value: "-".join(map(str, value.values())) if "type" in value else "",
+)
+def test_where_nodes_come_from(capacity: dict[str, Any], node: dict[str, Any]) -> None:
+    inputs = pool(capacity=capacity, zones=["us-east4-c"]).inputs
+    assert inputs["nodeConfig"] == {**NODE, **node}
+    assert inputs["autoscaling"] == AUTOSCALING
+    flex = capacity["type"] == "flexStart"
+    assert inputs["management"]["autoRepair"] is not flex
+    assert inputs.get("queuedProvisioning") == (
+        {"enabled": True} if flex and capacity.get("queuedProvisioning", True) else None
+    )
+
+
+def test_a_pool_whose_reservation_has_not_begun_has_no_nodes() -> None:
+    capacity = {"type": "calendar", "reservation": "r", "start": "2026-12-01", "duration": "336h"}
+    inputs = pool(capacity=capacity).inputs
+    assert inputs["nodeCount"] == 0
+    assert "autoscaling" not in inputs
+    assert inputs["nodeConfig"]["reservationAffinity"]["values"] == ["r"]
+
+
+def test_a_fixed_size_excludes_autoscaling() -> None:
+    inputs = pool(nodeCount=4, autoscaling=None).inputs
+    assert inputs["nodeCount"] == 4
+    assert "autoscaling" not in inputs
+
+
+def test_what_is_asked_for_beyond_gkes_own_reaches_the_pool() -> None:
+    inputs = pool(
+        machineType="n1-standard-8",
+        accelerator={"type": "nvidia-tesla-t4", "count": 4, "driverVersion": "LATEST"},
+        zones=["us-east4-a"],
+        autoscaling={"totalMinNodeCount": 1, "totalMaxNodeCount": 4, "locationPolicy": "BALANCED"},
+        initialNodeCount=1,
+        diskSizeGb=200,
+        diskType="pd-ssd",
+        localSsdCount=2,
+        maxPodsPerNode=32,
+        labels={"company.test/a": "b"},
+        taints=[{"key": "company.test/t", "value": "v", "effect": "NoExecute"}],
+        compactPlacement=True,
+        upgrade={"maxSurge": 0, "maxUnavailable": 2},
+    ).inputs
+    assert inputs["autoscaling"] == {"totalMinNodeCount": 1, "totalMaxNodeCount": 4, "locationPolicy": "BALANCED"}
+    assert inputs["initialNodeCount"] == 1
+    assert inputs["nodeLocations"] == ["us-east4-a"]
+    assert inputs["maxPodsPerNode"] == 32
+    assert inputs["placementPolicy"] == {"type": "COMPACT"}
+    assert inputs["upgradeSettings"] == {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 2}
+    assert inputs["nodeConfig"] == {
+        **NODE,
+        "machineType": "n1-standard-8",
+        "diskSizeGb": 200,
+        "diskType": "pd-ssd",
+        "ephemeralStorageLocalSsdConfig": {"localSsdCount": 2},
+        "labels": {"company.test/a": "b"},
+        "taints": [{"key": "company.test/t", "value": "v", "effect": "NO_EXECUTE"}],
+        "guestAccelerators": [
+            {"type": "nvidia-tesla-t4", "count": 4, "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}
+        ],
+    }
+
+
+def test_the_largest_machines_stand_together_by_a_workload_policy() -> None:
+    fields: dict[str, Any] = {"machineType": "a4-highgpu-8g", "zones": ["us-east4-b"], "compactPlacement": True}
+    recording = pulumi_mocks.run(lambda: declare(**fields))
+    policy = recording.one("ResourcePolicy")
+    assert policy.inputs["workloadPolicy"] == {"type": "HIGH_THROUGHPUT"}
+    assert (policy.inputs["name"], policy.inputs["region"]) == ("worker-l4", "us-east4")
+    made = recording.one("gcp:container/nodePool:NodePool")
+    assert made.inputs["placementPolicy"] == {"type": "COMPACT", "policyName": "worker-l4"}
+    assert recording.is_before(policy, made)
+
+
+def test_a_pool_without_gpus_asks_for_none() -> None:
+    assert "guestAccelerators" not in pool(machineType="n2-standard-8").inputs["nodeConfig"]
+
+
+def test_a_pool_that_must_be_made_anew_keeps_its_name_so_the_old_one_goes_first() -> None:
+    """Flavors select nodes by the pool's name; a second pool of another name would strand their jobs."""
+    found = pool()
+    assert found.delete_before_replace
+    assert found.ignore_changes == ("initialNodeCount",)
+    assert found.timeouts["create"] == "45m"
+
+
+def test_options_of_the_component_reach_only_what_they_are_for() -> None:
+    def program() -> None:
+        reservation = pulumi.ComponentResource("lab:index:Other", "other")
+        declare(pulumi.ResourceOptions(depends_on=[reservation], aliases=[pulumi.Alias(name="old")]))
+
+    recording = pulumi_mocks.run(program)
+    component = recording.one("kueue-fleet:index:NodePool")
+    made = recording.one("gcp:container/nodePool:NodePool")
+    assert made.parent == component.urn
+    assert not made.aliases
+    assert component.outputs == {"name": "l4"}

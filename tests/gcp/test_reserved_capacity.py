@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pulumi_mocks
+from company_fleet import company_data
+from kueue_fleet import ReservedCapacity
+from kueue_fleet.spec import CommitmentEntry, FutureReservationEntry, ReservationEntry
+from pulumi_mocks import Recording
+
+RESERVATIONS = [ReservationEntry.model_validate(entry) for entry in company_data()["reservations"]]
+FUTURE = [FutureReservationEntry.model_validate(entry) for entry in company_data()["futureReservations"]]
+COMMITMENTS = [CommitmentEntry.model_validate(entry) for entry in company_data()["commitments"]]
+
+
+def declare(**arguments: Any) -> ReservedCapacity:
+    given: dict[str, Any] = {"reservations": RESERVATIONS, "future_reservations": FUTURE, "commitments": COMMITMENTS}
+    return ReservedCapacity("capacity", project="p", **{**given, **arguments})
+
+
+def run(**arguments: Any) -> Recording:
+    return pulumi_mocks.run(lambda: declare(**arguments))
+
+
+def test_a_reservation_is_for_those_who_name_it() -> None:
+    assert run().one("Reservation", "capacity/l4-us-east4").inputs == {
+        "project": "p",
+        "zone": "us-east4-c",
+        "name": "l4-us-east4",
+        "description": "primary, managed by kueue-fleet",
+        "specificReservationRequired": True,
+        "specificReservation": {"count": 4, "instanceProperties": {"machineType": "g2-standard-24"}},
+        "shareSettings": {"shareType": "LOCAL"},
+    }
+
+
+def test_a_reservation_may_have_ssds_and_be_shared() -> None:
+    inputs = run().one("Reservation", "capacity/l4-backup").inputs
+    assert inputs["description"].startswith("backup")
+    assert (
+        inputs["specificReservation"]["instanceProperties"]["localSsds"]
+        == [{"interface": "NVME", "diskSizeGb": 375}] * 2
+    )
+    assert inputs["shareSettings"] == {
+        "shareType": "SPECIFIC_PROJECTS",
+        "projectMaps": [{"id": "company-research", "projectId": "company-research"}],
+    }
+
+
+def test_a_calendar_request_turns_into_a_reservation_of_its_name() -> None:
+    assert run().one("FutureReservation").inputs == {
+        "project": "p",
+        "zone": "us-east4-c",
+        "name": "h100-december",
+        "description": "DWS Calendar, managed by kueue-fleet",
+        "reservationMode": "CALENDAR",
+        "reservationName": "h100-december",
+        "planningStatus": "SUBMITTED",
+        "specificReservationRequired": True,
+        "autoDeleteAutoCreatedReservations": True,
+        "timeWindow": {"startTime": "2026-12-01T00:00:00Z", "duration": {"seconds": "1209600"}},
+        "specificSkuProperties": {"totalCount": "2", "instanceProperties": {"machineType": "a3-highgpu-8g"}},
+        "shareSettings": {"shareType": "LOCAL"},
+    }
+
+
+def test_a_commitment_pays_for_its_reservation_and_is_not_renewed() -> None:
+    recording = run()
+    commitment = recording.one("RegionCommitment")
+    assert commitment.inputs == {
+        "project": "p",
+        "region": "us-east4",
+        "name": "l4-year",
+        "plan": "TWELVE_MONTH",
+        "type": "GRAPHICS_OPTIMIZED",
+        "category": "MACHINE",
+        "autoRenew": False,
+        "resources": [
+            {"type": "VCPU", "amount": "96"},
+            {"type": "MEMORY", "amount": "393216"},
+            {"type": "ACCELERATOR", "amount": "8", "acceleratorType": "nvidia-l4"},
+        ],
+        "existingReservations": "https://compute.test/zones/us-east4-c/reservations/l4-us-east4",
+    }
+    assert recording.is_before(recording.one("Reservation", "capacity/l4-us-east4"), commitment)
+
+
+@pytest.mark.parametrize("protection", [True, False])
+def test_what_is_paid_for_is_not_destroyed_by_accident(protection: bool) -> None:
+    recording = run(deletion_protection=protection)
+    paid = [r for r in recording if r.custom]
+    assert {r.protect for r in paid} == {protection}
+    assert {r.name: r.retain_on_delete for r in paid} == {
+        "capacity/l4-us-east4": protection,
+        "capacity/l4-backup": protection,
+        "capacity/h100-december": protection,
+        "capacity/l4-year": True,
+    }
+
+
+def test_pools_can_wait_for_what_is_made_here_and_for_nothing_else() -> None:
+    def program() -> None:
+        made = declare()
+        assert made.named("l4-us-east4") == [made.reservations["l4-us-east4"]]
+        assert made.named("h100-december") == [made.future_reservations["h100-december"]]
+        assert made.named("somebody-elses") == []
+
+    pulumi_mocks.run(program)
+
+
+def test_a_commitment_for_a_reservation_of_others_is_refused() -> None:
+    with pytest.raises(ValueError, match="commitment l4-year: l4-us-east4 is no reservation of this component"):
+        run(reservations=[])
+
+
+def test_a_commitment_takes_one_reservation() -> None:
+    two = COMMITMENTS[0].model_copy(update={"reservations": ("l4-us-east4", "l4-backup")})
+    with pytest.raises(ValueError, match="commitment l4-year: pulumi-gcp takes one reservation"):
+        run(commitments=[two])
