@@ -1,0 +1,153 @@
+"""What a change of a company's fleet does, and what it leaves alone.
+
+Two graphs are compared, before and after. A resource that is the same in both is not touched; one whose inputs differ
+is changed in place, or replaced where a provider cannot do that; dependencies that differ touch nothing in the cloud.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import pulumi_mocks
+from company_fleet import MANAGER, WORKERS, company_data, without_worker
+from kueue_fleet import Fleet
+from kueue_fleet.spec import parse_fleet
+from pulumi_mocks import Recorded, Recording
+
+EUROPE, US, ASIA = WORKERS
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The resources of the cloud that a change touches, as `Type name`."""
+
+    added: frozenset[str]
+    removed: frozenset[str]
+    changed: frozenset[str]
+
+    def kinds(self) -> set[str]:
+        """The types of everything that is touched."""
+        return {item.split()[0] for item in self.added | self.removed | self.changed}
+
+
+def declare(data: dict[str, Any]) -> Recording:
+    spec = parse_fleet(data)
+    return pulumi_mocks.run(lambda: Fleet(spec.name, spec))
+
+
+@pytest.fixture(scope="module")
+def before() -> Recording:
+    return declare(company_data())
+
+
+def difference(before: Recording, after: Recording) -> Difference:
+    def touched(recording: Recording, urns: set[str]) -> frozenset[str]:
+        return frozenset(r.short for urn in urns if (r := recording.resources[urn]).custom)
+
+    old, new = before.resources.keys(), after.resources.keys()
+    changed = {urn for urn in old & new if sent(before.resources[urn]) != sent(after.resources[urn])}
+    return Difference(touched(after, new - old), touched(before, old - new), touched(after, changed))
+
+
+def sent(resource: Recorded) -> tuple[Any, ...]:
+    """What the provider and the engine go by; what else a resource waits for is not among it."""
+    return resource.inputs, resource.provider, resource.protect, resource.retain_on_delete, resource.deleted_with
+
+
+def changed_by(change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    data = company_data()
+    change(data)
+    return data
+
+
+def test_the_same_file_again_changes_nothing(before: Recording) -> None:
+    assert difference(before, declare(company_data())) == Difference(frozenset(), frozenset(), frozenset())
+
+
+def test_another_machine_type_touches_that_pool_on_each_of_its_clusters_and_nothing_else(before: Recording) -> None:
+    def change(data: dict[str, Any]) -> None:
+        pool = next(pool for pool in data["nodePools"] if pool["name"] == "l4-spot")
+        pool["machineType"] = "g2-standard-48"
+
+    after = declare(changed_by(change))
+    found = difference(before, after)
+    pools = {f"NodePool {cluster}/l4-spot" for cluster in WORKERS}
+    assert found == Difference(frozenset(), frozenset(), frozenset(pools))
+    for name in pools:
+        pool = after.one("gcp:container/nodePool:NodePool", name.split()[1])
+        # GKE cannot change GPUs in place: should the pool be replaced, the old one, of the same name, goes first.
+        assert pool.delete_before_replace
+        assert pool.inputs["name"] == "l4-spot"
+        assert pool.inputs["nodeConfig"]["guestAccelerators"][0]["count"] == 4
+
+
+def test_a_region_that_is_removed_takes_its_own_with_it_and_changes_what_lists_the_workers(before: Recording) -> None:
+    found = difference(before, declare(without_worker(ASIA)))
+    assert not found.added
+    region = "asia-southeast1"
+    assert all(ASIA in item or region in item for item in found.removed)
+    assert not [item for item in found.removed if US in item or EUROPE in item]
+    assert f"Cluster {ASIA}" in found.removed
+    assert f"MultiKueueCluster {MANAGER}/multikueue/{ASIA}" in found.removed
+    assert f"Secret {MANAGER}/multikueue/{ASIA}" in found.removed
+    assert found.changed == {
+        f"MultiKueueConfig {MANAGER}/multikueue/multikueue",
+        # The sum of the workers' quotas.
+        f"ClusterQueue {MANAGER}/gpu",
+        "AlertPolicy company/kueue-gone",
+        "AlertPolicy company/provisioning-stuck",
+        "AlertPolicy company/queue-inactive",
+    }
+
+
+def test_a_region_cannot_be_removed_while_it_is_protected(before: Recording) -> None:
+    guarded = {r.short for r in before if r.custom and r.protect and ASIA in r.name}
+    assert guarded == {f"Cluster {ASIA}", f"Release {ASIA}/kueue", f"Release {ASIA}/jobset"}
+
+
+def test_a_patch_of_kueue_upgrades_the_releases_in_place(before: Recording) -> None:
+    after = declare(company_data(kueue={"version": "0.19.3"}))
+    found = difference(before, after)
+    releases = {f"Release {cluster}/kueue" for cluster in (MANAGER, *WORKERS)}
+    assert found == Difference(frozenset(), frozenset(), frozenset(releases))
+    for name in releases:
+        old, new = (recording.one("Release", name.split()[1]).inputs for recording in (before, after))
+        assert {key for key in old if old[key] != new[key]} == {"version"}
+
+
+def test_a_team_that_joins_changes_nothing_of_the_others(before: Recording) -> None:
+    def change(data: dict[str, Any]) -> None:
+        data["teams"].append(
+            {**copy.deepcopy(data["teams"][0]), "name": "genomics", "members": ["user:g@company.test"]}
+        )
+
+    found = difference(before, declare(changed_by(change)))
+    assert not found.removed
+    assert not found.changed
+    assert all("genomics" in item for item in found.added)
+    on_each = {"Namespace", "ServiceAccount", "Role", "RoleBinding", "ResourceQuota", "LocalQueue"}
+    assert found.kinds() == {*on_each, "Account", "IAMMember"}
+    for cluster in (MANAGER, *WORKERS):
+        assert {item.split()[0] for item in found.added if f" {cluster}/" in item} == on_each
+
+
+def test_rotated_credentials_are_new_tokens_and_new_kubeconfigs_and_nothing_else(before: Recording) -> None:
+    def change(data: dict[str, Any]) -> None:
+        data["multiKueue"]["credentials"] |= {"rotation": "2027-02", "rotateBy": "2027-05-01"}
+
+    after = declare(changed_by(change))
+    found = difference(before, after)
+    tokens = {f"Secret {worker}/multikueue/token" for worker in WORKERS}
+    kubeconfigs = {f"Secret {MANAGER}/multikueue/{worker}" for worker in WORKERS}
+    assert found == Difference(frozenset(), frozenset(), frozenset(tokens | kubeconfigs))
+    for worker in WORKERS:
+        old, new = (recording.one("Secret", f"{worker}/multikueue/token") for recording in (before, after))
+        # Another name: Kubernetes keeps both until the manager has the new one.
+        assert old.inputs["metadata"]["name"] != new.inputs["metadata"]["name"]
+        assert not new.delete_before_replace
+        assert after.is_before(new, after.one("Secret", f"{MANAGER}/multikueue/{worker}"))
