@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import cast
+from datetime import UTC, datetime
+from typing import Final, cast
 
-import aiohttp
-from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
-from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
+from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
+
+from kueue_fleet.controller.kube import ApiError, Json, KubeApi
 
 log = logging.getLogger(__name__)
 
@@ -22,44 +25,89 @@ log = logging.getLogger(__name__)
 class Terms:
     """Seconds: how long a lease lasts, how long its holder tries to renew it, and how often."""
 
-    lease: float = 15.0
-    renew: float = 10.0
-    retry: float = 2.0
+    lease: int = 15
+    renew: int = 10
+    retry: int = 2
 
 
-class _Lock(LeaseLock):
-    """A LeaseLock that takes a server that does not answer for a failed attempt, not for the end of the process."""
+class LeaseLock(BaseLock):
+    """A Lease as the lock of the client's leader election.
+
+    The client's own LeaseLock cannot create its Lease (kubernetes 37.0.2: it passes a bool that its models refuse).
+    A server that does not answer is a failed attempt, not the end of the process.
+    """
+
+    def __init__(self, api: KubeApi, name: str, namespace: str, identity: str) -> None:
+        super().__init__(name, namespace, identity)
+        self._api = api
+        self._lease: Json = {}
 
     async def get(
         self, name: str, namespace: str
     ) -> tuple[bool, LeaderElectionRecord] | tuple[bool, Exception] | tuple[bool, None]:
+        """What the Lease says; (False, the refusal) where there is none."""
         try:
-            return await super().get(name, namespace)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return False, _Unreachable(type(error).__name__)
+            self._lease = await self._api.get(f"{_leases(namespace)}/{name}")
+        except ApiError as error:
+            return False, ApiException(
+                status=error.status, reason=error.reason or str(error), body=json.dumps({"code": error.status})
+            )
+        spec = self._lease.get("spec") or {}
+        duration = spec.get("leaseDurationSeconds")
+        return True, LeaderElectionRecord(
+            spec.get("holderIdentity"),
+            None if duration is None else str(duration),
+            spec.get("acquireTime"),
+            spec.get("renewTime"),
+        )
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
-        return await _attempt(super().create(name, namespace, election_record))
+        """Whether the Lease was made."""
+        metadata = {"name": name, "namespace": namespace}
+        body = {"apiVersion": _API, "kind": "Lease", "metadata": metadata, "spec": _spec(election_record, {})}
+        try:
+            self._lease = await self._api.create(_leases(namespace), body)
+        except ApiError as error:
+            log.warning("lease not made", extra={"fields": {"error": str(error)}})
+            return False
+        return True
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
-        return await _attempt(super().update(name, namespace, updated_record))
+        """Whether the Lease was changed; not if somebody else was faster."""
+        body = {**self._lease, "spec": _spec(updated_record, self._lease.get("spec") or {})}
+        try:
+            self._lease = await self._api.replace(f"{_leases(namespace)}/{name}", body)
+        except ApiError as error:
+            log.warning("lease not renewed", extra={"fields": {"error": str(error)}})
+            return False
+        return True
 
 
-class _Unreachable(Exception):  # noqa: N818 (the client asks it for a `reason`)
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+_API: Final = "coordination.k8s.io/v1"
 
 
-async def _attempt(attempt: Awaitable[bool]) -> bool:
-    try:
-        return await attempt
-    except (aiohttp.ClientError, TimeoutError, OSError):
-        return False
+def _leases(namespace: str) -> str:
+    return f"/apis/{_API}/namespaces/{namespace}/leases"
+
+
+def _spec(record: LeaderElectionRecord, before: Json) -> Json:
+    other = before.get("holderIdentity") != record.holder_identity
+    return {
+        "holderIdentity": record.holder_identity,
+        "leaseDurationSeconds": int(record.lease_duration or 0),
+        "acquireTime": _time(record.acquire_time),
+        "renewTime": _time(record.renew_time),
+        "leaseTransitions": int(before.get("leaseTransitions") or 0) + int(other),
+    }
+
+
+def _time(text: str | None) -> str:
+    """A time of the client's election, local without a zone, or of the Lease, as the Lease has it."""
+    return datetime.fromisoformat(text or "").astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 async def lead(
-    client: ApiClient,
+    api: KubeApi,
     name: str,
     namespace: str,
     identity: str,
@@ -82,7 +130,7 @@ async def lead(
     async def lost() -> None:
         log.warning("lease lost", extra={"fields": {"identity": identity}})
 
-    lock = _Lock(name, namespace, identity, client)
+    lock = LeaseLock(api, name, namespace, identity)
     config = Config(lock, terms.lease, terms.renew, terms.retry, guarded, lost)
     election = asyncio.create_task(LeaderElection(config).run())
     try:

@@ -145,7 +145,8 @@ class KubeApi:
             access = read_access(self._kubeconfig)
         if self._client is None or self._access is None or _place(access) != _place(self._access):
             await self.close()
-            configuration = Configuration(host=access.server)
+            # Without a token at first, the client would never ask for one.
+            configuration = Configuration(host=access.server, api_key={"BearerToken": f"Bearer {access.token}"})
             configuration.ca_cert_data = access.authority
             configuration.tls_server_name = access.tls_server_name
             configuration.connection_pool_maxsize = 200
@@ -176,6 +177,10 @@ class KubeApi:
     async def apply(self, path: str, body: Json, manager: str) -> Json:
         """See `Api.apply`."""
         return await self._json("PATCH", path, params={"fieldManager": manager, "force": "true"}, body=body, kind=APPLY)
+
+    async def replace(self, path: str, body: Json) -> Json:
+        """The whole object at `path`, if it has the resource version in `body`. Raises ApiError."""
+        return await self._json("PUT", path, body=body)
 
     async def watch(self, path: str, version: str) -> AsyncIterator[tuple[str, Json]]:
         """See `Api.watch`."""

@@ -80,9 +80,8 @@ class Controller:
         runner = await self._serve()
         identity = self._settings.identity or socket.gethostname()
         try:
-            client = await manager.client()
             await lead(
-                client,
+                manager,
                 LEASE_NAME,
                 self._configuration.namespace,
                 identity,

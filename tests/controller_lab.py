@@ -1,0 +1,312 @@
+"""A manager and workers on real control planes, with real Kueue and the fleet's controller, for tests/engines."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
+from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
+from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
+from kueue_fleet.spec import FleetSpec, kueue_helm_values, parse_fleet, render_cluster
+from kueue_fleet.spec.controller_configuration import controller_configuration
+from one_cluster import KUEUE, PATIENCE_SECONDS, Json, OneCluster, Refused, condition, wait_until
+
+MANAGER = "manager"
+GPU = "nvidia.com/gpu"
+JOBS = "/apis/batch/v1/namespaces/team/jobs"
+
+
+def fleet_data(workers: Mapping[str, str], gpus: int = 8, **controller: Any) -> Json:
+    """A fleet whose jobs are dispatched by its own controller; `workers` are regions by name."""
+    quotas = [{"name": GPU, "nominalQuota": gpus}, {"name": "cpu", "nominalQuota": 1000}]
+    return {
+        "name": "lab",
+        "project": "lab-project",
+        "deletionProtection": False,
+        "jobSet": {"enabled": False},
+        "clusters": [
+            {"name": MANAGER, "role": "manager", "region": "europe-west4"},
+            *({"name": name, "role": "worker", "region": region} for name, region in workers.items()),
+        ],
+        "flavors": [{"name": "l4", "nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}],
+        "clusterQueues": [
+            {
+                "name": "gpu",
+                "namespaceSelector": {},
+                "resourceGroups": [
+                    {"coveredResources": [GPU, "cpu"], "flavors": [{"name": "l4", "resources": quotas}]}
+                ],
+            }
+        ],
+        "localQueues": [{"namespace": "team", "name": "gpu", "clusterQueue": "gpu"}],
+        "multiKueue": {
+            "dispatcher": "External",
+            "external": {"name": "kueue-fleet.dev/dispatcher"},
+            "credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"},
+        },
+        "admissionController": controller,
+    }
+
+
+def job(name: str, gpus: int = 1, regions: str | None = None, **labels: str) -> Json:
+    """A Job of one pod in the namespace `team`."""
+    bound = {} if regions is None else {"kueue-fleet.dev/regions": regions}
+    resources = {"requests": {"cpu": "1", GPU: gpus}, "limits": {GPU: gpus}}
+    container = {"name": "main", "image": "train:1", "resources": resources}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "labels": {"kueue.x-k8s.io/queue-name": "gpu", **bound, **labels},
+        },
+        "spec": {
+            "suspend": True,
+            "backoffLimit": 0,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
+
+
+@dataclass
+class ControllerProcess:
+    """A replica of the controller on this machine."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """Ask it to end."""
+        self.process.terminate()
+        return self.process.wait(20)
+
+    def lines(self, message: str = "") -> list[Json]:
+        """What it logged."""
+        found = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [line for line in found if not message or line["message"] == message]
+
+
+@dataclass
+class ControllerLab:
+    """The clusters of a fleet by name. Requests are made as administrator."""
+
+    fleet: FleetSpec
+    supervisor: RunningSupervisor
+    clusters: dict[str, OneCluster]
+    folder: Path
+    replicas: list[ControllerProcess] = field(default_factory=list)
+
+    @property
+    def manager(self) -> OneCluster:
+        return self.clusters[MANAGER]
+
+    @property
+    def workers(self) -> dict[str, OneCluster]:
+        return {name: cluster for name, cluster in self.clusters.items() if name != MANAGER}
+
+    def workload(self, job_name: str) -> Json | None:
+        """The manager's Workload of a Job."""
+        items = self.manager.items(f"{KUEUE}/namespaces/team/workloads")
+        found = [item for item in items if item["metadata"]["ownerReferences"][0]["name"] == job_name]
+        return found[0] if found else None
+
+    def submit(self, body: Json) -> None:
+        self.manager.create(JOBS, body)
+
+    def placed(self, name: str, seconds: float = PATIENCE_SECONDS) -> str:
+        """Waits until a Job is admitted; the worker."""
+
+        def look() -> str | None:
+            found = self.workload(name)
+            return found["status"].get("clusterName") if found and condition(found, "Admitted") == "True" else None
+
+        return wait_until(look, seconds)
+
+    def start_controller(self, identity: str = "a", **changes: Any) -> ControllerProcess:
+        """A replica with its own log; `changes` to the section admissionController."""
+        section = {**self.fleet.admission_controller.wire(), **changes} if self.fleet.admission_controller else changes
+        fleet = parse_fleet({**self.fleet.wire(), "admissionController": section})
+        folder = self.folder / f"controller-{identity}"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.yaml").write_text(yaml.safe_dump(controller_configuration(fleet).wire()))
+        (folder / "workers").mkdir(exist_ok=True)
+        for name, cluster in self.workers.items():
+            write_kubeconfig_for(folder / "workers" / name, cluster)
+        write_kubeconfig_for(folder / "manager", self.manager)
+        log = folder / "log"
+        arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers", "--listen", "127.0.0.1:0"]
+        with log.open("ab") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "kueue_fleet.controller", *map(str, arguments), "--identity", identity],
+                env={**os.environ, "KUBECONFIG": str(folder / "manager"), "PYTHONPATH": import_root()},
+                stdout=out,
+                stderr=out,
+            )
+        replica = ControllerProcess(process, log)
+        self.replicas.append(replica)
+        return replica
+
+    def clear(self) -> None:
+        """Remove every Job, and wait until nothing is left of them anywhere."""
+        self.manager.request(
+            "DELETE", JOBS, {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        )
+        for cluster in self.clusters.values():
+            wait_until(lambda cluster=cluster: not cluster.items(f"{KUEUE}/workloads"))  # type: ignore[misc]
+
+
+def import_root() -> str:
+    import kueue_fleet
+
+    return str(Path(kueue_fleet.__path__[0]).parent)
+
+
+def write_kubeconfig_for(file: Path, cluster: OneCluster, token: str = "") -> None:
+    authority = base64.b64encode(cluster.ca_file.read_bytes()).decode()
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "c", "cluster": {"server": cluster.server, "certificate-authority-data": authority}}
+        ],
+        "users": [{"name": "u", "user": {"token": token or cluster.token}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+    }
+    file.write_text(yaml.safe_dump(document))
+
+
+PATHS = {
+    "ResourceFlavor": f"{KUEUE}/resourceflavors",
+    "ClusterQueue": f"{KUEUE}/clusterqueues",
+    "Cohort": f"{KUEUE}/cohorts",
+    "LocalQueue": KUEUE + "/namespaces/{namespace}/localqueues",
+    "AdmissionCheck": f"{KUEUE}/admissionchecks",
+    "MultiKueueConfig": f"{KUEUE}/multikueueconfigs",
+    "MultiKueueCluster": f"{KUEUE}/multikueueclusters",
+    "ProvisioningRequestConfig": f"{KUEUE}/provisioningrequestconfigs",
+    "Namespace": "/api/v1/namespaces",
+}
+
+
+def apply_object(cluster: OneCluster, manifest: Json) -> None:
+    path = PATHS[manifest["kind"]].format(namespace=manifest["metadata"].get("namespace", ""))
+
+    def put() -> bool:
+        try:
+            cluster.request(
+                "PATCH",
+                f"{path}/{manifest['metadata']['name']}?fieldManager=lab&force=true",
+                manifest,
+                "application/apply-patch+yaml",
+            )
+        except Refused as error:
+            raise AssertionError(str(error)) from None
+        return True
+
+    wait_until(put)
+
+
+@contextmanager
+def controller_lab(folder: Path, data: Json, services: str = "one_cluster:services") -> Iterator[ControllerLab]:
+    """The fleet's clusters with Kueue and its objects; the controller is started by the test."""
+    fleet = parse_fleet(data)
+    tests, paths = str(Path(__file__).parent), RehearsalPaths(folder / "lab")
+    with start_supervisor(paths, services=services, environ={**os.environ, "PYTHONPATH": tests}) as supervisor:
+        engines = find_engines(EngineCache(engines_dir()))
+        with ThreadPoolExecutor(4) as pool:
+            clusters = dict(
+                pool.map(lambda entry: (entry.name, _cluster(supervisor, paths, entry, engines)), fleet.clusters)
+            )
+            lab = ControllerLab(fleet, supervisor, clusters, folder)
+            list(pool.map(lambda name: _install(lab, name), fleet.cluster_names))
+        try:
+            _connect(lab)
+            yield lab
+        finally:
+            for replica in lab.replicas:
+                if replica.process.poll() is None:
+                    replica.kill()
+
+
+def _cluster(
+    supervisor: RunningSupervisor, paths: RehearsalPaths, entry: Any, engines: Engines
+) -> OneCluster:
+    made = supervisor.client.put_cluster(entry.name, project="lab-project", location=entry.region, autopilot=True)
+    folder = paths.root / f"client-{entry.name}"
+    folder.mkdir()
+    token = paths.admin_token.read_text().strip()
+    write_kubeconfig(folder / "kubeconfig", lab_kubeconfig([made], token, entry.name))
+    ca_file = folder / "ca.crt"
+    ca_file.write_bytes(base64.b64decode(made["caCertificate"]))
+    return OneCluster(entry.name, supervisor, engines, f"https://{made['endpoint']}", folder, token, ca_file)
+
+
+def _install(lab: ControllerLab, name: str) -> None:
+    cluster = lab.clusters[name]
+    values = cluster.folder / "values.yaml"
+    values.write_text(yaml.safe_dump(kueue_helm_values(lab.fleet, name)))
+    cluster.helm(
+        "upgrade", "--install", "kueue", str(cluster.engines.asset("kueue-chart")), "--namespace", "kueue-system",
+        "--create-namespace", "--wait", "--timeout", f"{PATIENCE_SECONDS:.0f}s", "--values", str(values),
+    )  # fmt: skip
+    if name != MANAGER:
+        for manifest in render_cluster(lab.fleet, name):
+            if manifest["kind"] in PATHS:
+                apply_object(cluster, manifest)
+
+
+def _connect(lab: ControllerLab) -> None:
+    """The manager's Secrets, then all that refers to them."""
+    for name, worker in lab.workers.items():
+        made = next(
+            item
+            for item in render_cluster(lab.fleet, MANAGER)
+            if item["kind"] == "MultiKueueCluster" and item["metadata"]["name"] == name
+        )
+        file = lab.folder / f"multikueue-{name}"
+        write_kubeconfig_for(file, worker)
+        secret = made["spec"]["clusterSource"]["kubeConfig"]["location"]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": secret, "namespace": "kueue-system"},
+            "data": {"kubeconfig": base64.b64encode(file.read_bytes()).decode()},
+        }
+        lab.manager.create("/api/v1/namespaces/kueue-system/secrets", body)
+    for manifest in render_cluster(lab.fleet, MANAGER):
+        if manifest["kind"] in PATHS:
+            apply_object(lab.manager, manifest)
+
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-fleet-system"}}
+    apply_object(lab.manager, namespace)
+
+    def ready() -> bool:
+        clusters = lab.manager.items(f"{KUEUE}/multikueueclusters")
+        return bool(clusters) and all(condition(item, "Active") == "True" for item in clusters)
+
+    wait_until(ready)
+
+
+def seconds_since(began: float) -> float:
+    return time.monotonic() - began
