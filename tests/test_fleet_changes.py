@@ -109,6 +109,15 @@ def test_a_region_cannot_be_removed_while_it_is_protected(before: Recording) -> 
     guarded = {r.short for r in before if r.custom and r.protect and ASIA in r.name}
     assert guarded == {f"Cluster {ASIA}", f"Release {ASIA}/kueue", f"Release {ASIA}/jobset"}
 
+    def lift(data: dict[str, Any]) -> None:
+        next(cluster for cluster in data["clusters"] if cluster["name"] == ASIA)["deletionProtection"] = False
+
+    after = declare(changed_by(lift))
+    assert difference(before, after).changed == guarded
+    assert not [r.short for r in after if r.protect and ASIA in r.name]
+    assert after.one("gcp:container/cluster:Cluster", ASIA).inputs["deletionProtection"] is False
+    assert after.one("gcp:container/cluster:Cluster", US).protect
+
 
 def test_a_patch_of_kueue_upgrades_the_releases_in_place(before: Recording) -> None:
     after = declare(company_data(kueue={"version": "0.19.3"}))

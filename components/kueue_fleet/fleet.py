@@ -138,7 +138,7 @@ class Fleet(pulumi.ComponentResource):
             pod_range_name=POD_RANGE_NAME if entry.region in self.network.pod_ranges else None,
             service_range_name=SERVICE_RANGE_NAME if entry.region in self.network.service_ranges else None,
             managed_prometheus=self.spec.observability.managed_prometheus,
-            deletion_protection=self.spec.deletion_protection,
+            deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
             # Private nodes pull their images through Cloud NAT.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self.network.egress[entry.region]]),

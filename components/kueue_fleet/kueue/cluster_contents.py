@@ -124,7 +124,7 @@ class ClusterContents:
                     self._name("jobset"),
                     self._spec.job_set,
                     chart=charts.get("jobSet"),
-                    deletion_protection=self._spec.deletion_protection,
+                    deletion_protection=self._spec.protects(self._cluster.name),
                     opts=self._opts(),
                 )
             )
@@ -133,7 +133,7 @@ class ClusterContents:
             self._spec.kueue,
             values=fleet_spec.kueue_helm_values(self._spec, self._cluster.name),
             chart=charts.get("kueue"),
-            deletion_protection=self._spec.deletion_protection,
+            deletion_protection=self._spec.protects(self._cluster.name),
             opts=self._opts(*before),
         )
 

@@ -77,9 +77,9 @@ class Network(RuledModel):
     ranges: Mapping[Region, Ipv4Range] = Field(default_factory=dict)
     """Range of the nodes by region, such as `us-east4: 10.150.0.0/20`. Default: that of Google's auto-mode networks."""
     pod_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
-    """Range of the pods by region; default: GKE's choice."""
+    """Range of the pods by region, which its clusters share; default: a /15 of 10.0.0.0/9 that no other region has."""
     service_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
-    """Range of the Services by region; default: GKE's choice."""
+    """Range of the Services by region, for one cluster; default: GKE's own, which every cluster can use."""
     control_plane_access: Literal["DnsEndpoint", "AuthorizedNetworks"] = "DnsEndpoint"
     """DnsEndpoint (default): by DNS name, for whoever IAM lets in; AuthorizedNetworks: by address, from these only."""
     authorized_networks: tuple[AuthorizedNetwork, ...] = ()
@@ -122,6 +122,9 @@ class ClusterEntry(RuledModel):
     """Who manages the nodes: GKE, or the pools of this file."""
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
     """GKE's release channel; default REGULAR."""
+    deletion_protection: Flag | None = None
+    """Whether this cluster and its Kueue are protected from deletion; default: as the fleet says. To remove a worker of
+    a protected fleet, set it to false, run `pulumi up`, then remove the worker."""
     kueue: ClusterKueue = Field(default_factory=ClusterKueue)
     """What of Kueue is different on this cluster."""
     system_pool: SystemPool = Field(default_factory=SystemPool)

@@ -153,6 +153,11 @@ class FleetSpec(SpecModel):
         """The flavor of that name, if there is one."""
         return self._flavors.get(name)
 
+    def protects(self, cluster: str) -> bool:
+        """Whether a cluster is protected from deletion: as it says itself, else as the fleet says. Raises KeyError."""
+        own = self.cluster(cluster).deletion_protection
+        return self.deletion_protection if own is None else own
+
     def queue(self, name: str) -> ClusterQueueEntry | None:
         """The queue of that name, if there is one."""
         return self._queues.get(name)

@@ -26,12 +26,17 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     Source of the defaults: kueue@v0.19.2 charts/kueue/values.yaml. Raises KeyError for an unknown cluster.
     """
     entry = fleet.cluster(cluster)
+    observed = fleet.observability.managed_prometheus or fleet.observability.grafana.enabled
     base: dict[str, Any] = {
         "apiVersion": CONFIGURATION_API,
         "kind": "Configuration",
         "namespace": fleet.kueue.namespace,
         "health": {"healthProbeBindAddress": ":8081"},
-        "metrics": {"bindAddress": ":8443"},
+        "metrics": {
+            "bindAddress": ":8443",
+            # Quotas and their use are metrics only then; the dashboards show them.
+            **({"enableClusterQueueResources": True} if observed else {}),
+        },
         "webhook": {"port": 9443},
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
         "controller": {
