@@ -103,3 +103,8 @@ def test_options_of_the_component_do_not_leak_into_its_parts() -> None:
 def test_labels_say_who_manages_the_cluster() -> None:
     labels = run(AUTOPILOT, labels={"team": "ml"}).one("gcp:container/cluster:Cluster").inputs["resourceLabels"]
     assert labels == {"managed-by": "kueue-fleet", "kueue-fleet-role": "worker", "team": "ml"}
+
+
+def test_a_cluster_without_protection_says_that_it_may_go() -> None:
+    cluster = run(AUTOPILOT, deletion_protection=False).one("gcp:container/cluster:Cluster")
+    assert cluster.inputs["resourceLabels"]["disposable"] == "true"

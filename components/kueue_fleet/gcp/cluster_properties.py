@@ -111,7 +111,8 @@ def cluster_properties(
         **place.properties(),
         **access.properties(),
         "releaseChannel": {"channel": spec.release_channel},
-        "resourceLabels": dict(labels),
+        # The policies let a cluster go unprotected only where it says that it may go.
+        "resourceLabels": {**labels, **({} if deletion_protection else {"disposable": "true"})},
         "deletionProtection": deletion_protection,
         **({"maintenancePolicy": _maintenance(spec.maintenance)} if spec.maintenance else {}),
         "costManagementConfig": {"enabled": spec.cost_allocation},
