@@ -28,6 +28,7 @@ from kueue_fleet_policies import (
     secrets,
     spend,
 )
+from kueue_fleet_policies.inputs import SeenInputs, remember_inputs
 from kueue_fleet_policies.rule import ResourceRule, Rule, StackRule
 
 PACK_NAME: Final = "kueue-fleet"
@@ -52,16 +53,22 @@ RULES: Final[tuple[ResourceRule | StackRule, ...]] = (
 def policies(names: Iterable[str] | None = None) -> list[Policy]:
     """The rules as policies: all of them, or those with these names or of these groups.
 
+    Rules about several resources need what the policy `remember-inputs` sees, which is then among them.
+
     Raises:
         ValueError: there is no rule and no group of such a name.
     """
-    if names is None:
-        return [rule.policy() for rule in RULES]
-    wanted = set(names)
-    unknown = wanted - {rule.name for rule in RULES} - {rule.group for rule in RULES}
+    wanted = None if names is None else set(names)
+    unknown = (wanted or set()) - {rule.name for rule in RULES} - {rule.group for rule in RULES}
     if unknown:
         raise ValueError(f"no rule and no group is called {', '.join(sorted(unknown))}")
-    return [rule.policy() for rule in RULES if rule.name in wanted or rule.group in wanted]
+    chosen = [rule for rule in RULES if wanted is None or rule.name in wanted or rule.group in wanted]
+    seen: SeenInputs = {}
+    remembering = [remember_inputs(seen)] if any(isinstance(rule, StackRule) for rule in chosen) else []
+    return [
+        *remembering,
+        *(rule.policy(seen) if isinstance(rule, StackRule) else rule.policy() for rule in chosen),
+    ]
 
 
 __all__ = ["PACK_NAME", "RULES", "ResourceRule", "Rule", "StackRule", "policies"]

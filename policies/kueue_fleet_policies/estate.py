@@ -1,14 +1,14 @@
 """The resources of a stack together: which node pools and which Kubernetes objects belong to which cluster.
 
-In: the resources that a stack policy gets. Out: `Estate`. What links them is what links them in the program: a node
-pool's `cluster`, and the provider of a Kubernetes object, which got its kubeconfig from a cluster or names one with
-`clusterIdentifier`. An object whose cluster cannot be told is in no cluster, and rules that need one leave it alone.
+In: the resources that a stack policy gets, and their inputs. Out: `Estate`. What links them is what links them in the
+program: a node pool's `cluster`, and the provider of a Kubernetes object, which got its kubeconfig from a cluster or
+names one with `clusterIdentifier`. An object whose cluster cannot be told is in no cluster, and rules that need one leave it alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -79,9 +79,9 @@ class Estate:
     """URN of the provider, by the URN of the Kubernetes object."""
 
     @classmethod
-    def of(cls, given: Iterable[PolicyResource]) -> Estate:
-        """The stack of the resources that a stack policy was called with."""
-        return _build(list(given))
+    def of(cls, given: Iterable[PolicyResource], inputs: Mapping[str, Mapping[str, Any]] | None = None) -> Estate:
+        """The stack of the resources that a stack policy was called with, and of their inputs by URN."""
+        return _Builder(inputs or {}).build(list(given))
 
     def of_type(self, *types: str) -> Iterator[Resource]:
         """Resources of these types."""
@@ -118,35 +118,79 @@ def all_known(objects: Iterable[Resource], read: Callable[[Resource], Any]) -> b
     return all(is_known(read(one)) for one in objects)
 
 
-def _build(given: list[PolicyResource]) -> Estate:
-    relevant = [one for one in given if _is_relevant(one.resource_type)]
-    resources = {one.urn: Resource.of(one) for one in relevant}
-    clusters = [one for one in relevant if one.resource_type == CLUSTER]
-    of_provider = {
-        one.urn: cluster
-        for one in relevant
-        if one.resource_type == KUBERNETES_PROVIDER and (cluster := _cluster_of_provider(one, clusters))
-    }
-    objects: dict[str, dict[str, list[Resource]]] = {}
-    provider_of: dict[str, str] = {}
-    for one in relevant:
-        if one.provider is not None and one.resource_type.startswith("kubernetes:"):
-            resource = resources[one.urn]
-            objects.setdefault(one.provider.urn, {}).setdefault(resource.kind, []).append(resource)
-            provider_of[one.urn] = one.provider.urn
-    pools: dict[str, list[Pool]] = {}
-    for one in relevant:
-        if one.resource_type == NODE_POOL and (owner := _cluster_of_pool(one, clusters)):
-            pools.setdefault(owner, []).append(Pool(resources[one.urn], resources[owner]))
-    views = tuple(
-        ClusterView(
-            resources[cluster.urn],
-            tuple(pools.get(cluster.urn, ())),
-            _merged(objects[urn] for urn, owner in of_provider.items() if owner == cluster.urn and urn in objects),
+class _Builder:
+    """Puts the resources of a stack together; what was asked for comes before what was made of it."""
+
+    def __init__(self, inputs: Mapping[str, Mapping[str, Any]]) -> None:
+        self._inputs = inputs
+        self._resources: dict[str, Resource] = {}
+
+    def _resource(self, one: PolicyResource) -> Resource:
+        if one.urn not in self._resources:
+            made = Resource.of(one)
+            self._resources[one.urn] = replace(made, props={**made.props, **self._inputs.get(one.urn, {})})
+        return self._resources[one.urn]
+
+    def build(self, given: Sequence[PolicyResource]) -> Estate:
+        """The estate of these resources."""
+        relevant = [one for one in given if _is_relevant(one.resource_type)]
+        clusters = [one for one in relevant if one.resource_type == CLUSTER]
+        of_provider = {
+            one.urn: owner
+            for one in relevant
+            if one.resource_type == KUBERNETES_PROVIDER and (owner := self._cluster_of_provider(one, clusters))
+        }
+        objects: dict[str, dict[str, list[Resource]]] = {}
+        provider_of: dict[str, str] = {}
+        for one in relevant:
+            if one.provider is not None and one.resource_type.startswith("kubernetes:"):
+                resource = self._resource(one)
+                objects.setdefault(one.provider.urn, {}).setdefault(resource.kind, []).append(resource)
+                provider_of[one.urn] = one.provider.urn
+        pools: dict[str, list[Pool]] = {}
+        for one in relevant:
+            if one.resource_type == NODE_POOL and (cluster := self._cluster_of_pool(one, clusters)):
+                pools.setdefault(cluster.urn, []).append(Pool(self._resource(one), cluster))
+        views = tuple(
+            ClusterView(
+                self._resource(cluster),
+                tuple(pools.get(cluster.urn, ())),
+                _merged(objects[urn] for urn, owner in of_provider.items() if owner == cluster.urn and urn in objects),
+            )
+            for cluster in clusters
         )
-        for cluster in clusters
-    )
-    return Estate(tuple(resources.values()), views, objects, of_provider, provider_of)
+        return Estate(tuple(map(self._resource, relevant)), views, objects, of_provider, provider_of)
+
+    def _cluster_of_provider(self, provider: PolicyResource, clusters: Sequence[PolicyResource]) -> str | None:
+        """The one cluster that the provider's settings come from, or that it names."""
+        identifier = self._resource(provider).get("clusterIdentifier")
+        if isinstance(identifier, str):
+            for cluster in clusters:
+                if identifier == _identifier(self._resource(cluster)):
+                    return cluster.urn
+        for sources in (provider.property_dependencies.get("kubeconfig", []), provider.dependencies):
+            urns = {one.urn for one in sources if one.resource_type == CLUSTER}
+            if len(urns) == 1:
+                return urns.pop()
+        return None
+
+    def _cluster_of_pool(self, pool: PolicyResource, clusters: Sequence[PolicyResource]) -> Resource | None:
+        """The one cluster that the pool's setting comes from, or that it names."""
+        sources = [one for one in pool.property_dependencies.get("cluster", []) if one.resource_type == CLUSTER]
+        if len({one.urn for one in sources}) == 1:
+            return self._resource(sources[0])
+        resource = self._resource(pool)
+        wanted, location = resource.get("cluster"), resource.get("location")
+        for cluster in map(self._resource, clusters):
+            name = cluster.get("name")
+            same_place = not isinstance(location, str) or location == cluster.get("location")
+            if (
+                isinstance(wanted, str)
+                and isinstance(name, str)
+                and ((wanted == name and same_place) or wanted in (_identifier(cluster), cluster.get("id")))
+            ):
+                return cluster
+        return None
 
 
 def _is_relevant(type_: str) -> bool:
@@ -161,37 +205,6 @@ def _merged(parts: Iterable[Mapping[str, list[Resource]]]) -> dict[str, tuple[Re
     return {kind: tuple(found) for kind, found in merged.items()}
 
 
-def _cluster_of_provider(provider: PolicyResource, clusters: Sequence[PolicyResource]) -> str | None:
-    """The one cluster that the provider's settings come from, or that it names."""
-    if identifier := Resource.of(provider).get("clusterIdentifier"):
-        for cluster in clusters:
-            if is_known(identifier) and identifier == _identifier(Resource.of(cluster)):
-                return cluster.urn
-    for sources in (provider.property_dependencies.get("kubeconfig", []), provider.dependencies):
-        urns = {one.urn for one in sources if one.resource_type == CLUSTER}
-        if len(urns) == 1:
-            return urns.pop()
-    return None
-
-
 def _identifier(cluster: Resource) -> str:
     project, location, name = (cluster.get(key) for key in ("project", "location", "name"))
     return f"projects/{project}/locations/{location}/clusters/{name}"
-
-
-def _cluster_of_pool(pool: PolicyResource, clusters: Sequence[PolicyResource]) -> str | None:
-    urns = {one.urn for one in pool.property_dependencies.get("cluster", []) if one.resource_type == CLUSTER}
-    if len(urns) == 1:
-        return urns.pop()
-    resource = Resource.of(pool)
-    wanted, location = resource.get("cluster"), resource.get("location")
-    for cluster in map(Resource.of, clusters):
-        name = cluster.get("name")
-        same_place = location is None or location is UNKNOWN or location == cluster.get("location")
-        if (
-            isinstance(wanted, str)
-            and isinstance(name, str)
-            and ((wanted == name and same_place) or wanted in (_identifier(cluster), cluster.get("id")))
-        ):
-            return cluster.urn
-    return None

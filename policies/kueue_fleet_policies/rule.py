@@ -26,6 +26,7 @@ from pulumi_policy import (
 
 from kueue_fleet.spec import Problem
 from kueue_fleet_policies.estate import Estate
+from kueue_fleet_policies.inputs import SeenInputs
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import unwrapped
 
@@ -208,7 +209,7 @@ class ResourceRule(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class StackRule(Rule):
-    """A rule about resources together; it sees their outputs, once all of them have been planned or made."""
+    """A rule about resources together; it sees their inputs, and outputs once there are any, when all are planned."""
 
     check: StackCheck
 
@@ -221,13 +222,14 @@ class StackRule(Rule):
             elif settings.exemption(resource) is None:
                 yield resource.urn, problem
 
-    def policy(self) -> StackValidationPolicy:
-        """The rule as a policy for a `PolicyPack`."""
-        return StackValidationPolicy(validate=self._validate, **self._description())
+    def policy(self, inputs: SeenInputs | None = None) -> StackValidationPolicy:
+        """The rule as a policy for a `PolicyPack`, with the inputs that a `remember_inputs` policy of it sees."""
 
-    def _validate(self, args: StackValidationArgs, report: ReportViolation) -> None:
-        for urn, problem in self.problems(Estate.of(args.resources), args.get_config()):
-            report(str(problem), urn or None)
+        def validate(args: StackValidationArgs, report: ReportViolation) -> None:
+            for urn, problem in self.problems(Estate.of(args.resources, inputs or {}), args.get_config()):
+                report(str(problem), urn or None)
+
+        return StackValidationPolicy(validate=validate, **self._description())
 
 
 def _differ(before: Any, after: Any) -> bool:

@@ -21,7 +21,7 @@ from kueue_fleet.spec import Problem
 from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES_PROVIDER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import REMEDIATE, ResourceRule, Settings
-from kueue_fleet_policies.values import at, entries, items, strings
+from kueue_fleet_policies.values import at, entries, items
 
 CONFIG_MAP: Final = "kubernetes:core/v1:ConfigMap"
 SECRET: Final = "kubernetes:core/v1:Secret"  # noqa: S105  (a type token)
@@ -147,12 +147,6 @@ def _opened(value: Any) -> Any:
     return value.value if isinstance(value, Secret) else value
 
 
-def _chart_values(release: Resource, _: Settings) -> Iterator[Problem]:
-    for path, value in strings(release.get("values"), "values"):
-        if _LOOKS_SECRET.search(value):
-            yield Problem(path, "holds a secret in clear", "name a Secret that is there already")
-
-
 _SECRETS: Final = "https://kubernetes.io/docs/concepts/security/secrets-good-practices/"
 _STATE: Final = "https://www.pulumi.com/docs/iac/concepts/secrets/"
 _GROUP: Final = "Secrets"
@@ -193,15 +187,6 @@ RULES: Final = (
         group=_GROUP,
         types=("kubernetes:",),
         check=_in_annotations,
-    ),
-    ResourceRule(
-        name="secret-not-in-chart-values",
-        asks="No chart is given a key or a token.",
-        severity=Severity.HIGH,
-        source=_SECRETS,
-        group=_GROUP,
-        types=(HELM_RELEASE,),
-        check=_chart_values,
     ),
     ResourceRule(
         name="secret-not-in-kubeconfig",

@@ -213,11 +213,11 @@ def changed_paths(old: Any, new: Any, path: str = "") -> Iterator[str]:
 
 
 @contextmanager
-def serve(world: World) -> Iterator[str]:
+def serve(world: World, provider: type[MemoryProvider] = MemoryProvider) -> Iterator[str]:
     """Serve both providers on loopback; the value is for the engine's PULUMI_DEBUG_PROVIDERS."""
     server = grpc.server(ThreadPoolExecutor(max_workers=32))
     add: Callable[[Any, Any], None] = provider_pb2_grpc.add_ResourceProviderServicer_to_server
-    add(MemoryProvider(world), server)
+    add(provider(world), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:

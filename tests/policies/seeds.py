@@ -328,7 +328,6 @@ def _objects() -> Iterator[Seed]:
     for rule, changes, says in (
         ("helm-version", {"version": ">=0.19.0"}, "one version"),
         ("helm-await", {"skipAwait": True}, "before the chart serves"),
-        ("secret-not-in-chart-values", {"values": {"github": {"access": TOKEN}}}, "values.github.access"),
         ("secret-chart-values-encrypted", {"values": {"adminPassword": "hunter2-swordfish"}}, ""),
     ):
         declared = release(f"{rule}/object", changes, by=f"{rule}/provider")
@@ -445,7 +444,7 @@ def _fleets() -> Iterator[Seed]:
     )
     rule = "spend-stack-gpus"
     nap = auto_provisioning(nvidia_l4=3000)
-    yield Seed(rule, (cluster(rule, {"clusterAutoscaling": nap}),), None, {}, "3000 GPUs")
+    yield Seed(rule, (cluster(rule, {"clusterAutoscaling": nap}),), None, {}, "spend-stack-gpus 3000")
     rule = "kueue-multikueue-local-queues"
     manager, worker = f"{rule}/manager", f"{rule}/worker"
     yield Seed(

@@ -247,9 +247,10 @@ def test_a_rule_says_who_it_is(rule: ResourceRule | StackRule) -> None:
 
 def test_rules_can_be_chosen_for_another_pack() -> None:
     assert [p.name for p in policies(["gke-private-nodes"])] == ["gke-private-nodes"]
+    assert [p.name for p in policies(["spend-quota"])] == ["remember-inputs", "spend-quota"]
     secrets = {p.name for p in policies(["Secrets", "dws-from-zero"])}
     assert {"dws-from-zero", "secret-not-in-config-map"} < secrets
-    assert len(policies()) == len(RULES)
+    assert len(policies()) == len(RULES) + 1
     with pytest.raises(ValueError, match="no rule and no group is called gke-privat-nodes"):
         policies(["gke-privat-nodes"])
 

@@ -1,0 +1,210 @@
+"""The policy pack under the real Pulumi: on a program that breaks every rule once, on repairs, on every environment.
+
+Each program is previewed with the pack, brought up without it, and its exported state analyzed. The resources are made
+by a provider in this process that takes everything.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pulumi.runtime.proto import provider_pb2
+from pulumi_policy import EnforcementLevel
+
+from engines.memory_provider import MemoryProvider, World, plain, serve
+from kueue_fleet.rehearsal.engines import EngineCache, build_engines
+from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_fleet.rehearsal.standins.install import install_standins
+from kueue_fleet_policies import RULES
+from policies.seeds import SEEDS
+
+ROOT = Path(__file__).parent.parent.parent
+PACK = ROOT / "policies"
+STACKS = sorted(ROOT.glob("stacks/Pulumi.*.yaml"))
+COMMAND_SECONDS = 300
+LEVELS = {rule.name: rule.level for rule in RULES}
+
+
+class TakesEverything(MemoryProvider):
+    """Makes whatever it is asked for, as often as it is asked."""
+
+    def Create(self, request: Any, context: Any) -> Any:
+        if request.preview:
+            return provider_pb2.CreateResponse(id="", properties=request.properties)
+        return provider_pb2.CreateResponse(id=request.urn, properties=self._outputs(request, plain(request.properties)))
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One report of a policy, or one repair."""
+
+    rule: str
+    resource: str
+    level: str
+    message: str = field(default="", compare=False)
+
+
+class Project:
+    """A Pulumi project with one stack, in a folder of its own."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], program: Path, stack: str = "dev") -> None:
+        self.folder, self.stack = folder, stack
+        self._environment = dict(environment)
+        folder.mkdir(parents=True)
+        settings = {"name": "kueue-fleet", "runtime": "python", "main": str(program)}
+        settings["backend"] = {"url": f"file://{folder}"}  # type: ignore[assignment]
+        (folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
+
+    def pulumi(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["pulumi", *arguments, "--non-interactive", "--color=never"],
+            cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=COMMAND_SECONDS,
+        )  # fmt: skip
+
+    def created(self) -> Project:
+        done = self.pulumi("stack", "select", "--create", "--stack", self.stack)
+        assert done.returncode == 0, done.stderr
+        return self
+
+    def judged(self, verb: str, *options: str, config: Mapping[str, Any] | None = None) -> tuple[int, list[Reported]]:
+        """Exit code and reports of a command with the pack."""
+        events = self.folder / f"{verb}.events"
+        done = self.pulumi(verb, "--stack", self.stack, f"--event-log={events}", *self._pack(config), *options)
+        assert events.is_file(), done.stdout + done.stderr
+        found = list(reports(events.read_text()))
+        assert done.returncode == 0 or found, done.stdout + done.stderr
+        return done.returncode, found
+
+    def analyzed(self, config: Mapping[str, Any] | None = None) -> tuple[int, list[Reported]]:
+        """Exit code and reports of the analysis of the exported state."""
+        state = self.folder / "state.json"
+        done = self.pulumi("stack", "export", "--stack", self.stack, "--file", str(state))
+        assert done.returncode == 0, done.stderr
+        done = self.pulumi("policy", "analyze", "--file", str(state), "--json", *self._pack(config))
+        found = list(reports(done.stdout))
+        assert done.returncode == 0 or found, done.stdout + done.stderr
+        return done.returncode, found
+
+    def up(self) -> None:
+        done = self.pulumi("up", "--yes", "--skip-preview", "--stack", self.stack)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def state_text(self) -> str:
+        """The state as it is stored."""
+        return (self.folder / ".pulumi" / "stacks" / "kueue-fleet" / f"{self.stack}.json").read_text()
+
+    def _pack(self, config: Mapping[str, Any] | None) -> list[str]:
+        options = ["--policy-pack", str(PACK)]
+        if config:
+            file = self.folder / "policy-config.json"
+            file.write_text(json.dumps(config))
+            options += ["--policy-pack-config", str(file)]
+        return options
+
+
+def reports(events: str) -> Iterator[Reported]:
+    """Reports and repairs among Pulumi's events, one per line."""
+    for line in events.splitlines():
+        event = json.loads(line)
+        if policy := event.get("policyEvent"):
+            urn = policy.get("resourceUrn", "")
+            name = STACK if not urn or "::pulumi:pulumi:Stack::" in urn else urn.rsplit("::", 1)[-1]
+            yield Reported(policy["policyName"], name, policy["enforcementLevel"], policy["message"])
+        elif repair := event.get("policyRemediationEvent"):
+            yield Reported(repair["policyName"], repair["resourceUrn"].rsplit("::", 1)[-1], "remediate")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What `pulumi` needs to run here without its own language host and without a cloud."""
+    folder = tmp_path_factory.mktemp("pulumi")
+    command = build_engines(EngineCache(engines_dir()), names=["pulumi"]).binary("pulumi")
+    install_standins(folder / "bin", Path(sys.executable), present={})
+    python_path = (ROOT / "tests", ROOT / "components", PACK)
+    with serve(World(), TakesEverything) as providers:
+        yield {
+            "PATH": f"{folder / 'bin'}{os.pathsep}{command.parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder),
+            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_CONFIG_PASSPHRASE": "test",
+            "PULUMI_DEBUG_PROVIDERS": providers,
+            "PULUMI_DEBUG_COMMANDS": "true",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_EXPERIMENTAL": "true",
+            "PULUMI_SKIP_CHECKPOINTS": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PYTHONPATH": os.pathsep.join(str(path) for path in python_path),
+        }
+
+
+STACK = "the stack"
+EXPECTED = {Reported(seed.rule, seed.at or STACK, LEVELS[seed.rule].value): seed.says for seed in SEEDS}
+"""Each rule at its resource, and what its message has to say."""
+SECRETS = ("hunter2", base64.b64encode(b"hunter2-swordfish").decode())
+"""What the seeds have in clear."""
+
+
+def program(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / "__main__.py").write_text(text)
+    return folder
+
+
+def test_each_of_the_violations_is_caught_by_its_rule_in_preview_and_on_exported_state(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    text = "from policies.on_pulumi import declare\nfrom policies.seeds import SEEDS\n\n"
+    text += "declare(one for seed in SEEDS for one in seed.resources)\n"
+    project = Project(tmp_path / "seeds", environment, program(tmp_path / "program", text)).created()
+    config = {seed.rule: seed.config for seed in SEEDS if seed.config}
+    previewed, found = project.judged("preview", config=config)
+    assert previewed != 0
+    assert {*found} == EXPECTED.keys()
+    assert len(found) == len(EXPECTED)
+    for one in found:
+        assert EXPECTED[one] in one.message
+        assert "can't run policy" not in one.message
+        assert not [secret for secret in SECRETS if secret in one.message]
+    project.up()
+    analyzed, on_state = project.analyzed(config)
+    assert analyzed != 0
+    assert {*on_state} == EXPECTED.keys()
+    assert len(on_state) == len(EXPECTED)
+
+
+def test_what_can_be_repaired_is_repaired_when_asked_for(environment: dict[str, str], tmp_path: Path) -> None:
+    repairable = [rule.name for rule in RULES if rule.remediable]
+    seeds = [seed for seed in SEEDS if seed.rule in repairable]
+    text = "from policies.on_pulumi import declare\nfrom policies.seeds import SEEDS\n\n"
+    text += f"declare(one for seed in SEEDS if seed.rule in {repairable} for one in seed.resources)\n"
+    project = Project(tmp_path / "repairs", environment, program(tmp_path / "program", text)).created()
+    config = {name: {"enforcementLevel": "remediate"} for name in repairable}
+    updated, found = project.judged("up", "--yes", "--skip-preview", config=config)
+    assert updated == 0
+    assert {*found} == {Reported(seed.rule, seed.culprit.name, "remediate") for seed in seeds}
+    assert project.analyzed() == (0, [])
+    assert not [secret for secret in SECRETS if secret in project.state_text()]
+
+
+@pytest.mark.parametrize("stack", STACKS, ids=lambda path: path.stem.removeprefix("Pulumi."))
+def test_nothing_mandatory_falls_on_an_environment(environment: dict[str, str], tmp_path: Path, stack: Path) -> None:
+    name = stack.stem.removeprefix("Pulumi.")
+    project = Project(tmp_path / name, environment, ROOT / "stacks", name)
+    (project.folder / stack.name).write_text(stack.read_text())
+    project.created()
+    previewed = project.judged("preview")
+    project.up()
+    for code, found in (previewed, project.analyzed()):
+        assert [str(one) for one in found if one.level != EnforcementLevel.ADVISORY.value] == []
+        assert [one.message for one in found if "can't run policy" in one.message] == []
+        assert code == 0
