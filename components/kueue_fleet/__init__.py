@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from kueue_fleet.kueue import (
         AdmissionCheck,
+        AdmissionController,
         ClusterQueue,
         Cohort,
         GpuDrivers,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         PriorityClass,
         ProvisioningRequestCheck,
         ResourceFlavor,
+        RunDurationPolicy,
         Team,
         Topology,
         WorkerAccess,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdmissionCheck",
+    "AdmissionController",
     "ClusterQueue",
     "Cohort",
     "Dashboards",
@@ -62,6 +65,7 @@ __all__ = [
     "ProvisioningRequestCheck",
     "ReservedCapacity",
     "ResourceFlavor",
+    "RunDurationPolicy",
     "StandaloneCluster",
     "Team",
     "TeamIdentity",

@@ -32,6 +32,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 ORDER = [
     "Namespace",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
     "PriorityClass",
     "WorkloadPriorityClass",
     "Topology",

@@ -4,6 +4,7 @@ In: models and manifests of the spec; the provider of a cluster comes by `opts`.
 on any Kubernetes cluster, or together by `kueue_fleet.fleet`. Nothing here knows Google Cloud.
 """
 
+from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.credentials import WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
@@ -13,10 +14,12 @@ from kueue_fleet.kueue.monitoring import ManagedMonitoring
 from kueue_fleet.kueue.multikueue import MultiKueue
 from kueue_fleet.kueue.priorities import PriorityClass, WorkloadPriorityClass
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
+from kueue_fleet.kueue.run_duration import RunDurationPolicy
 from kueue_fleet.kueue.team import Namespaces, Team
 
 __all__ = [
     "AdmissionCheck",
+    "AdmissionController",
     "ClusterQueue",
     "Cohort",
     "GpuDrivers",
@@ -30,6 +33,7 @@ __all__ = [
     "PriorityClass",
     "ProvisioningRequestCheck",
     "ResourceFlavor",
+    "RunDurationPolicy",
     "Team",
     "Topology",
     "WorkerAccess",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pulumi
 
 from kueue_fleet import spec as fleet_spec
+from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.credentials import WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
@@ -21,12 +22,15 @@ from kueue_fleet.kueue.monitoring import ManagedMonitoring
 from kueue_fleet.kueue.multikueue import MultiKueue
 from kueue_fleet.kueue.priorities import PriorityClass, WorkloadPriorityClass
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
+from kueue_fleet.kueue.run_duration import RunDurationPolicy
 from kueue_fleet.kueue.team import Namespaces, Team
 from kueue_fleet.spec import FleetSpec, Manifest
+from kueue_fleet.spec.controller_manifests import render_controller, render_controller_worker_access
 from kueue_fleet.spec.drivers import render_driver_installer
 from kueue_fleet.spec.manifests import TEAM_LABEL
 from kueue_fleet.spec.monitoring import render_grafana, render_managed_monitoring
 from kueue_fleet.spec.render_teams import render_team_objects
+from kueue_fleet.spec.run_duration_policy import render_run_duration_policy
 
 _T = TypeVar("_T")
 
@@ -69,12 +73,18 @@ class ClusterContents:
     """On a manager: its connection to the workers."""
     access: WorkerAccess | None = None
     """On a worker: what it grants to the manager."""
+    controller_access: WorkerAccess | None = None
+    """On a worker: what it grants to the fleet's own controller, if there is one."""
+    controller: AdmissionController | None = None
+    """On a manager: the fleet's own controller, if there is one."""
     monitoring: ManagedMonitoring | None
     """What managed Prometheus reads, if the fleet asks for it."""
     grafana: GrafanaInstall | None
     """Prometheus and Grafana in the cluster, if the fleet asks for them."""
     gpu_drivers: GpuDrivers | None
     """The driver installer, if a node pool of the cluster leaves drivers to the fleet."""
+    run_duration: RunDurationPolicy | None
+    """What refuses jobs that are too long for DWS, if the fleet asks DWS for capacity."""
 
     def __init__(
         self,
@@ -97,6 +107,7 @@ class ClusterContents:
         self._queues()
         if self._role == "worker" and fleet_spec.token_secret_name(spec):
             self._grant()
+        self._controller(workers)
 
     @property
     def ready(self) -> list[pulumi.Resource]:
@@ -154,6 +165,8 @@ class ClusterContents:
             )
         for installer in render_driver_installer(self._spec, here):
             self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), installer, opts=self._opts())
+        policy = render_run_duration_policy(self._spec, here)
+        self.run_duration = RunDurationPolicy(self._name("run-duration"), policy, opts=self._opts()) if policy else None
 
     def _priorities(self) -> None:
         for pods in self._spec.priority_classes:
@@ -260,10 +273,32 @@ class ClusterContents:
             if local.cluster_queue in self.cluster_queues
         ]
 
+    def _controller(self, workers: "Mapping[str, ClusterContents]") -> None:
+        grants = render_controller_worker_access(self._spec, self._cluster.name)
+        if grants:
+            self.controller_access = self._worker_access("controller", grants)
+        objects = render_controller(self._spec, self._cluster.name)
+        if objects:
+            self.controller = AdmissionController(
+                self._name("controller"),
+                objects,
+                kubeconfigs={
+                    name: made.controller_access.kubeconfig
+                    for name, made in workers.items()
+                    if made.controller_access is not None
+                },
+                opts=self._opts(self.kueue.release, *([self.multi_kueue] if self.multi_kueue else [])),
+            )
+
     def _grant(self) -> None:
-        self.access = WorkerAccess(
-            self._name("multikueue"),
-            fleet_spec.render_worker_access(self._spec, self._cluster.name),
+        self.access = self._worker_access(
+            "multikueue", fleet_spec.render_worker_access(self._spec, self._cluster.name)
+        )
+
+    def _worker_access(self, name: str, objects: list[Manifest]) -> WorkerAccess:
+        return WorkerAccess(
+            self._name(name),
+            objects,
             cluster_name=self._cluster.name,
             endpoint=self._cluster.endpoint,
             ca_certificate=self._cluster.ca_certificate,

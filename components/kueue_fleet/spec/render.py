@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from kueue_fleet.spec.access import render_worker_access
 from kueue_fleet.spec.clusters import ClusterProfile
+from kueue_fleet.spec.controller_manifests import render_controller, render_controller_worker_access
 from kueue_fleet.spec.drivers import render_driver_installer
 from kueue_fleet.spec.entries import AdmissionCheckEntry, ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.spec.fleet import FleetSpec
@@ -31,6 +32,7 @@ from kueue_fleet.spec.manifests import (
 from kueue_fleet.spec.monitoring import render_grafana, render_managed_monitoring
 from kueue_fleet.spec.placement import DispatchGroup, cohort_on, cohorts_on, dispatch_groups, queue_on
 from kueue_fleet.spec.render_teams import render_team_objects
+from kueue_fleet.spec.run_duration_policy import render_run_duration_policy
 from kueue_fleet.spec.wire import (
     AdmissionCheckSpec,
     ClusterProfileReference,
@@ -60,6 +62,7 @@ def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     for team in fleet.teams:
         objects += render_team_objects(fleet, team, cluster)
     objects += render_driver_installer(fleet, cluster)
+    objects += render_run_duration_policy(fleet, cluster)
     objects += [priority_class_manifest(item.name, item) for item in fleet.priority_classes]
     objects += [workload_priority_class_manifest(item.name, item) for item in fleet.workload_priority_classes]
     objects += [topology_manifest(item.name, item) for item in fleet.topologies if cluster in fleet.clusters_of(item)]
@@ -82,6 +85,8 @@ def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     objects += render_local_queues(fleet, cluster)
     if entry.role == "worker":
         objects += render_worker_access(fleet, cluster)
+    objects += render_controller_worker_access(fleet, cluster)
+    objects += render_controller(fleet, cluster)
     return objects
 
 
