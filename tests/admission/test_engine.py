@@ -41,6 +41,7 @@ from kueue_fleet.admission.model import (
     AdmissionCheck,
     CheckState,
     ClusterQueueCheck,
+    Cohort,
     Configuration,
     LocalQueue,
     Preemption,
@@ -284,6 +285,27 @@ class TestStopPolicies:
         assert isinstance(found, Inadmissible)
         assert (found.reason, found.message) == ("Suspended", "LocalQueue cq is inactive")
         assert not cluster.engine.wants_cycle
+
+    def test_only_the_tree_that_changed_is_looked_at_again(self) -> None:
+        queues = queue("x", 1, cohort="co"), queue("y", 1, cohort="co"), queue("z", 1)
+        cluster = Cluster(*queues)
+        for name in "xyz":
+            cluster.submit(job(name, 9, to=name))
+        cluster.cycle()
+        stopped = tuple(
+            replace(local, stop_policy=StopPolicy.HOLD) if local.name == "z" else local
+            for local in cluster.engine.objects.local_queues
+        )
+        cluster.engine.handle(ObjectsChanged(1, replace(cluster.engine.objects, local_queues=stopped)))
+        assert cluster.engine.next_timer() is None
+        larger = tuple(queue("x", 2, cohort="co") if one.name == "x" else one for one in queues)
+        cluster.engine.handle(ObjectsChanged(2, replace(cluster.engine.objects, cluster_queues=larger)))
+        cluster.now = 3
+        assert {one.key for one in cluster.cycle()} == {"ns/x", "ns/y"}
+        grown = (Cohort("co", groups=()), Cohort("other"))
+        cluster.engine.handle(ObjectsChanged(4, replace(cluster.engine.objects, cohorts=grown)))
+        cluster.now = 5
+        assert {one.key for one in cluster.cycle()} == {"ns/x", "ns/y"}
 
     def test_a_stopped_local_queue_hides_its_workloads_from_their_cluster_queues_drain(self) -> None:
         cluster = Cluster(queue())

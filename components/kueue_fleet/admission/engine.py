@@ -142,7 +142,8 @@ class Engine(WorkloadControl):
             raise InvariantError(f"workload {key} is not known") from None
 
     def _change_objects(self, objects: Objects) -> None:
-        """Take over a new configuration. Parked workloads are looked at again after the usual delay."""
+        """Take over a new configuration. Where it changed, parked workloads are looked at again after the usual delay."""
+        before = self.objects
         self.objects = objects
         self.cache.load(objects)
         waiting = [info for info in self.workloads.values() if not info.is_reserved]
@@ -159,9 +160,9 @@ class Engine(WorkloadControl):
         for info in waiting:
             self.cache.refresh(info)
             self._restart(info)
-            before = info.cluster_queue
-            self._enqueue(info, parked=info.key in kept and before == self._target(info))
-        for name in self._queue_names:
+            queue = info.cluster_queue
+            self._enqueue(info, parked=info.key in kept and queue == self._target(info))
+        for name in self._touched(before):
             self._reactivate_later(name)
 
     def _submit(self, event: Submitted) -> None:

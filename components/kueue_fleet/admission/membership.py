@@ -5,6 +5,7 @@ Source: kueue@v0.19.2 pkg/cache/queue/manager.go, pkg/controller/core/workload_c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from kueue_fleet.admission import lifecycle
@@ -106,6 +107,26 @@ class Membership:
         if not info.is_admissible(self.cache.gates):
             return QuotaReservedReason.ADMISSION_GATED, f"Admission is gated by: {workload.gated_by}"
         return None
+
+    def _touched(self, before: Objects) -> list[str]:
+        """The ClusterQueues whose own specification, or whose cohort's, is not what it was; LocalQueues do not count.
+
+        A change of anything else counts for all of them.
+        """
+        now = self.objects
+        if replace(now, local_queues=(), cluster_queues=(), cohorts=()) != replace(
+            before, local_queues=(), cluster_queues=(), cohorts=()
+        ):
+            return self._queue_names
+        cohorts = {cohort.name for cohort in {*now.cohorts} ^ {*before.cohorts}}
+        roots = {self.cache.cohorts[name].root().name for name in cohorts if name in self.cache.cohorts}
+        specs = {queue.name: queue for queue in before.cluster_queues}
+        found = []
+        for name in self._queue_names:
+            queue = self.cache.queues[name]
+            if queue.spec != specs.get(name) or (queue.parent is not None and queue.root().name in roots):
+                found.append(name)
+        return found
 
     def _reactivate_later(self, cluster_queue: str) -> None:
         """Something changed in a cohort tree: its parked workloads are looked at again, with a little delay."""
