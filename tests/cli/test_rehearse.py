@@ -131,7 +131,25 @@ def test_down_without_a_rehearsal(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("project")
 def test_keep_and_down_exclude_each_other() -> None:
     done = rehearse("--keep", "--down")
-    assert (done.returncode, done.stderr) == (2, "error: --keep and --down: leave one of them out\n")
+    assert (done.returncode, done.stderr) == (2, "error: --keep and --down: leave all but one of them out\n")
+
+
+@pytest.mark.parametrize("wanted", ["solo=0", "solo=-1", "=1", "solo=many"])
+def test_a_wrong_reclaim_says_how_to_write_one(project: Path, wanted: str) -> None:
+    done = rehearse(f"--reclaim-spot={wanted}")
+    assert done.returncode == 2
+    assert "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT" in done.stderr
+
+
+def test_nothing_is_reclaimed_where_nothing_runs(project: Path) -> None:
+    assert_refused(rehearse("--reclaim-spot", "solo"), "no rehearsal of tiny is running; start one with --keep")
+
+
+def test_wrong_settings_of_the_simulated_cloud_are_refused_before_anything_starts(project: Path) -> None:
+    (project / "Pulumi.tiny.yaml").write_text(FLEET + "  kueue-fleet:rehearsal: { spot: { rate: 2 }, seed: x }\n")
+    done = rehearse()
+    assert_refused(done, r"config\.kueue-fleet:rehearsal\.spot\.rate: is not a known field")
+    assert "config.kueue-fleet:rehearsal.seed:" in done.stderr
 
 
 @pytest.mark.parametrize(

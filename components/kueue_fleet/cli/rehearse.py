@@ -50,12 +50,23 @@ def rehearse(
         bool, typer.Option("--keep", help="Leave the clusters running, with a kubeconfig for kubectl.")
     ] = False,
     down: Annotated[bool, typer.Option("--down", help="End the stack's rehearsal and remove all of it.")] = False,
+    reclaim_spot: Annotated[
+        str | None,
+        typer.Option(
+            "--reclaim-spot",
+            metavar="CLUSTER[/POOL][=COUNT]",
+            help="Take Spot nodes of the kept rehearsal away, as Google may; COUNT is 1 if left out.",
+        ),
+    ] = None,
 ) -> None:
     """Bring a stack up on real control planes on this machine, submit jobs, and show what happens to them.
 
     The spec is checked first. etcd, kube-apiserver, Kueue and the Pulumi CLI are real (found, or built once into the
     cache); Google Cloud, the nodes and their GPUs are simulated. With --keep, run it again after changing the stack
     file: it updates the running clusters in place. Jobs are submitted all or none.
+
+    How much capacity DWS has, how long nodes take and how often Spot nodes are taken back is in the stack file, under
+    kueue-fleet:rehearsal; see docs/rehearse.md.
 
     Exits 1 when the stack or the machine does not let it; what it started is then taken down, and its logs stay.
     Ctrl-C takes it down too. A rehearsal that was kept earlier goes on in both cases.
@@ -64,18 +75,23 @@ def rehearse(
     Examples:
       kueue-fleet rehearse
       kueue-fleet rehearse --stack dws-multikueue --keep
+      kueue-fleet rehearse --stack batch-platform --reclaim-spot batch-dev/l4-spot=2
       kueue-fleet rehearse --stack dws-multikueue --down
     """
     from kueue_fleet.rehearsal.paths import RehearsalError
     from kueue_fleet.rehearsal.session import Session
 
-    if keep and down:
-        raise console.CommandError("--keep and --down: leave one of them out", exit_code=2)
+    chosen = [flag for flag, given in (("--keep", keep), ("--down", down), ("--reclaim-spot", reclaim_spot)) if given]
+    if len(chosen) > 1:
+        raise console.CommandError(f"{' and '.join(chosen)}: leave all but one of them out", exit_code=2)
     session: Session | None = None
     try:
         with interruptible():
             if down:
                 _take_down(stack)
+                return
+            if reclaim_spot is not None:
+                _reclaim(Session.for_stack(stack, project.resolve()), reclaim_spot)
                 return
             session = Session.for_stack(stack, project.resolve())
             _rehearse(session, jobs, keep)
@@ -116,9 +132,27 @@ def _take_down(stack: str) -> None:
     console.out.print(f"There is no rehearsal of {stack}; {hint}.")
 
 
+def _reclaim(session: Session, wanted: str) -> None:
+    place, _, number = wanted.partition("=")
+    cluster, _, pool = place.partition("/")
+    if not cluster or (number and not (number.isdigit() and int(number) > 0)):
+        example = "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"
+        raise console.CommandError(f"--reclaim-spot {wanted}: is no node to take back; {example}", exit_code=2)
+    if not session.kept:
+        raise console.CommandError(
+            f"--reclaim-spot {wanted}: no rehearsal of {session.stack} is running; start one with --keep"
+        )
+    names = session.client.reclaim_spot(cluster, int(number or 1), pool or None)
+    if not names:
+        console.out.print(f"There is no Spot node in {place}; nothing was taken back.")
+    for name in names:
+        console.out.print(f"{cluster}: {name} was taken back.")
+
+
 def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
     began = time.monotonic()
     fleet = load_fleet(session.stack_file)
+    session.check_settings()
     for problem in check_fleet(fleet):
         console.warning(f"{session.stack_file}: {problem}")
     jobs_file = jobs or session.project_dir / "examples" / session.stack / "jobs.yaml"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 
+from kueue_fleet.gcp.resources import GcpResource
 from kueue_fleet.rehearsal.standins.gcp_resources import (
     CLUSTER,
     KINDS,
@@ -17,6 +19,7 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
     find_kind,
     previewed,
 )
+from kueue_fleet.rehearsal.standins.gcp_schema import PROVIDER_TOKEN, load_schema
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret
 
@@ -143,3 +146,25 @@ def test_a_minimum_version_is_held_against_the_rehearsals(wanted: str, fits: boo
         return
     with pytest.raises(PluginError, match="a rehearsal has Kubernetes"):
         check_version({"minMasterVersion": wanted}, "v1.36.3")
+
+
+def test_every_type_that_the_components_use_is_known() -> None:
+    tokens = {cls.pulumi_type for cls in GcpResource.__subclasses__()}
+    assert len(tokens) > 12
+    assert tokens <= set(KINDS)
+
+
+def test_every_kind_has_the_property_names_of_the_sdk() -> None:
+    schema = load_schema((PROVIDER_TOKEN, *sorted(KINDS)), version("pulumi-gcp"))
+    for token, kind in KINDS.items():
+        inputs = schema.inputs(token)
+        assert {str(pattern[0]) for pattern in kind.replacing} <= set(inputs), token
+        known = {**dict.fromkeys(inputs, "x"), "_id": "1"}
+        assert kind.id_template.format_map(known)
+
+
+def test_a_dashboard_has_a_number_of_its_own() -> None:
+    kind = find_kind("gcp:monitoring/dashboard:Dashboard")
+    one, two = (kind.resource_id({"project": "p", "dashboardJson": text}) for text in ("{}", "{ }"))
+    assert one.startswith("projects/p/dashboards/1")
+    assert one != two
