@@ -142,7 +142,7 @@ class Engine(WorkloadControl):
             raise InvariantError(f"workload {key} is not known") from None
 
     def _change_objects(self, objects: Objects) -> None:
-        """Take over a new configuration. Where it changed, parked workloads are looked at again after the usual delay."""
+        """Take over a new configuration. Where it changed, parked workloads are looked at again soon."""
         before = self.objects
         self.objects = objects
         self.cache.load(objects)
