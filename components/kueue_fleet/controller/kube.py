@@ -80,7 +80,7 @@ class Access:
     """How to reach an API server."""
 
     server: str
-    authority: str = field(repr=False)
+    authority: str | None = field(repr=False)
     token: str = field(repr=False)
     tls_server_name: str | None = None
 
@@ -105,9 +105,11 @@ def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ
         cluster = _named(document["clusters"], context["cluster"])["cluster"]
         user = _named(document["users"], context["user"])["user"]
         token = user["token"] if "token" in user else Path(user["tokenFile"]).read_text().strip()
+        # GKE's DNS endpoints have a certificate of a public authority.
+        authority: str | None = None
         if "certificate-authority-data" in cluster:
             authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        else:
+        elif "certificate-authority" in cluster:
             authority = Path(cluster["certificate-authority"]).read_text()
         return Access(cluster["server"].rstrip("/"), authority, token, cluster.get("tls-server-name"))
     except (OSError, KeyError, TypeError, ValueError, StopIteration, yaml.YAMLError) as error:
@@ -115,7 +117,7 @@ def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ
         raise AccessError(f"{where} cannot be used: {type(error).__name__}; give a kubeconfig with a token") from None
 
 
-def _place(access: Access) -> tuple[str, str, str | None]:
+def _place(access: Access) -> tuple[str, str | None, str | None]:
     return access.server, access.authority, access.tls_server_name
 
 

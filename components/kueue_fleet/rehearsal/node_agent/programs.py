@@ -7,6 +7,7 @@ else stays as declared, so that what the components wrote is what runs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +69,7 @@ class Adaptation:
 
 
 def default_programs(*, kueue: Path, jobset: Path, kueue_visibility_directory: bool = True) -> dict[str, Program]:
-    """The images of Kueue and JobSet, under whatever registry: the keys are the last two parts of a repository."""
+    """The images of Kueue, JobSet and the fleet's controller, under whatever registry: the keys are the last two parts of a repository."""
     return {
         "kueue/kueue": Program(
             (str(kueue),),
@@ -77,7 +78,15 @@ def default_programs(*, kueue: Path, jobset: Path, kueue_visibility_directory: b
             visibility_directory=kueue_visibility_directory,
         ),
         "jobset/jobset": Program((str(jobset),), "config.jobset.x-k8s.io"),
+        # The fleet's own controller, from this very installation; it takes its address from its arguments.
+        "kueue-fleet/controller": Program(
+            (sys.executable, "-m", "kueue_fleet.controller"), environment={"PYTHONPATH": _import_root()}
+        ),
     }
+
+
+def _import_root() -> str:
+    return str(Path(__file__).parents[3])
 
 
 def find_program(programs: Mapping[str, Program], image: str) -> Program:

@@ -1,0 +1,251 @@
+"""Everything of the fleet's own controller in the clusters, as objects.
+
+In: a fleet with an `admissionController`, and the name of a cluster. Out: on the manager the Deployment and all that
+belongs to it; on a worker the account by which the controller reads it. The Secret with the workers' kubeconfigs is not
+among them: only the component has the tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import yaml
+
+from kueue_fleet.spec.access import ROTATE_BY_ANNOTATION
+from kueue_fleet.spec.clusters import ServiceAccountToken
+from kueue_fleet.spec.controller_configuration import LEASE_NAME, controller_configuration
+from kueue_fleet.spec.fleet import FleetSpec
+from kueue_fleet.spec.manifests import Manifest, manifest, namespace_manifest
+from kueue_fleet.spec.monitoring import POD_MONITORING_API
+
+CONTROLLER_NAME: Final = "kueue-fleet-controller"
+"""Name of the controller's objects on the manager, and of its account on each worker."""
+WORKERS_SECRET: Final = "kueue-fleet-workers"  # noqa: S105 - a name
+"""Secret beside the controller: a kubeconfig for each worker, under the worker's name."""
+_RBAC: Final = "rbac.authorization.k8s.io"
+_KUEUE: Final = "kueue.x-k8s.io"
+_FOLLOW: Final = ["list", "watch"]
+_PORT: Final = 8080
+_LABELS: Final = {"app.kubernetes.io/name": CONTROLLER_NAME}
+_USER: Final = 65532
+_FOLDER: Final = "/etc/kueue-fleet"
+
+
+def manager_rules() -> list[dict[str, Any]]:
+    """What the controller does on the manager, and no more; the Lease is apart (`lease_rules`)."""
+    return [
+        _rule("", "namespaces", _FOLLOW),
+        _rule("", "events", ["create"]),
+        _rule(_KUEUE, "workloads", _FOLLOW),
+        _rule(_KUEUE, "workloads/status", ["patch"]),
+        _rule(_KUEUE, "multikueueclusters", _FOLLOW),
+        _rule(_KUEUE, "multikueueconfigs", _FOLLOW),
+        _rule(_KUEUE, "admissionchecks", _FOLLOW),
+        _rule(_KUEUE, "admissionchecks/status", ["patch"]),
+    ]
+
+
+def lease_rules() -> list[dict[str, Any]]:
+    """What the leader election does in the controller's namespace; creating cannot be limited to a name."""
+    named = _rule("coordination.k8s.io", "leases", ["get", "update"])
+    named["resourceNames"] = [LEASE_NAME]
+    return [_rule("coordination.k8s.io", "leases", ["create"]), named]
+
+
+def controller_worker_rules() -> list[dict[str, Any]]:
+    """What the controller does on a worker: it reads."""
+    kinds = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
+    return [
+        _rule("", "namespaces", _FOLLOW),
+        *(_rule(_KUEUE, kind, _FOLLOW) for kind in kinds),
+        _rule("autoscaling.x-k8s.io", "provisioningrequests", _FOLLOW),
+    ]
+
+
+def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
+    """ServiceAccount, ClusterRole, ClusterRoleBinding and token Secret for the controller on `worker`.
+
+    Empty where the fleet has no controller, or another kind of credentials. Raises KeyError for an unknown cluster.
+    """
+    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
+    if (
+        fleet.admission_controller is None
+        or not isinstance(credentials, ServiceAccountToken)
+        or fleet.cluster(worker).role != "worker"
+    ):
+        return []
+    namespace = fleet.kueue.namespace
+    token = manifest(
+        "v1",
+        "Secret",
+        f"{CONTROLLER_NAME}-{credentials.rotation}",
+        namespace,
+        type="kubernetes.io/service-account-token",
+    )
+    token["metadata"]["annotations"] = {
+        "kubernetes.io/service-account.name": CONTROLLER_NAME,
+        ROTATE_BY_ANNOTATION: str(credentials.rotate_by),
+    }
+    return [
+        manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
+        *_cluster_grant(controller_worker_rules(), namespace),
+        token,
+    ]
+
+
+def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """The controller's objects on the manager, in apply order; none elsewhere, or where the fleet has no controller."""
+    section = fleet.admission_controller
+    if section is None or fleet.multi_kueue is None or fleet.cluster(cluster).role != "manager":
+        return []
+    namespace = section.namespace
+    text = yaml.safe_dump(controller_configuration(fleet).wire(), sort_keys=True, width=1000)
+    role = {"apiGroup": _RBAC, "kind": "Role", "name": CONTROLLER_NAME}
+    objects = [
+        namespace_manifest(namespace),
+        manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
+        *_cluster_grant(manager_rules(), namespace),
+        manifest(f"{_RBAC}/v1", "Role", CONTROLLER_NAME, namespace, rules=lease_rules()),
+        manifest(
+            f"{_RBAC}/v1", "RoleBinding", CONTROLLER_NAME, namespace, roleRef=role, subjects=[_subject(namespace)]
+        ),
+        manifest("v1", "ConfigMap", CONTROLLER_NAME, namespace, data={"config.yaml": text}),
+        _network_policy(namespace),
+        _disruption_budget(namespace, section.replicas),
+        manifest("apps/v1", "Deployment", CONTROLLER_NAME, namespace, spec=_deployment(fleet, text)),
+    ]
+    if fleet.observability.managed_prometheus:
+        endpoint = {"port": "http", "path": "/metrics", "interval": "30s"}
+        monitoring = {"selector": {"matchLabels": dict(_LABELS)}, "endpoints": [endpoint]}
+        objects.append(manifest(POD_MONITORING_API, "PodMonitoring", CONTROLLER_NAME, namespace, spec=monitoring))
+    return objects
+
+
+def _rule(group: str, resource: str, verbs: Sequence[str]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+
+
+def _subject(namespace: str) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": CONTROLLER_NAME, "namespace": namespace}
+
+
+def _cluster_grant(rules: list[dict[str, Any]], namespace: str) -> list[Manifest]:
+    role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": CONTROLLER_NAME}
+    return [
+        manifest(f"{_RBAC}/v1", "ClusterRole", CONTROLLER_NAME, rules=rules),
+        manifest(f"{_RBAC}/v1", "ClusterRoleBinding", CONTROLLER_NAME, roleRef=role, subjects=[_subject(namespace)]),
+    ]
+
+
+def _network_policy(namespace: str) -> Manifest:
+    """In: metrics, from the collectors (the kubelet's probes come from the node, which no policy keeps out). Out: the
+    API servers, and names."""
+    collectors = {
+        "namespaceSelector": {
+            "matchExpressions": [
+                {
+                    "key": "kubernetes.io/metadata.name",
+                    "operator": "In",
+                    "values": ["gmp-system", "gke-gmp-system", "monitoring"],
+                }
+            ]
+        }
+    }
+    spec = {
+        "podSelector": {"matchLabels": dict(_LABELS)},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": [collectors], "ports": [{"protocol": "TCP", "port": _PORT}]}],
+        "egress": [
+            {"ports": [{"protocol": "TCP", "port": 443}]},
+            {"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]},
+        ],
+    }
+    return manifest("networking.k8s.io/v1", "NetworkPolicy", CONTROLLER_NAME, namespace, spec=spec)
+
+
+def _disruption_budget(namespace: str, replicas: int) -> Manifest:
+    """One replica may be away at a time; of a single one, that one too, or its node could never be drained."""
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": dict(_LABELS)}}
+    made = manifest("policy/v1", "PodDisruptionBudget", CONTROLLER_NAME, namespace, spec=spec)
+    if replicas > 1:
+        spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
+    return made
+
+
+def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
+    section = fleet.admission_controller
+    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
+    assert section is not None
+    marks = {
+        # A new configuration, or a new token on every worker, is a new set of pods.
+        "kueue-fleet.dev/configuration": hashlib.sha256(configuration.encode()).hexdigest()[:16],
+        "kueue-fleet.dev/rotation": credentials.rotation if isinstance(credentials, ServiceAccountToken) else "",
+    }
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": dict(_LABELS)},
+    }
+    return {
+        "replicas": section.replicas,
+        "selector": {"matchLabels": dict(_LABELS)},
+        "template": {
+            "metadata": {"labels": dict(_LABELS), "annotations": marks},
+            "spec": {
+                "serviceAccountName": CONTROLLER_NAME,
+                "securityContext": {
+                    "runAsNonRoot": True,
+                    "runAsUser": _USER,
+                    "runAsGroup": _USER,
+                    "fsGroup": _USER,
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                },
+                "topologySpreadConstraints": [spread],
+                "terminationGracePeriodSeconds": 20,
+                "containers": [_container(section.image)],
+                "volumes": [
+                    {"name": "configuration", "configMap": {"name": CONTROLLER_NAME}},
+                    {"name": "workers", "secret": {"secretName": WORKERS_SECRET}},
+                ],
+            },
+        },
+    }
+
+
+def _container(image: str) -> dict[str, Any]:
+    def field(name: str, path: str) -> dict[str, Any]:
+        return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+    def probe(path: str, period: int) -> dict[str, Any]:
+        return {"httpGet": {"path": path, "port": _PORT}, "periodSeconds": period, "timeoutSeconds": 5}
+
+    return {
+        "name": "controller",
+        "image": image,
+        "args": [
+            f"--config={_FOLDER}/configuration/config.yaml",
+            f"--workers={_FOLDER}/workers",
+            f"--listen=$(POD_IP):{_PORT}",
+            "--identity=$(POD_NAME)",
+        ],
+        "env": [field("POD_IP", "status.podIP"), field("POD_NAME", "metadata.name")],
+        "ports": [{"name": "http", "containerPort": _PORT}],
+        "livenessProbe": {**probe("/healthz", 20), "initialDelaySeconds": 10},
+        "readinessProbe": probe("/readyz", 10),
+        "resources": {
+            "requests": {"cpu": "250m", "memory": "256Mi", "ephemeral-storage": "64Mi"},
+            "limits": {"memory": "512Mi"},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": "configuration", "mountPath": f"{_FOLDER}/configuration", "readOnly": True},
+            {"name": "workers", "mountPath": f"{_FOLDER}/workers", "readOnly": True},
+        ],
+    }
