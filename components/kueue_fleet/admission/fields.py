@@ -39,7 +39,7 @@ class Fields:
         value = self.data.get(name)
         if value is None:
             value = {}
-        elif not isinstance(value, Mapping):
+        elif type(value) is not dict and not isinstance(value, Mapping):  # The first is much cheaper to ask.
             self.wrong(name, f"is {_kind(value)}, not an object", "write fields under it")
             value = {}
         return Fields(value, f"{self.path}.{name}" if self.path else name, self.problems)
@@ -48,7 +48,7 @@ class Fields:
         """The objects in the list `name`."""
         for index, value in enumerate(self._list(name)):
             path = f"{self.path}.{name}[{index}]"
-            if isinstance(value, Mapping):
+            if type(value) is dict or isinstance(value, Mapping):
                 yield Fields(value, path, self.problems)
             else:
                 self.problems.append(f"{path}: is {_kind(value)}, not an object; write fields under it")

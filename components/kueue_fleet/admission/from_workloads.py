@@ -35,12 +35,18 @@ _PREFIX: Final = "kueue.x-k8s.io/"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What other objects say about workloads: values of priority classes, and how requests count."""
+    """What other objects say about workloads: values of priority classes, and how requests count.
+
+    `pod_sets` and `assignments` have what was read before, by the text of what it was read from: workloads of one
+    cluster are mostly alike, and pods are the most of them.
+    """
 
     workload_priorities: Mapping[str, int] = field(default_factory=dict)
     pod_priorities: Mapping[str, int] = field(default_factory=dict)
     default_priority: int = 0
     rules: ResourceRules = field(default_factory=ResourceRules)
+    pod_sets: dict[str, tuple[tuple[PodSet, ...], str]] = field(default_factory=dict)
+    assignments: dict[str, tuple[PodSetAssignment, ...]] = field(default_factory=dict)
 
 
 def parse_workload(fields: Fields, context: Context) -> Workload:
@@ -48,6 +54,39 @@ def parse_workload(fields: Fields, context: Context) -> Workload:
     metadata, spec = fields.child("metadata"), fields.child("spec")
     annotations = metadata.child("annotations")
     _refuse(fields, annotations)
+    pod_sets, problem = _parse_pod_sets(spec, context)
+    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
+    limit = spec.integer("maximumExecutionTimeSeconds", least=1)
+    return Workload(
+        namespace=namespace,
+        name=name,
+        uid=metadata.text("uid") or f"{namespace}/{name}",
+        queue=spec.text("queueName"),
+        pod_sets=pod_sets,
+        created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
+        priority=spec.integer("priority"),
+        priority_boost=_boost(annotations),
+        active=spec.flag("active", default=True),
+        reclaimable=tuple(
+            (item.text("name"), item.integer("count", least=0))
+            for item in fields.child("status").children("reclaimablePods")
+        ),
+        max_execution_seconds=float(limit) if limit else None,
+        gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
+        preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
+        job_uid=metadata.child("labels").text(f"{_PREFIX}job-uid"),
+        problem=problem,
+        status=_parse_status(fields.child("status"), pod_sets, context),
+    )
+
+
+def _parse_pod_sets(spec: Fields, context: Context) -> tuple[tuple[PodSet, ...], str]:
+    """The pod sets of a Workload's `spec`, and why their resources are invalid."""
+    text = repr(spec.data.get("podSets"))
+    known = context.pod_sets.get(text)
+    if known is not None:
+        return known
+    before = len(spec.problems)
     pod_sets, problems = [], []
     for index, item in enumerate(spec.children("podSets")):
         pod = item.child("template").child("spec")
@@ -62,29 +101,10 @@ def parse_workload(fields: Fields, context: Context) -> Workload:
             )
         )
         problems += find_limit_violations(pod, index)
-    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
-    limit = spec.integer("maximumExecutionTimeSeconds", least=1)
-    return Workload(
-        namespace=namespace,
-        name=name,
-        uid=metadata.text("uid") or f"{namespace}/{name}",
-        queue=spec.text("queueName"),
-        pod_sets=tuple(pod_sets),
-        created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
-        priority=spec.integer("priority"),
-        priority_boost=_boost(annotations),
-        active=spec.flag("active", default=True),
-        reclaimable=tuple(
-            (item.text("name"), item.integer("count", least=0))
-            for item in fields.child("status").children("reclaimablePods")
-        ),
-        max_execution_seconds=float(limit) if limit else None,
-        gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
-        preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
-        job_uid=metadata.child("labels").text(f"{_PREFIX}job-uid"),
-        problem=single_problem(problems),
-        status=_parse_status(fields.child("status"), {ps.name: ps for ps in pod_sets}),
-    )
+    found = tuple(pod_sets), single_problem(problems)
+    if len(spec.problems) == before:
+        context.pod_sets[text] = found
+    return found
 
 
 def _refuse(fields: Fields, annotations: Fields) -> None:
@@ -115,7 +135,7 @@ def _boost(annotations: Fields) -> int:
         return 0
 
 
-def _parse_status(status: Fields, pod_sets: Mapping[str, PodSet]) -> WorkloadStatus:
+def _parse_status(status: Fields, pod_sets: tuple[PodSet, ...], context: Context) -> WorkloadStatus:
     conditions = {item.text("type"): item for item in status.children("conditions")}
 
     def since(name: str) -> float | None:
@@ -128,7 +148,7 @@ def _parse_status(status: Fields, pod_sets: Mapping[str, PodSet]) -> WorkloadSta
     gates = [g.text("name") for g in status.children("preemptionGates") if g.text("position") == "Open"]
     reserved = since("QuotaReserved")
     return WorkloadStatus(
-        admission=parse_admission(status.child("admission"), pod_sets) if "admission" in status else None,
+        admission=_parse_admission(status.child("admission"), pod_sets, context) if "admission" in status else None,
         reserved_at=reserved,
         admitted_at=since("Admitted"),
         evicted_at=evicted_at,
@@ -157,6 +177,20 @@ def _parse_check_state(fields: Fields) -> WorkloadCheck:
         retry_count=fields.integer("retryCount"),
         message=fields.text("message"),
     )
+
+
+def _parse_admission(fields: Fields, pod_sets: tuple[PodSet, ...], context: Context) -> Admission:
+    """As `parse_admission`, with what was read before."""
+    counts = [(pod_set.name, pod_set.count) for pod_set in pod_sets]
+    text = repr((fields.data.get("podSetAssignments"), counts))
+    known = context.assignments.get(text)
+    if known is not None:
+        return Admission(fields.required_text("clusterQueue"), known)
+    before = len(fields.problems)
+    found = parse_admission(fields, {pod_set.name: pod_set for pod_set in pod_sets})
+    if len(fields.problems) == before:
+        context.assignments[text] = found.pod_sets
+    return found
 
 
 def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission:

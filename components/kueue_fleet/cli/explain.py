@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,7 +84,7 @@ namespaces,nodes -A > dump.yaml
         kueue-fleet explain train-3 --objects dump.yaml --second 600
     """
     from kueue_fleet.admission.errors import AdmissionError
-    from kueue_fleet.cli.explain_input import read_dump
+    from kueue_fleet.cli.explain_input import Dump
     from kueue_fleet.explain import render_clusters, render_json
 
     _check_options(objects, stack, jobs, second, fair_sharing=fair_sharing, at=at)
@@ -92,7 +93,7 @@ namespaces,nodes -A > dump.yaml
             found = _explain_moment(_simulate(objects, stack, jobs, second, seed, fair_sharing=fair_sharing), workload)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-            found = _explain([read_dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
+            found = _explain([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
     except AdmissionError as refused:
         raise console.CommandError(str(refused)) from None
     if output is Output.json:
@@ -140,7 +141,7 @@ def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
     """As `_explain`; a job that has finished, or has yet to arrive, is in no cluster."""
     from kueue_fleet.explain import explain_finished
 
-    if any(wanted in cluster.names for cluster in moment.clusters):
+    if any(cluster.keys(wanted) for cluster in moment.clusters):
         return _explain(moment.clusters, wanted)
     gone = [r for r in moment.result.records if wanted in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
     if len(gone) == 1:
@@ -155,31 +156,31 @@ def _bare(record: Record) -> str:
     return record.key.partition("/")[2]
 
 
-def _explain(clusters: list[Cluster], wanted: str) -> list[Explanation]:
+def _explain(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
     from kueue_fleet.explain import explain as explain_on
     from kueue_fleet.explain import explain_elsewhere
-    from kueue_fleet.explain.unmanaged import explain_unmanaged
     from kueue_fleet.spec.suggest import instead
 
-    home = next((cluster for cluster in clusters if wanted in cluster.names), None)
+    home = next((cluster for cluster in clusters if cluster.keys(wanted)), None)
     if home is None:
         for cluster in clusters:
-            unmanaged = explain_unmanaged(cluster.manifests, wanted, cluster=cluster.name)
+            unmanaged = cluster.explain_unmanaged(wanted)
             if unmanaged is not None:
                 return [unmanaged]
         known = [name for cluster in clusters for name in cluster.names if ("/" in name) == ("/" in wanted)]
         sources = ", ".join(dict.fromkeys(cluster.source for cluster in clusters))
         raise console.CommandError(f"{sources}: there is no workload {wanted}; {instead(wanted, known, 'workloads')}")
-    targets = home.names[wanted]
+    targets = home.keys(wanted)
     if len(targets) > 1:
         raise console.CommandError(
             f"{home.source}: {wanted} may be {', '.join(targets[:8])}; name one with its namespace", exit_code=2
         )
-    key = targets[0]
-    workload = next(w for w in home.snapshot.workloads if w.key == key)
+    key, queue = targets[0], home.queue_of(targets[0])
+    snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
+    workload = next(w for w in snapshots[clusters.index(home)].workloads if w.key == key)
     return [
-        explain_on(cluster.snapshot, key, cluster=cluster.name)
-        if any(w.key == key for w in cluster.snapshot.workloads)
-        else explain_elsewhere(cluster.snapshot, workload, cluster=cluster.name)
-        for cluster in clusters
+        explain_on(snapshot, key, cluster=cluster.name)
+        if key in cluster.keys(key)
+        else explain_elsewhere(snapshot, workload, cluster=cluster.name)
+        for cluster, snapshot in zip(clusters, snapshots, strict=True)
     ]

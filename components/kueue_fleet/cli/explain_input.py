@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.simulate import read_objects
@@ -16,23 +16,133 @@ if TYPE_CHECKING:
     from kueue_fleet.admission.engine import Engine
     from kueue_fleet.admission.from_kueue import Parsed
     from kueue_fleet.admission.model import Objects, Snapshot
+    from kueue_fleet.explain import Explanation
     from kueue_fleet.simulation.records import Record
     from kueue_fleet.simulation.result import Result
 
 _NAMED = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)=(.+)")
 
 
-class Cluster(NamedTuple):
-    """One cluster's objects as they were read, and what the core makes of them.
-
-    `names` has the keys of the workloads by every name they go by: their own, and those of the jobs that own them.
-    """
+class Cluster(Protocol):
+    """A cluster whose workloads can be looked up, and explained on a snapshot."""
 
     name: str
     source: str
-    manifests: list[Mapping[str, Any]]
-    snapshot: Snapshot
-    names: dict[str, list[str]]
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Every name of a workload, with and without the namespace."""
+
+    def keys(self, name: str) -> list[str]:
+        """The workloads that go by this name: their own, or that of the job that owns them."""
+
+    def queue_of(self, key: str) -> str:
+        """The LocalQueue of a workload, as `namespace/name`."""
+
+    def snapshot(self, key: str, local_queue: str) -> Snapshot:
+        """What matters to the workload `key`, which is here or would come to this LocalQueue."""
+
+    def explain_unmanaged(self, name: str) -> Explanation | None:
+        """Why Kueue has no Workload for the Job or pod group `name`, if it is here."""
+
+
+class Dump:
+    """A cluster as its objects were printed. What matters to a workload is read when it is asked for."""
+
+    def __init__(self, text: str, now: float, *, fair_sharing: bool) -> None:
+        from kueue_fleet.explain.relevance import WorkloadIndex, without_stood_for
+        from kueue_fleet.explain.unmanaged import is_unmanaged
+        from kueue_fleet.simulation.errors import SimulationError
+
+        named = None if Path(text).exists() else _NAMED.fullmatch(text)
+        self.name = named[1] if named else ""
+        self._path = Path(named[3]) if named else Path(text)
+        self.source = str(self._path)
+        self._now, self._fair_sharing = now, fair_sharing
+        try:
+            self._documents = read_objects(self._path)
+        except SimulationError as refused:
+            raise console.CommandError(_list(self._path, list(refused.problems))) from None
+        self._manifests = [document.data for document in self._documents]
+        managed = [m for m in self._manifests if not is_unmanaged(m) and m.get("kind") != "LimitRange"]
+        self._index = WorkloadIndex(without_stood_for(managed))
+
+    @property
+    def names(self) -> Iterable[str]:
+        """See `Cluster`."""
+        return self._index.names
+
+    def keys(self, name: str) -> list[str]:
+        """See `Cluster`."""
+        return self._index.keys(name)
+
+    def queue_of(self, key: str) -> str:
+        """See `Cluster`."""
+        return self._index.queue_of(key)
+
+    def explain_unmanaged(self, name: str) -> Explanation | None:
+        """See `Cluster`."""
+        from kueue_fleet.explain.unmanaged import explain_unmanaged
+
+        return explain_unmanaged(self._manifests, name, cluster=self.name)
+
+    def snapshot(self, key: str, local_queue: str) -> Snapshot:
+        """See `Cluster`. Raises CommandError with every problem of the objects that matter."""
+        from kueue_fleet.admission.errors import NotModelledError, ObjectError
+        from kueue_fleet.admission.from_kueue import parse_objects
+        from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Snapshot
+
+        configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if self._fair_sharing else None)
+        try:
+            parsed = parse_objects(self._index.relevant(key, local_queue), configuration)
+        except ObjectError as refused:
+            raise self._refused(refused.problems) from None
+        except NotModelledError as refused:
+            raise self._refused([str(refused)]) from None
+        cycles = _cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
+        if cycles:
+            raise self._refused(cycles)
+        return Snapshot(_with_namespaces(parsed), parsed.workloads, self._now)
+
+    def _refused(self, problems: Iterable[str]) -> console.CommandError:
+        places = {_label(document.data): document.where for document in self._documents}
+        return console.CommandError(_list(self._path, [_with_place(problem, places) for problem in problems]))
+
+
+class Simulated:
+    """A cluster as a simulation leaves it. `jobs` has the `namespace/name` of the job of each workload."""
+
+    def __init__(self, name: str, source: str, snapshot: Snapshot, jobs: Mapping[str, str]) -> None:
+        self.name = name
+        self.source = source
+        self._snapshot = snapshot
+        self._queues = {w.key: f"{w.namespace}/{w.queue}" for w in snapshot.workloads}
+        self._names: dict[str, dict[str, None]] = {}
+        for key in self._queues:
+            for full in (key, jobs.get(key, key)):
+                for each in (full, full.partition("/")[2]):
+                    self._names.setdefault(each, {})[key] = None
+
+    @property
+    def names(self) -> Iterable[str]:
+        """See `Cluster`."""
+        return self._names
+
+    def keys(self, name: str) -> list[str]:
+        """See `Cluster`."""
+        return list(self._names.get(name, ()))
+
+    def queue_of(self, key: str) -> str:
+        """See `Cluster`."""
+        return self._queues[key]
+
+    def snapshot(self, key: str, local_queue: str) -> Snapshot:
+        """See `Cluster`: all there is."""
+        return self._snapshot
+
+    def explain_unmanaged(self, name: str) -> Explanation | None:
+        """See `Cluster`: a simulation has only what Kueue manages."""
+        return None
 
 
 class Moment(NamedTuple):
@@ -40,39 +150,8 @@ class Moment(NamedTuple):
     of all jobs, also of those that are finished or not there yet."""
 
     second: float
-    clusters: list[Cluster]
+    clusters: Sequence[Cluster]
     result: Result
-
-
-def read_dump(text: str, now: float, *, fair_sharing: bool) -> Cluster:
-    """The cluster in `[NAME=]PATH`. Raises CommandError with every problem."""
-    from kueue_fleet.admission.errors import NotModelledError, ObjectError
-    from kueue_fleet.admission.from_kueue import parse_objects
-    from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Snapshot
-    from kueue_fleet.explain.unmanaged import is_unmanaged
-    from kueue_fleet.simulation.errors import SimulationError
-
-    named = None if Path(text).exists() else _NAMED.fullmatch(text)
-    name, path = (named[1], Path(named[3])) if named else ("", Path(text))
-    try:
-        documents = read_objects(path)
-    except SimulationError as refused:
-        raise console.CommandError(_list(path, list(refused.problems))) from None
-    places = {_label(document.data): document.where for document in documents}
-    manifests = [document.data for document in documents]
-    kept = [m for m in _without_stood_for(manifests) if not is_unmanaged(m) and m.get("kind") != "LimitRange"]
-    configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
-    try:
-        parsed = parse_objects(kept, configuration)
-    except ObjectError as refused:
-        raise console.CommandError(_list(path, [_with_place(p, places) for p in refused.problems])) from None
-    except NotModelledError as refused:
-        raise console.CommandError(_list(path, [_with_place(str(refused), places)])) from None
-    cycles = _cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
-    if cycles:
-        raise console.CommandError(_list(path, [_with_place(p, places) for p in cycles]))
-    snapshot = Snapshot(_with_namespaces(parsed), parsed.workloads, now)
-    return Cluster(name, str(path), manifests, snapshot, _names(snapshot, _owners_of_workloads(kept)))
 
 
 def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
@@ -116,13 +195,8 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
 
 
 def _as_clusters(engines: Mapping[str, Engine], source: str, now: float, records: Iterable[Record]) -> list[Cluster]:
-    jobs = [(record.key, f"{record.namespace}/{record.name}") for record in records]
-    found = []
-    for name, engine in engines.items():
-        snapshot = replace(engine.snapshot(), now=now)
-        owners = [(key, job) for key, job in jobs if key in engine.workloads]
-        found.append(Cluster(name, source, [], snapshot, _names(snapshot, owners)))
-    return found
+    jobs = {record.key: f"{record.namespace}/{record.name}" for record in records}
+    return [Simulated(name, source, replace(engine.snapshot(), now=now), jobs) for name, engine in engines.items()]
 
 
 def _with_namespaces(parsed: Parsed) -> Objects:
@@ -144,51 +218,6 @@ def _label(manifest: Mapping[str, Any]) -> str:
     if namespace is None and manifest.get("kind") in ("LocalQueue", "Workload", "Job", "JobSet"):
         namespace = "default"
     return f"{manifest.get('kind')} {namespace}/{name}" if namespace else f"{manifest.get('kind')} {name}"
-
-
-def _owners(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Kind and `namespace/name` of the objects that own this one."""
-    metadata = _metadata(manifest)
-    namespace = metadata.get("namespace") or "default"
-    references = metadata.get("ownerReferences")
-    return [
-        (str(owner.get("kind")), f"{namespace}/{owner.get('name')}")
-        for owner in (references if isinstance(references, list) else [])
-        if isinstance(owner, Mapping)
-    ]
-
-
-def _owners_of_workloads(manifests: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Key of each Workload with the `namespace/name` of each of its owners."""
-    return [
-        (f"{_metadata(manifest).get('namespace') or 'default'}/{_metadata(manifest).get('name')}", owner)
-        for manifest in manifests
-        if manifest.get("kind") == "Workload"
-        for _, owner in _owners(manifest)
-    ]
-
-
-def _without_stood_for(manifests: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Without Jobs and JobSets for which there is a Workload, and Jobs that belong to a JobSet."""
-    stood_for = {owner for m in manifests if m.get("kind") == "Workload" for owner in _owners(m)}
-
-    def is_kept(manifest: Mapping[str, Any]) -> bool:
-        kind, metadata = str(manifest.get("kind")), _metadata(manifest)
-        if kind not in ("Job", "JobSet"):
-            return True
-        key = f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
-        return (kind, key) not in stood_for and all(owner != "JobSet" for owner, _ in _owners(manifest))
-
-    return [manifest for manifest in manifests if is_kept(manifest)]
-
-
-def _names(snapshot: Snapshot, owners: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Keys of workloads by their own names and those of their owners, with and without the namespace."""
-    names: dict[str, dict[str, None]] = {}
-    for target, key in (*((workload.key, workload.key) for workload in snapshot.workloads), *owners):
-        for name in (key, key.partition("/")[2]):
-            names.setdefault(name, {})[target] = None
-    return {name: list(targets) for name, targets in names.items()}
 
 
 def _cycles(parents: Mapping[str, str | None]) -> list[str]:

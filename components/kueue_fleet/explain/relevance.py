@@ -1,0 +1,152 @@
+"""Which of a dump's workloads can matter to the answer about one of them, before any of them is read closely.
+
+In: objects as plain data, of whatever quality. Out: workloads by name, and the objects to read. A large cluster has
+thousands of workloads; what holds quota in another cohort tree, or waits in another queue, changes nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+Manifest = Mapping[str, Any]
+
+_JOBS: Final = ("Job", "JobSet")
+_QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+
+
+def key_of(manifest: Manifest) -> str:
+    """`namespace/name` of a namespaced object."""
+    metadata = _object(manifest, "metadata")
+    return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
+
+
+def owners_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Kind and `namespace/name` of the objects that own this one."""
+    metadata = _object(manifest, "metadata")
+    references = metadata.get("ownerReferences")
+    for owner in references if isinstance(references, list) else ():
+        if isinstance(owner, Mapping):
+            yield str(owner.get("kind")), f"{metadata.get('namespace') or 'default'}/{owner.get('name')}"
+
+
+def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
+    """Without Jobs and JobSets for which there is a Workload, and Jobs that belong to a JobSet."""
+    given = list(manifests)
+    stood_for = {owner for m in given if m.get("kind") == "Workload" for owner in owners_of(m)}
+    return [
+        m
+        for m in given
+        if m.get("kind") not in _JOBS
+        or ((m.get("kind"), key_of(m)) not in stood_for and all(kind != "JobSet" for kind, _ in owners_of(m)))
+    ]
+
+
+class WorkloadIndex:
+    """The workloads of one dump by every name they go by: their own, and those of the jobs that own them."""
+
+    def __init__(self, manifests: Iterable[Manifest]) -> None:
+        self.others: list[Manifest] = []
+        self.workloads: dict[str, Manifest] = {}
+        self._names: dict[str, dict[str, None]] = {}
+        self._doubles: list[Manifest] = []
+        for manifest in manifests:
+            if manifest.get("kind") not in ("Workload", *_JOBS):
+                self.others.append(manifest)
+                continue
+            key = key_of(manifest)
+            if key in self.workloads:
+                self._doubles.append(manifest)
+            self.workloads[key] = manifest
+            self._add(key, key)
+            if manifest.get("kind") == "Workload":
+                for _, owner in owners_of(manifest):
+                    self._add(owner, key)
+
+    def _add(self, name: str, key: str) -> None:
+        for each in (name, name.partition("/")[2]):
+            self._names.setdefault(each, {})[key] = None
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Every name, with and without the namespace."""
+        return self._names
+
+    def keys(self, name: str) -> list[str]:
+        """The workloads that go by this name."""
+        return list(self._names.get(name, ()))
+
+    def queue_of(self, key: str) -> str:
+        """The LocalQueue that the workload names, as `namespace/name`."""
+        manifest = self.workloads[key]
+        name = _object(manifest, "spec").get("queueName")
+        if manifest.get("kind") in _JOBS:
+            name = _object(_object(manifest, "metadata"), "labels").get(_QUEUE_LABEL)
+        return f"{key.partition('/')[0]}/{name}"
+
+    def relevant(self, key: str, local_queue: str) -> list[Manifest]:
+        """Every object that can matter to the workload `key`, which is here or would come to this LocalQueue.
+
+        All of them where the ClusterQueue is not known, or where topologies let all of them share nodes.
+        """
+        everything = [*self.others, *self.workloads.values(), *self._doubles]
+        roots = _roots(self.others)
+        targets = {
+            key_of(m): str(_object(m, "spec").get("clusterQueue")) for m in self.others if m.get("kind") == "LocalQueue"
+        }
+        queue = targets.get(local_queue)
+        if key in self.workloads:
+            queue = _admitted_to(self.workloads[key]) or queue
+        if queue not in roots or any(m.get("kind") == "Topology" for m in self.others):
+            return everything
+
+        def matters(manifest: Manifest) -> bool:
+            held = _admitted_to(manifest)
+            if held is None:
+                name = _object(manifest, "spec").get("queueName")
+                if manifest.get("kind") in _JOBS:
+                    name = _object(_object(manifest, "metadata"), "labels").get(_QUEUE_LABEL)
+                return targets.get(f"{key_of(manifest).partition('/')[0]}/{name}") == queue
+            return roots.get(held) == roots[queue] and not _is_finished(manifest)
+
+        kept = [m for name, m in self.workloads.items() if name == key or matters(m)]
+        return [*self.others, *kept, *self._doubles]
+
+
+def _object(data: Manifest, name: str) -> Manifest:
+    found = data.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _admitted_to(manifest: Manifest) -> str | None:
+    """The ClusterQueue whose quota it holds."""
+    found = _object(_object(manifest, "status"), "admission").get("clusterQueue")
+    return found if isinstance(found, str) else None
+
+
+def _is_finished(manifest: Manifest) -> bool:
+    conditions = _object(manifest, "status").get("conditions")
+    return any(
+        isinstance(each, Mapping) and each.get("type") == "Finished" and each.get("status") == "True"
+        for each in (conditions if isinstance(conditions, list) else ())
+    )
+
+
+def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:
+    """The topmost cohort above each ClusterQueue, or the queue itself."""
+    parents: dict[str, object] = {}
+    queues: dict[str, object] = {}
+    for manifest in manifests:
+        name, spec = str(_object(manifest, "metadata").get("name")), _object(manifest, "spec")
+        if manifest.get("kind") == "Cohort":
+            parents[name] = spec.get("parentName")
+        elif manifest.get("kind") == "ClusterQueue":
+            queues[name] = spec.get("cohortName")
+    found = {}
+    for queue, cohort in queues.items():
+        at, seen = cohort, set[object]()
+        while at not in seen and isinstance(at, str) and parents.get(at):
+            seen.add(at)
+            at = parents[at]
+        found[queue] = f"cohort {at}" if at else f"queue {queue}"
+    return found

@@ -1,0 +1,137 @@
+"""The command as a whole: its list of commands, what it imports for it, versions, extras, mistyped names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import typer
+from typer.main import get_group
+from typer.testing import CliRunner
+
+from kueue_fleet import cli
+from kueue_fleet.cli import COMMANDS, app
+from kueue_fleet.cli.console import CommandError
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MODULES = sorted(
+    path.stem
+    for path in Path(cli.__file__).parent.glob("*.py")
+    if "\ndef register(" in path.read_text(encoding="utf-8")
+)
+
+
+def test_every_command_is_listed() -> None:
+    assert sorted({listed.module for listed in COMMANDS.values()}) == MODULES
+    for module in MODULES:
+        made = typer.Typer()
+        import_module(f"kueue_fleet.cli.{module}").register(made)
+        named = {name for name, listed in COMMANDS.items() if listed.module == module}
+        assert set(get_group(made).commands) == named
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str) -> None:
+    done = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    assert f"{name} [OPTIONS]" in done.stdout
+
+
+def test_the_list_of_commands() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    rows = [line for line in shown.splitlines() if line.startswith("  ") and line.split()[0] in COMMANDS]
+    assert [row.split()[0] for row in rows] == list(COMMANDS)
+    assert all(listed.help in row for listed, row in zip(COMMANDS.values(), rows, strict=True))
+    assert "Exit codes: 0 done; 1 " in shown
+
+
+def test_help_imports_neither_models_nor_components() -> None:
+    script = (
+        "import sys\n"
+        "from kueue_fleet.cli import main\n"
+        "sys.argv[1:] = ['--help']\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        "    print(*sorted(sys.modules), sep=',')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "components")}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split(","))
+    assert "typer" in loaded
+    assert not loaded & {"pydantic", "pulumi", "yaml", "kubernetes", "kueue_fleet.admission", "kueue_fleet.spec"}
+
+
+def test_the_spec_is_loaded_by_name() -> None:
+    script = (
+        "import sys\n"
+        "import kueue_fleet.admission.engine, kueue_fleet.explain\n"
+        "print('kueue_fleet.spec.fleet' in sys.modules)\n"
+        "import kueue_fleet.spec as spec\n"
+        "for name in spec.__all__:\n"
+        "    getattr(spec, name)\n"
+        "print(set(spec.__all__) == set(spec._MODULES))\n"
+        "print(hasattr(spec, 'Fleet'))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "components")}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "False"]
+
+
+def test_the_version() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"kueue-fleet {PROJECT['version']}\n")
+
+
+@pytest.mark.parametrize("name", ["--show-completion", "--install-completion"])
+def test_completion_is_offered(name: str) -> None:
+    assert name in CliRunner().invoke(app, ["--help"]).stdout
+
+
+def test_completion_of_commands() -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "components"),
+        "_KUEUE_FLEET_COMPLETE": "complete_bash",
+        "COMP_WORDS": "kueue-fleet re",
+        "COMP_CWORD": "1",
+    }
+    script = "from kueue_fleet.cli import app; app(prog_name='kueue-fleet')"
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [name for name in COMMANDS if name.startswith("re")]
+
+
+def test_a_mistyped_command() -> None:
+    done = CliRunner().invoke(app, ["explan"])
+    assert isinstance(done.exception, CommandError)
+    assert str(done.exception) == "there is no command explan; did you mean explain?"
+    assert done.exception.exit_code == 2
+
+
+class TestExtras:
+    def test_they_exist(self) -> None:
+        assert {listed.extra for listed in COMMANDS.values() if listed.extra} <= set(PROJECT["optional-dependencies"])
+
+    def test_rehearse_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in [name for name in sys.modules if name.startswith("kueue_fleet.rehearsal.session")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "psutil", None)
+        done = CliRunner().invoke(app, ["rehearse"])
+        assert isinstance(done.exception, CommandError)
+        assert (
+            str(done.exception)
+            == "rehearse: needs psutil, which is not installed; run: pip install 'kueue-fleet[rehearsal]'"
+        )
+        assert done.exception.exit_code == 1
+
+    def test_a_module_that_belongs_to_no_extra_is_not_explained_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delitem(sys.modules, "kueue_fleet.cli.init", raising=False)
+        monkeypatch.delattr(cli, "init", raising=False)
+        monkeypatch.setitem(sys.modules, "kueue_fleet.cli.init", None)
+        assert isinstance(CliRunner().invoke(app, ["init"]).exception, ModuleNotFoundError)
