@@ -140,9 +140,9 @@ def test_mistakes_are_named(jobs: list[dict[str, Any]], waits: list[dict[str, An
     assert said in str(refused.value)
 
 
-def test_external_dispatcher_is_refused() -> None:
+def test_a_dispatcher_that_is_not_known_is_refused() -> None:
     spec = fleet("dispatcher: AllAtOnce", "dispatcher: External\n      external: { name: example.com/mine }")
-    with pytest.raises(SimulationError, match="External is not simulated"):
+    with pytest.raises(SimulationError, match="is not known here"):
         run([job("a")], spec=spec)
 
 

@@ -42,6 +42,39 @@ class Eviction:
 
 
 @dataclass(slots=True)
+class Run:
+    """A time in which a workload was admitted: where, with what, and how it ended.
+
+    `started_at` is when its pods had nodes, later than `admitted_at` where the fleet's node pools were full. `end` is
+    Kueue's reason, or Succeeded. `reclaimed` are the times at which its spot nodes were taken away.
+    """
+
+    cluster: str | None
+    admission: Admission
+    admitted_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    end: str = ""
+    reclaimed: list[float] = field(default_factory=list)
+
+    @property
+    def flavors(self) -> tuple[str, ...]:
+        """The flavors it used, each once."""
+        return tuple(dict.fromkeys(flavor for ps in self.admission.pod_sets for _, flavor in ps.flavors))
+
+    @property
+    def usage(self) -> dict[tuple[str, str], int]:
+        """What it used: amounts by flavor and resource."""
+        found: dict[tuple[str, str], int] = {}
+        for pod_set in self.admission.pod_sets:
+            flavors = dict(pod_set.flavors)
+            for resource, amount in pod_set.usage:
+                key = flavors.get(resource, ""), resource
+                found[key] = found.get(key, 0) + amount
+        return found
+
+
+@dataclass(slots=True)
 class Record:
     """What happened to a workload so far.
 
@@ -64,6 +97,7 @@ class Record:
     admitted_at: float | None = None
     finished_at: float | None = None
     evictions: list[Eviction] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     attempt: int = 0
     first_admitted_at: float | None = None
     copies_thrown_away: int = 0
@@ -100,7 +134,7 @@ class Record:
                 self.first_admitted_at = at if self.first_admitted_at is None else self.first_admitted_at
                 self.reason, self.message = "Admitted", ""
             case Evicted():
-                self.evictions.append(Eviction(at, decision.reason.value, decision.preemptor))
+                self.evict(at, decision.reason.value, decision.preemptor)
                 self.attempt += 1
                 self.reason, self.message = decision.reason.value, decision.message
             case Released():
@@ -113,8 +147,23 @@ class Record:
             case BackoffStarted() | Deactivated():
                 pass
 
+    def begin(self, at: float) -> None:
+        """It runs from now on, where and with what is written down already."""
+        assert self.admission is not None
+        self.runs.append(Run(self.cluster, self.admission, at))
+
+    def evict(self, at: float, reason: str, preemptor: str = "") -> None:
+        """It has to give its quota back."""
+        self.evictions.append(Eviction(at, reason, preemptor))
+        self._end_run(at, reason)
+
+    def _end_run(self, at: float, reason: str) -> None:
+        if self.runs and self.runs[-1].ended_at is None:
+            self.runs[-1].ended_at, self.runs[-1].end = at, reason
+
     def finish(self, at: float) -> None:
         """Its run is over."""
+        self._end_run(at, "Succeeded")
         self.finished_at = at
         self.reason, self.message = "Succeeded", ""
 

@@ -2,19 +2,21 @@
 
 `schemaVersion` 1: `workloads[]` in order of arrival, each with namespace, name, clusterQueue, cluster (null where there
 is only one), state, reason (Kueue's token), message, flavors {podSet: {resource: flavor}}, arrivedAt, quotaReservedAt,
-admittedAt, finishedAt (null for what has not happened) and evictions[] {time, reason, preemptor}, and copiesThrownAway,
-the copies on workers that held quota in vain. Times are seconds; second 0 is the earliest creationTimestamp of the
-input, or the beginning of a workload or generator file.
+admittedAt, finishedAt (null for what has not happened), evictions[] {time, reason, preemptor}, copiesThrownAway (copies
+on workers that held quota in vain) and runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}.
+`rows[]`, without times: see `rows`. Times are seconds; second 0 is the earliest creationTimestamp of the input, or the
+beginning of a workload or generator file.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kueue_fleet.simulation.records import Record
+from kueue_fleet.simulation.records import Record, Run
+from kueue_fleet.simulation.rows import job_rows
 
 SCHEMA_VERSION: Final = 1
 
@@ -27,6 +29,8 @@ class Result:
     origin: float = 0.0
     until: float | None = None
     seed: int = 0
+    teams: Mapping[str, str] = field(default_factory=dict)
+    """The team of each namespace that has one."""
 
     def as_json(self) -> dict[str, Any]:
         """The document."""
@@ -36,6 +40,7 @@ class Result:
             "seed": self.seed,
             "until": self.until,
             "workloads": [self._workload(record) for record in records],
+            "rows": [row.as_json() for row in job_rows(self.records)],
         }
 
     def _workload(self, record: Record) -> dict[str, Any]:
@@ -60,7 +65,19 @@ class Result:
                 }
                 for eviction in record.evictions
             ],
+            "runs": [self._run(run) for run in record.runs],
             "copiesThrownAway": record.copies_thrown_away,
+        }
+
+    def _run(self, run: Run) -> dict[str, Any]:
+        return {
+            "cluster": run.cluster,
+            "flavors": list(run.flavors),
+            "admittedAt": self.seconds(run.admitted_at),
+            "startedAt": self.seconds(run.started_at),
+            "endedAt": self.seconds(run.ended_at),
+            "end": run.end or None,
+            "reclaimedAt": [self.seconds(time) for time in run.reclaimed],
         }
 
     def seconds(self, time: float | None) -> float | None:

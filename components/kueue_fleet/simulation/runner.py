@@ -105,6 +105,8 @@ class _Runner:
             self.agenda.plan(at + self._delays.stop(), partial(self._stop, record.key, record.attempt))
 
     def _start(self, record: Record, admitted_at: float, now: float) -> None:
+        record.begin(admitted_at)
+        record.runs[-1].started_at = now
         self.agenda.plan(now, partial(self._become_ready, record.key, record.attempt))
         if record.run_seconds is not None:
             end = max(admitted_at + record.run_seconds, now)

@@ -14,8 +14,15 @@ In: YAML. Out: `WorkloadFile`. Strict: unknown fields and wrong values are refus
         pods: 2                         # default 1
         requests: { cpu: "2", nvidia.com/gpu: "1" }
         nodeSelector: {}
+        labels: {kueue-fleet.dev/regions: eu}
+        maxRunSeconds: 3600             # what the job tells DWS; left out: nothing
     waits:                              # how long admission checks take; the first that fits counts, default 0
       - { cluster: worker-us-east4, flavor: t4-dws, check: dws, seconds: exponential(600) }
+    reclaims:                           # spot nodes are taken away; the first that fits counts
+      - { cluster: worker-us-east4, flavor: l4-spot, perHour: 0.2, back: exponential(300) }
+    outages:                            # the manager cannot reach a worker
+      - { cluster: worker-us-east4, at: 600, seconds: 1800 }
+    begin: 2026-12-01T00:00:00Z         # what second 0 is, for calendar windows
 """
 
 from __future__ import annotations
@@ -25,9 +32,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kueue_fleet.simulation.distributions import Seconds, constant
+from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
+from kueue_fleet.simulation.distributions import Seconds, constant, exponential
 from kueue_fleet.simulation.models import read_model
-from kueue_fleet.spec.base import Count, SpecModel, Text
+from kueue_fleet.spec.base import Count, Number, SpecModel, Text
+from kueue_fleet.spec.instant import Instant
 
 
 class JobEntry(SpecModel):
@@ -44,18 +53,23 @@ class JobEntry(SpecModel):
     pods: Annotated[Count, Field(ge=1)] = 1
     requests: dict[Text, Text | int | float] = Field(default_factory=dict)
     node_selector: dict[Text, Text] = Field(default_factory=dict)
+    labels: dict[Text, Text] = Field(default_factory=dict)
+    max_run_seconds: Annotated[Count, Field(ge=1)] | None = None
 
     def manifest(self, name: str) -> dict[str, Any]:
         """One of the jobs as a Kubernetes object."""
-        labels = {"kueue.x-k8s.io/queue-name": self.queue}
+        labels = {**self.labels, "kueue.x-k8s.io/queue-name": self.queue}
         if self.priority_class is not None:
             labels["kueue.x-k8s.io/priority-class"] = self.priority_class
         container = {"name": "main", "image": "none", "resources": {"requests": dict(self.requests)}}
+        metadata: dict[str, Any] = {"name": name, "namespace": self.namespace, "labels": labels}
+        if self.max_run_seconds is not None:
+            metadata["annotations"] = {RUN_DURATION_ANNOTATION: str(self.max_run_seconds)}
         pod = {"restartPolicy": "Never", "nodeSelector": dict(self.node_selector), "containers": [container]}
         return {
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "metadata": {"name": name, "namespace": self.namespace, "labels": labels},
+            "metadata": metadata,
             "spec": {"parallelism": self.pods, "completions": self.pods, "template": {"spec": pod}},
         }
 
@@ -69,11 +83,31 @@ class WaitEntry(SpecModel):
     seconds: Seconds
 
 
+class ReclaimEntry(SpecModel):
+    """How often a running job on spot nodes loses them, and how long until there are others (default 0 s)."""
+
+    cluster: Text | None = None
+    flavor: Text
+    per_hour: Annotated[Number, Field(gt=0, le=3600)]
+    back: Seconds = constant(0.0)
+
+
+class OutageEntry(SpecModel):
+    """A time in which the manager cannot reach a worker. What runs there goes on running."""
+
+    cluster: Text
+    at: Annotated[Number, Field(ge=0)]
+    seconds: Annotated[Number, Field(gt=0)]
+
+
 class WorkloadFile(SpecModel):
-    """Jobs, and how long they wait for capacity."""
+    """Jobs, how long they wait for capacity, and what goes wrong meanwhile."""
 
     jobs: Annotated[tuple[JobEntry, ...], Field(min_length=1)]
     waits: tuple[WaitEntry, ...] = ()
+    reclaims: tuple[ReclaimEntry, ...] = ()
+    outages: tuple[OutageEntry, ...] = ()
+    begin: Instant | None = None
 
     def submissions(self, seed: int) -> Iterator[tuple[JobEntry, str, float, float | None]]:
         """Every job: its entry, name, second of arrival, and seconds it runs."""
@@ -97,6 +131,15 @@ class WorkloadFile(SpecModel):
             ):
                 return entry.seconds.draw(*purpose, cluster, check)
         return 0.0
+
+    def reclaim(self, cluster: str, flavors: Iterable[str], purpose: tuple[object, ...]) -> tuple[float, float] | None:
+        """Seconds until a job with these flavors loses its nodes, and from then until it has others; None: never."""
+        given = set(flavors)
+        for entry in self.reclaims:
+            if entry.cluster in (None, cluster) and entry.flavor in given:
+                after = exponential(3600 / entry.per_hour).draw(*purpose, cluster, "reclaim")
+                return after, entry.back.draw(*purpose, cluster, "back")
+        return None
 
 
 def read_workload_file(text: str, source: str) -> WorkloadFile:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.dispatch import CHECK_CONTROLLER
 from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FleetResourceQuota
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.placement import dispatch_groups
@@ -77,6 +78,7 @@ def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         where = fleet.clusters_of(check)
         for cluster in fleet.clusters_of(queue):
             needed = not rule.on_flavors or fleet.flavors_on(cluster).intersection(rule.on_flavors)
+            needed = needed and check.controller_name != CHECK_CONTROLLER  # answered on the manager only
             if cluster not in where and cluster in fleet.cluster_names and needed:
                 yield Problem(
                     path,

@@ -1,0 +1,87 @@
+"""Who answers admission checks in a simulated fleet, and when.
+
+Waits of the workload file, for ProvisioningRequests and everything else that is outside; the fleet's controller for its
+own checks, by the rules of `kueue_fleet.admission.dispatch`. Its watchdog takes jobs back from workers that do not
+provision them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kueue_fleet.admission.dispatch import GivenUp, Provisioning, decide_check, watch
+from kueue_fleet.admission.dispatch.residency import Residency
+from kueue_fleet.admission.dispatch.settings import check_rules, watchdog_settings
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
+from kueue_fleet.simulation.workload_file import WorkloadFile
+from kueue_fleet.spec import FleetSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A state from `at` on. Pending: to be decided again then. None: to be taken back by the watchdog."""
+
+    at: float
+    state: CheckState | None
+    message: str = ""
+
+
+class Checks:
+    """The answers to admission checks."""
+
+    def __init__(self, fleet: FleetSpec, file: WorkloadFile, seed: int, dispatcher: Dispatcher) -> None:
+        self._fleet, self._file, self._seed = fleet, file, seed
+        self._dispatcher = dispatcher
+        section = fleet.admission_controller
+        self._rules = {check.name: check_rules(check) for check in section.checks} if section is not None else {}
+        self._watchdog = watchdog_settings(section.watchdog) if section is not None else None
+        self._begin = file.begin.timestamp() if file.begin is not None else 0.0
+
+    def own(self, names: Iterable[str]) -> list[str]:
+        """Those that the fleet's controller answers."""
+        return sorted(name for name in names if name in self._rules)
+
+    def answers(self, job: Job, cluster: str, name: str, at: float, *, at_home: bool) -> Iterator[Answer]:
+        """What is said of a check that is Pending since `at`."""
+        if name in self._rules:
+            yield self._by_rules(job, name, at)
+            return
+        flavors = {flavor for ps in job.admissions[cluster].pod_sets for _, flavor in ps.flavors}
+        resources = {resource for ps in job.admissions[cluster].pod_sets for resource, _ in ps.flavors}
+        wait = 0.0
+        if self._is_managed(name, resources):
+            wait = self._file.wait(cluster, name, flavors, (self._seed, job.record.key, job.attempt(cluster)))
+        watched = self._watchdog is not None and isinstance(self._dispatcher, FleetDispatcher) and not at_home
+        if watched and self._watchdog is not None and wait > self._watchdog.provisioning_timeout:
+            yield Answer(at + self._watchdog.provisioning_timeout, None)
+        yield Answer(at + wait, CheckState.READY)
+
+    def _by_rules(self, job: Job, name: str, at: float) -> Answer:
+        residency = self._dispatcher.residency(job) if isinstance(self._dispatcher, FleetDispatcher) else Residency()
+        regions = regions_of(self._fleet, job.record.cluster_queue)
+        found = decide_check(self._rules[name], job.run_limit, residency, regions, self._begin + at)
+        again = at if found.look_again is None else found.look_again - self._begin
+        return Answer(max(at, again) if found.state is CheckState.PENDING else at, found.state, found.message)
+
+    def _is_managed(self, check: str, resources: set[str]) -> bool:
+        """Whether the check has something to do; a ProvisioningRequest only for resources that it manages."""
+        entry = self._fleet.check(check)
+        if entry is None or entry.provisioning_request is None:
+            return True
+        managed = set(entry.provisioning_request.managed_resources or ())
+        return not managed or bool(managed & resources)
+
+    def take_back(self, job: Job, worker: str, now: float) -> bool:
+        """Whether the watchdog takes a job back from a worker that has not provisioned it; it counts how often."""
+        if self._watchdog is None:
+            return False
+        since = now - self._watchdog.provisioning_timeout
+        found = watch(worker, (Provisioning(job.record.key, since),), job.given_up, self._watchdog, now)
+        if found.give_up:
+            before = job.given_up.get(worker)
+            job.given_up[worker] = GivenUp(1 + (before.times if before is not None else 0), math.floor(now))
+        return found.give_up

@@ -1,0 +1,421 @@
+"""The clusters of a fleet together: copies of jobs, who wins, what runs, what goes wrong.
+
+MultiKueue: once only its check is left, the manager offers the workload to workers, as `offers` says. Each gets a copy;
+the first to admit it wins, and the other copies are deleted. Losing the copy that runs sends the workload back to the
+manager. A worker that the manager has not reached for `workerLostTimeout` has lost its jobs; its copies are deleted
+when it is there again. Admission checks are answered by `checks`.
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from kueue_fleet.admission.decisions import (
+    Admitted,
+    ChecksPending,
+    Decision,
+    Evicted,
+    Parked,
+    QuotaReserved,
+    Requeued,
+)
+from kueue_fleet.admission.events import (
+    CheckStateChanged,
+    Deleted,
+    Event,
+    Finished,
+    PodsReadyChanged,
+    PodsStopped,
+    Submitted,
+)
+from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, CheckState, Objects, Workload
+from kueue_fleet.admission.reasons import EvictionReason
+from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.checks import Answer, Checks
+from kueue_fleet.simulation.cluster import SimulatedCluster
+from kueue_fleet.simulation.delays import Delays, DrawnDelays
+from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.nodes import Nodes
+from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher
+from kueue_fleet.simulation.records import Record, State
+from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
+from kueue_fleet.spec import FleetSpec
+
+WORKER_LOST_SECONDS: Final = 900.0
+"""Kueue's default of multiKueue.workerLostTimeout."""
+
+
+class FleetRun:
+    """A fleet on the clock of `agenda`. `jobs` has every job that was expected, by its workload's key."""
+
+    def __init__(
+        self,
+        fleet: FleetSpec,
+        file: WorkloadFile,
+        home: str,
+        objects: Mapping[str, Objects],
+        delays: Delays,
+        seed: int,
+    ) -> None:
+        self.agenda = Agenda()
+        self.clusters = {
+            name: SimulatedCluster(name, found, delays, self._hear, seed) for name, found in objects.items()
+        }
+        self.home = home
+        self.jobs: dict[str, Job] = {}
+        self.lost: set[str] = set()
+        self._file, self._seed = file, seed
+        self._delays = DrawnDelays(delays, f"{seed}:runs")
+        self._dispatch_checks = {
+            check.name for check in objects[home].checks if check.controller == MULTIKUEUE_CONTROLLER
+        }
+        own = fleet.multi_kueue is not None and fleet.multi_kueue.dispatcher == "External"
+        self.dispatcher: Dispatcher = FleetDispatcher(fleet, self.clusters, objects) if own else KueueDispatcher(fleet)
+        self._checks = Checks(fleet, file, seed, self.dispatcher)
+        self._nodes = {name: Nodes(fleet, name) for name in objects}
+        self._waiting_for_nodes: dict[str, dict[str, None]] = {name: {} for name in objects}
+        timeout = fleet.multi_kueue.worker_lost_timeout if fleet.multi_kueue is not None else None
+        self._lost_timeout = WORKER_LOST_SECONDS if timeout is None else timeout.seconds
+        self._orphans: dict[str, dict[str, None]] = {name: {} for name in objects}
+        self._unheard: dict[str, list[Callable[[float], None]]] = {name: [] for name in objects}
+        for outage in file.outages:
+            self.agenda.plan(outage.at, partial(self.lose, outage.cluster))
+            self.agenda.plan(outage.at + outage.seconds, partial(self.reach, outage.cluster))
+
+    def expect(self, workload: Workload, run_seconds: float | None, entry: JobEntry) -> None:
+        """Let a workload arrive."""
+        record = Record(workload.key, workload.namespace, workload.name, workload.created, run_seconds)
+        self.jobs[workload.key] = Job(workload, record, entry.labels, entry.max_run_seconds)
+        self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
+
+    def settle(self) -> list[Record]:
+        """The records; what waits for workers says why each of them does not admit it."""
+        for job in self.jobs.values():
+            record = job.record
+            if record.state is State.QUOTA_RESERVED and job.offered:
+                record.message = "; ".join(f"{name}: {job.why.get(name, 'offered')}" for name in job.offered)
+            elif record.state is State.PENDING and record.cluster_queue:
+                record.park(self.clusters[self.home].engine.pending(record.cluster_queue).parked_for(record.key))
+        return [job.record for job in self.jobs.values()]
+
+    # What is planned
+
+    def _plan(self, at: float, cluster: str, make: Callable[[float], Event]) -> None:
+        self.agenda.plan(at, lambda now: self.handle(cluster, make(now)))
+
+    def handle(self, cluster: str, event: Event) -> None:
+        """Give a cluster an event now."""
+        self.clusters[cluster].handle(event)
+        if isinstance(event, (Finished, Deleted, Submitted)):
+            self.dispatcher.touch(cluster, event.workload.key if isinstance(event, Submitted) else event.key)
+
+    def _plan_for(self, at: float, job: Job, cluster: str, action: Callable[[float], None]) -> None:
+        """Plan what is only to happen if the copy on the cluster is still the same."""
+        attempt = job.attempt(cluster)
+
+        def act(now: float) -> None:
+            if job.attempt(cluster) == attempt and job.record.finished_at is None:
+                action(now)
+
+        self.agenda.plan(at, act)
+
+    def _handle_for(self, at: float, job: Job, cluster: str, make: Callable[[float], Event]) -> None:
+        self._plan_for(at, job, cluster, lambda now: self.handle(cluster, make(now)))
+
+    def _plan_heard(self, at: float, job: Job, worker: str, action: Callable[[float], None]) -> None:
+        """The same for what the manager hears from a worker: only when it can reach it."""
+        attempt = job.attempt(worker)
+
+        def act(now: float) -> None:
+            if job.attempt(worker) != attempt or job.record.finished_at is not None:
+                return
+            if worker in self.lost:
+                self._unheard[worker].append(act)
+            else:
+                action(now)
+
+        self.agenda.plan(at, act)
+
+    # What is heard
+
+    def _hear(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
+        self.dispatcher.touch(cluster.name, decision.key)
+        job = self.jobs[decision.key]
+        if job.record.finished_at is not None:
+            return
+        if cluster.name == self.home:
+            self._hear_home(job, decision, at)
+        elif cluster.name in job.offered:
+            self._hear_worker(job, cluster.name, decision, at)
+
+    def _hear_home(self, job: Job, decision: Decision, at: float) -> None:
+        record, home = job.record, self.home
+        if isinstance(decision, Evicted):
+            job.forget(home)
+            if not (job.lost_copy and decision.reason is EvictionReason.ADMISSION_CHECK):
+                record.take(decision, at)
+            job.lost_copy = job.gave_up = False
+            job.offered_since = None
+            self._plan_for(at, job, home, partial(self._withdraw, job, None))
+            self._handle_for(at + self._delays.stop(), job, home, lambda now: PodsStopped(now, record.key))
+            return
+        record.take(decision, at)
+        if isinstance(decision, QuotaReserved):
+            job.admissions[home] = decision.admission
+        elif isinstance(decision, ChecksPending):
+            rest = [name for name in decision.checks if name not in self._dispatch_checks]
+            if rest:
+                self._answer(job, home, rest, at)
+            elif decision.checks and not job.offered and job.winner is None:
+                self._plan_for(at, job, home, partial(self._offer, job))
+        elif isinstance(decision, Admitted):
+            self._admit(job, at)
+
+    def _hear_worker(self, job: Job, worker: str, decision: Decision, at: float) -> None:
+        match decision:
+            case QuotaReserved():
+                job.admissions[worker] = decision.admission
+                job.why[worker] = "has quota"
+            case ChecksPending():
+                job.why[worker] = f"waits for {', '.join(decision.checks)}"
+                self._answer(job, worker, list(decision.checks), at)
+            case Admitted():
+                self._plan_heard(at, job, worker, partial(self._win, job, worker))
+            case Evicted():
+                self._lose_copy(job, worker, decision, at)
+            case Parked() | Requeued():
+                job.why[worker] = decision.reason.value if decision.reason else "considered"
+            case _:
+                pass
+
+    def _answer(self, job: Job, cluster: str, names: list[str], at: float) -> None:
+        """Plan that checks are answered."""
+        states = self.clusters[cluster].engine.workloads[job.record.key].checks
+        for name in names:
+            if states[name].state is CheckState.PENDING:
+                for answer in self._checks.answers(job, cluster, name, at, at_home=cluster == self.home):
+                    self._plan_for(answer.at, job, cluster, partial(self._give, job, cluster, name, answer))
+
+    def _give(self, job: Job, cluster: str, name: str, answer: Answer, now: float) -> None:
+        if answer.state is None:
+            self._take_from(job, cluster, now)
+        elif answer.state is CheckState.PENDING:
+            self._answer(job, cluster, [name], now)
+        else:
+            self.handle(cluster, CheckStateChanged(now, job.record.key, name, answer.state, answer.message))
+
+    # Copies
+
+    def _offer(self, job: Job, now: float) -> None:
+        """Let those workers have copies that are to have some now."""
+        if job.winner is not None:
+            return
+        key = job.record.key
+        offer = self.dispatcher.offer(job, frozenset(self.lost), now)
+        for worker in [name for name in job.offered if name not in offer.workers]:
+            self._take_copy(job, worker, now)
+        for worker in offer.workers:
+            if worker not in job.offered and worker not in self.lost:
+                job.offered[worker] = None
+                self.handle(worker, Submitted(now, _copy(job.workload, now)))
+        if offer.given_up:
+            self._give_up(job, key, offer.rest, now)
+        elif offer.look_again is not None:
+            self._plan_for(max(now, offer.look_again), job, self.home, partial(self._offer, job))
+
+    def _give_up(self, job: Job, key: str, rest: float, now: float) -> None:
+        """Nobody admitted it in time: it gives its quota back if a check of ours can say so, and starts over."""
+        for name in self._checks.own(self.clusters[self.home].engine.workloads[key].checks):
+            retry = CheckStateChanged(now, key, name, CheckState.RETRY, "no worker admitted it in time", rest)
+            self.handle(self.home, retry)
+            return
+        self._plan_for(now + rest, job, self.home, partial(self._offer, job))
+
+    def _take_from(self, job: Job, worker: str, now: float) -> None:
+        """The watchdog takes a job back from a worker that does not provision it."""
+        if job.winner is None and self._checks.take_back(job, worker, now):
+            self._take_copy(job, worker, now)
+            self._offer(job, now)
+
+    def _win(self, job: Job, worker: str, now: float) -> None:
+        """The first copy that is admitted stays; the manager admits the workload."""
+        if job.winner is not None:
+            return
+        job.winner = job.record.cluster = worker
+        self._withdraw(job, worker, now)
+        self.dispatcher.admitted(job, worker, now)
+        home = self.clusters[self.home]
+        for check in sorted(self._dispatch_checks & set(home.engine.workloads[job.record.key].checks)):
+            self.handle(self.home, CheckStateChanged(now, job.record.key, check, CheckState.READY))
+
+    def _withdraw(self, job: Job, kept: str | None, now: float) -> None:
+        """Delete the copies, but for one."""
+        for worker in [name for name in job.offered if name != kept]:
+            self._take_copy(job, worker, now)
+        if kept is None:
+            self._leave_nodes(job, self.home, now)
+            self.dispatcher.withdrawn(job)
+            job.winner = job.record.cluster = None
+
+    def _take_copy(self, job: Job, worker: str, now: float) -> None:
+        job.forget(worker)
+        del job.offered[worker]
+        key = job.record.key
+        held = worker in job.admissions and self.clusters[worker].engine.workloads[key].is_reserved
+        if held and worker != job.winner:
+            job.record.copies_thrown_away += 1
+        job.admissions.pop(worker, None)
+        job.why.pop(worker, None)
+        if worker in self.lost:
+            self._orphans[worker][key] = None
+            return
+        self.handle(worker, Deleted(now, key))
+        self._leave_nodes(job, worker, now)
+
+    def _lose_copy(self, job: Job, worker: str, decision: Evicted, at: float) -> None:
+        """A copy is evicted. The one that runs sends the workload back.
+
+        One that waits for a check has no Job yet on the worker, and only a Job's reconciler gives quota back: it keeps
+        its quota until the manager deletes it.
+        """
+        job.forget(worker)
+        job.why[worker] = f"evicted: {decision.reason.value}"
+        if job.winner != worker:
+            job.why[worker] += ", but it keeps its quota, as Kueue never finishes this eviction"
+            return
+        job.record.evict(at, decision.reason.value, decision.preemptor)
+        self._plan_heard(at, job, worker, partial(self._send_back, job))
+
+    def _send_back(self, job: Job, now: float) -> None:
+        """The manager takes back a job whose copy is gone."""
+        job.lost_copy = True
+        key = job.record.key
+        for check in sorted(self._dispatch_checks):
+            if check in self.clusters[self.home].engine.workloads[key].checks:
+                self.handle(self.home, CheckStateChanged(now, key, check, CheckState.RETRY, "the copy was evicted"))
+
+    # Workers that are lost
+
+    def lose(self, worker: str, now: float) -> None:
+        """From now on the manager cannot reach a worker."""
+        if worker in self.lost:
+            return
+        self.lost.add(worker)
+        for job in self.jobs.values():
+            if job.winner == worker and job.record.finished_at is None:
+                self._plan_for(now + self._lost_timeout, job, self.home, partial(self._miss, job, worker))
+
+    def _miss(self, job: Job, worker: str, now: float) -> None:
+        """A worker that runs a job has not been reached for too long."""
+        if worker in self.lost and job.winner == worker:
+            job.record.evict(now, EvictionReason.ADMISSION_CHECK.value)
+            self._send_back(job, now)
+
+    def reach(self, worker: str, now: float) -> None:
+        """The manager reaches a worker again."""
+        self.lost.discard(worker)
+        for key in self._orphans[worker]:
+            if key in self.clusters[worker].engine.workloads:
+                self.handle(worker, Deleted(now, key))
+            self._leave_nodes(self.jobs[key], worker, now)
+        self._orphans[worker].clear()
+        unheard, self._unheard[worker] = self._unheard[worker], []
+        for action in unheard:
+            action(now)
+        for job in list(self.jobs.values()):
+            if job.offered_since is not None or job.offered:
+                self._plan_for(now, job, self.home, partial(self._offer, job))
+
+    # Runs
+
+    def _admit(self, job: Job, at: float) -> None:
+        where = job.winner or self.home
+        job.record.cluster = where
+        job.record.admission = job.admissions[where]
+        job.record.begin(at)
+        self._plan_for(at, job, where, partial(self._seek_nodes, job, where))
+
+    def _seek_nodes(self, job: Job, where: str, now: float) -> None:
+        why = self._nodes[where].place(job.workload, job.admissions[where])
+        if why:
+            job.record.message = why
+            self._waiting_for_nodes[where][job.record.key] = None
+        else:
+            self._start(job, where, now)
+
+    def _start(self, job: Job, where: str, now: float) -> None:
+        record = job.record
+        record.message = ""
+        if record.runs[-1].started_at is None:
+            record.runs[-1].started_at = now
+        job.run += 1
+        run = job.run
+        self._tell_pods(job, where, now, ready=True)
+        purpose = (self._seed, record.key, run)
+        flavors = record.runs[-1].flavors
+        ends = None if record.run_seconds is None else now + record.run_seconds
+        reclaim = self._file.reclaim(where, flavors, purpose)
+        if reclaim is not None and (ends is None or now + reclaim[0] < ends):
+            self._plan_for(now + reclaim[0], job, where, partial(self._reclaim, job, where, reclaim[1]))
+        elif ends is not None:
+            self._plan_for(ends, job, where, partial(self._finish, job, where))
+
+    def _reclaim(self, job: Job, where: str, back: float, now: float) -> None:
+        """Its spot nodes are gone: the pods start over when there are others."""
+        job.record.runs[-1].reclaimed.append(now)
+        job.record.message = "its spot nodes were taken away"
+        self._tell_pods(job, where, now, ready=False)
+        self._leave_nodes(job, where, now)
+        self._plan_for(now + back, job, where, partial(self._seek_nodes, job, where))
+
+    def _tell_pods(self, job: Job, where: str, now: float, *, ready: bool) -> None:
+        key = job.record.key
+        for cluster in dict.fromkeys((where, self.home)):
+            if cluster == where or where not in self.lost:
+                self.handle(cluster, PodsReadyChanged(now, key, ready))
+            else:
+                self._unheard[where].append(partial(self._tell_home, job, job.attempt(where), where, ready))
+
+    def _tell_home(self, job: Job, attempt: int, where: str, ready: bool, now: float) -> None:
+        if job.attempt(where) == attempt and job.record.finished_at is None:
+            self.handle(self.home, PodsReadyChanged(now, job.record.key, ready))
+
+    def _leave_nodes(self, job: Job, where: str, now: float) -> None:
+        self._waiting_for_nodes[where].pop(job.record.key, None)
+        if self._nodes[where].free(job.record.key):
+            for key in list(self._waiting_for_nodes[where]):
+                waiting = self.jobs[key]
+                if not self._nodes[where].place(waiting.workload, waiting.admissions[where]):
+                    del self._waiting_for_nodes[where][key]
+                    self._start(waiting, where, now)
+
+    def finish(self, key: str, now: float) -> None:
+        """End the run of a job that is running."""
+        job = self.jobs[key]
+        where = job.record.cluster
+        if where is not None and job.record.admitted_at is not None:
+            self._finish(job, where, now)
+
+    def _finish(self, job: Job, where: str, now: float) -> None:
+        self._leave_nodes(job, where, now)
+        if where in self.lost:
+            # The worker's copy is over, and the manager hears of it when it can; until then it may give it up.
+            attempt = job.attempt(where)
+            self._unheard[where].append(partial(self._finish_unheard, job, where, attempt))
+            return
+        job.record.finish(now)
+        for cluster in dict.fromkeys((where, self.home)):
+            self._plan(now + self._delays.release(), cluster, lambda time: Finished(time, job.record.key))
+
+    def _finish_unheard(self, job: Job, where: str, attempt: int, now: float) -> None:
+        if job.attempt(where) == attempt and job.record.finished_at is None:
+            self._finish(job, where, now)
+
+
+def _copy(workload: Workload, now: float) -> Workload:
+    """The workload as it begins on a worker."""
+    return replace(workload, created=now)

@@ -1,0 +1,45 @@
+"""A job of a simulated fleet and its copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kueue_fleet.admission.dispatch import GivenUp
+from kueue_fleet.admission.model import Admission, Workload
+from kueue_fleet.simulation.records import Record
+
+
+@dataclass(slots=True)
+class Job:
+    """A workload, its story, and its copies on workers.
+
+    `offered` are the workers that have a copy, `winner` is the one that runs it, `admissions` and `why` are what each
+    cluster says of it. `attempts` counts, per cluster, what must be forgotten when a copy is gone. `run` counts starts.
+    `offered_since`, `gave_up` and `given_up` belong to the dispatcher. `lost_copy`: the manager is about to take the
+    job back because of something on the worker that is written down already.
+    """
+
+    workload: Workload
+    record: Record
+    labels: Mapping[str, str] = field(default_factory=dict)
+    run_limit: int | None = None
+    offered: dict[str, None] = field(default_factory=dict)
+    winner: str | None = None
+    admissions: dict[str, Admission] = field(default_factory=dict)
+    attempts: dict[str, int] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
+    run: int = 0
+    offered_since: float | None = None
+    gave_up: bool = False
+    given_up: dict[str, GivenUp] = field(default_factory=dict)
+    lost_copy: bool = False
+    waits_for_nodes: bool = False
+
+    def forget(self, cluster: str) -> None:
+        """What was planned for the copy on the cluster is off."""
+        self.attempts[cluster] = self.attempts.get(cluster, 0) + 1
+
+    def attempt(self, cluster: str) -> int:
+        """The number of the present copy on the cluster."""
+        return self.attempts.get(cluster, 0)

@@ -1,0 +1,178 @@
+"""To which workers a job is offered, and when to more: Kueue's own two dispatchers, and this fleet's.
+
+In: a job that has quota on the manager. Out: an `Offer`.
+Source: kueue@v0.19.2 pkg/controller/workloaddispatcher, pkg/controller/admissionchecks/multikueue/workload.go; for the
+fleet's own, `kueue_fleet.admission.dispatch`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kueue_fleet.admission.dispatch import Action, Books, Request, WaitingTimes, Worker, decide, dispatch_settings
+from kueue_fleet.admission.dispatch.residency import Residency, read_residency
+from kueue_fleet.admission.model import Objects
+from kueue_fleet.simulation.cluster import SimulatedCluster
+from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.spec import FleetSpec
+from kueue_fleet.spec.controller_configuration import controller_configuration
+from kueue_fleet.spec.dispatch import REGIONS_LABEL
+
+ROUND_SECONDS: Final = 300.0
+"""How long the Incremental dispatcher waits before it offers a workload to more workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Who gets a copy; who has one and is not among them loses it. `look_again` is when that may change by itself.
+
+    `given_up`: nobody, and the job starts over `rest` seconds later.
+    """
+
+    workers: tuple[str, ...]
+    look_again: float | None = None
+    given_up: bool = False
+    rest: float = 0.0
+
+
+class Dispatcher(Protocol):
+    """How workers are chosen. `lost` are workers that the manager cannot reach."""
+
+    def offer(self, job: Job, lost: frozenset[str], now: float) -> Offer:
+        """Who is to have a copy of the job now."""
+
+    def touch(self, cluster: str, key: str) -> None:
+        """Something happened to a workload on a worker."""
+
+    def admitted(self, job: Job, worker: str, now: float) -> None:
+        """The job is admitted on a worker."""
+
+    def withdrawn(self, job: Job) -> None:
+        """The job is offered to nobody any more."""
+
+
+class KueueDispatcher:
+    """AllAtOnce (`step` None): to all. Incremental: `step` more each round, most preferred first."""
+
+    def __init__(self, fleet: FleetSpec) -> None:
+        self._fleet = fleet
+        settings = fleet.multi_kueue
+        self._step: int | None = None
+        if settings is not None and settings.dispatcher == "Incremental":
+            self._step = settings.incremental.step_size if settings.incremental is not None else 3
+
+    def offer(self, job: Job, lost: frozenset[str], now: float) -> Offer:
+        """Who is to have a copy of the job now."""
+        workers = self._fleet.dispatch_workers(job.record.cluster_queue)
+        started = now if job.offered_since is None else job.offered_since
+        job.offered_since = started
+        if self._step is None:
+            return Offer(tuple(sorted(workers)))
+        rounds = math.floor((now - started) / ROUND_SECONDS) + 1
+        asked = self._step * rounds
+        return Offer(workers[:asked], started + rounds * ROUND_SECONDS if asked < len(workers) else None)
+
+    def touch(self, cluster: str, key: str) -> None:
+        """Nothing depends on it."""
+
+    def admitted(self, job: Job, worker: str, now: float) -> None:
+        """Nothing depends on it."""
+
+    def withdrawn(self, job: Job) -> None:
+        """Nothing depends on it."""
+
+
+class FleetDispatcher:
+    """The fleet's own dispatcher, with everything that its controller would know of the workers."""
+
+    def __init__(
+        self, fleet: FleetSpec, clusters: Mapping[str, SimulatedCluster], objects: Mapping[str, Objects]
+    ) -> None:
+        self._fleet = fleet
+        self._clusters = clusters
+        configuration = controller_configuration(fleet)
+        self._section = configuration.controller
+        self._settings = dispatch_settings(configuration.controller)
+        self._team_regions = configuration.team_regions
+        self._books = {name: Books(objects[name]) for name in fleet.worker_names}
+        self._waiting = WaitingTimes()
+        self._touched: dict[str, dict[str, None]] = {name: {} for name in fleet.worker_names}
+
+    def residency(self, job: Job) -> Residency:
+        """Where the job may run, by its label and its team."""
+        regions = self._team_regions.get(job.record.namespace)
+        return read_residency(job.labels.get(REGIONS_LABEL), None, regions, self._section.region_groups)
+
+    def offer(self, job: Job, lost: frozenset[str], now: float) -> Offer:
+        """Who is to have a copy of the job now."""
+        self._catch_up()
+        request = Request(
+            workload=job.workload,
+            residency=self.residency(job),
+            nominated=tuple(job.offered),
+            started=job.offered_since,
+            gave_up=job.gave_up,
+            given_up=job.given_up,
+        )
+        names = self._fleet.dispatch_workers(job.record.cluster_queue)
+        decision = decide(request, [self._worker(job, name, lost, now) for name in names], self._settings, now)
+        job.offered_since = decision.started
+        for name, books in self._books.items():
+            if name in decision.nominated:
+                books.expect(job.workload)
+                self._waiting.waits(job.record.key, name, job.record.cluster_queue, decision.started)
+            else:
+                books.forget(job.record.key)
+                self._waiting.gone(job.record.key, name)
+        given_up = decision.action is Action.GIVE_UP
+        job.gave_up = given_up
+        return Offer(decision.nominated, decision.look_again, given_up, self._settings.retry_after)
+
+    def _worker(self, job: Job, name: str, lost: frozenset[str], now: float) -> Worker:
+        region = self._fleet.cluster(name).region
+        return Worker(
+            name=name,
+            region=region,
+            connected=name not in lost,
+            problem="it cannot be reached" if name in lost else "",
+            books=self._books[name],
+            prices=self._section.prices.get(region, {}),
+            waiting_seconds=self._waiting.seconds(name, job.record.cluster_queue, now),
+        )
+
+    def _catch_up(self) -> None:
+        for name, keys in self._touched.items():
+            workloads, books = self._clusters[name].engine.workloads, self._books[name]
+            for key in keys:
+                if key in workloads:
+                    books.put(workloads[key].as_workload())
+                else:
+                    books.drop(key)
+            keys.clear()
+
+    def touch(self, cluster: str, key: str) -> None:
+        """Something happened to a workload on a worker."""
+        if cluster in self._touched:
+            self._touched[cluster][key] = None
+
+    def admitted(self, job: Job, worker: str, now: float) -> None:
+        """The job is admitted on a worker."""
+        key, since = job.record.key, job.offered_since
+        self._waiting.admitted(key, worker, job.record.cluster_queue, now, now - (now if since is None else since))
+        for name, books in self._books.items():
+            if name != worker:
+                books.forget(key)
+
+    def withdrawn(self, job: Job) -> None:
+        """The job is offered to nobody any more."""
+        self._waiting.gone(job.record.key)
+        for books in self._books.values():
+            books.forget(job.record.key)
+
+
+def regions_of(fleet: FleetSpec, queue: str) -> Sequence[str]:
+    """The regions of the workers of a queue."""
+    return [fleet.cluster(name).region for name in fleet.dispatch_workers(queue)]

@@ -1,0 +1,94 @@
+"""The fleet's own dispatcher, admission checks and watchdog in a simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.spec import parse_fleet
+from simulation.fleets import EUROPE, US, dispatched_data, job, workload_file
+
+
+def run(data: dict[str, Any], jobs: list[dict[str, Any]], until: float | None = None, **rest: Any) -> dict[str, Any]:
+    result = simulate_fleet(parse_fleet(data), workload_file(jobs, **rest), Delays(), until=until)
+    return {workload["name"]: workload for workload in result.as_json()["workloads"]}
+
+
+def checked_data(check: dict[str, Any], **dispatch: Any) -> dict[str, Any]:
+    data = dispatched_data(**dispatch)
+    data["admissionChecks"] = [
+        {"name": "ours", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
+    ]
+    data["clusterQueues"][0]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "ours"}]}
+    data["admissionController"]["checks"] = [{"name": "ours", **check}]
+    return data
+
+
+def test_the_cheapest_worker_with_free_quota_is_asked_first_and_alone() -> None:
+    found = run(dispatched_data(), [job("a")])["a"]
+    assert (found["cluster"], found["copiesThrownAway"]) == (EUROPE, 0)
+
+
+def test_a_team_stays_in_its_regions() -> None:
+    jobs = [job("filler", count=8, runSeconds=500), job("bound", namespace="team-eu", start=1)]
+    found = run(dispatched_data(), jobs)
+    assert found["bound"]["cluster"] == EUROPE
+
+
+def test_a_label_keeps_a_job_in_its_regions() -> None:
+    found = run(dispatched_data(), [job("a", labels={"kueue-fleet.dev/regions": "us-east4"})])["a"]
+    assert found["cluster"] == US
+
+
+def test_more_workers_are_asked_after_a_while() -> None:
+    # Europe is cheaper and is asked first; its eight GPUs are taken for long.
+    jobs = [job("filler", count=8, runSeconds=5000, labels={"kueue-fleet.dev/regions": "europe-west4"})]
+    data = dispatched_data(widenAfter="5m", weights={"free": 0, "waiting": 0})
+    found = run(data, [*jobs, job("a", start=10)])
+    assert (found["a"]["cluster"], found["a"]["admittedAt"]) == (US, 310.0)
+
+
+def test_a_job_that_nobody_admits_gives_up_and_starts_again() -> None:
+    jobs = [job("filler", count=16, runSeconds=3000), job("a", start=10)]
+    data = checked_data({}, widenAfter="1m", giveUpAfter="10m", retryAfter="2m")
+    data["multiKueue"]["headroomPercent"] = 100
+    found = run(data, jobs, until=3200)["a"]
+    assert [(eviction["time"], eviction["reason"]) for eviction in found["evictions"]] == [
+        (610.0, "AdmissionCheck"),
+        (1330.0, "AdmissionCheck"),
+        (2050.0, "AdmissionCheck"),
+        (2770.0, "AdmissionCheck"),
+    ]
+    assert found["state"] == "Finished"
+
+
+def test_without_a_check_of_ours_the_job_keeps_its_quota_and_rests() -> None:
+    jobs = [job("filler", count=16, runSeconds=1000), job("a", start=10)]
+    data = dispatched_data(widenAfter="1m", giveUpAfter="10m", retryAfter="10m")
+    data["multiKueue"]["headroomPercent"] = 100
+    found = run(data, jobs)["a"]
+    # Given up at 610, offered again at 1210.
+    assert (found["quotaReservedAt"], found["admittedAt"], found["evictions"]) == (10.0, 1210.0, [])
+
+
+def test_watchdog_takes_a_job_back_from_a_worker_that_does_not_provision() -> None:
+    data = dispatched_data(widenAfter="2h", giveUpAfter="10h")
+    data["admissionController"]["watchdog"] = {"provisioningTimeout": "30m", "retries": 1}
+    data["admissionChecks"] = [
+        {"name": "dws", "provisioningRequest": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}}
+    ]
+    data["clusterQueues"][0]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws"}]}
+    waits = [{"cluster": EUROPE, "seconds": 30_000}, {"seconds": 60}]
+    found = run(data, [job("a")], waits=waits)["a"]
+    assert (found["cluster"], found["admittedAt"]) == (US, 1860.0)
+
+
+def test_checks_of_the_fleet_are_answered_by_its_rules() -> None:
+    window = {"name": "december", "start": "2026-12-01T00:10:00Z", "duration": "1h"}
+    data = checked_data({"runDuration": {"max": "1h"}, "calendar": [window]})
+    jobs = [job("fits", maxRunSeconds=600), job("silent"), job("long", maxRunSeconds=7200)]
+    found = run(data, jobs, begin="2026-12-01T00:00:00Z")
+    assert found["fits"]["admittedAt"] == 600.0
+    for name in ("silent", "long"):
+        assert (found[name]["state"], found[name]["reason"]) == ("Pending", "Deactivated")
