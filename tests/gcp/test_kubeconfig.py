@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from kueue_fleet.gcp import cluster_kubeconfig, merge_kubeconfigs
+from kueue_fleet.gcp.kubeconfig import server_ca
 
 
 def test_the_context_is_named_like_the_cluster_and_the_credential_comes_from_the_plugin() -> None:
@@ -25,3 +28,20 @@ def test_merging_keeps_every_context_and_the_first_one_current() -> None:
         "https://manager.test",
         "https://worker.test",
     ]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "authority"),
+    [
+        ("gke-12ab.us-east4.gke.goog", None),
+        ("gke-12ab.us-east4.gke.goog:443", None),
+        ("203.0.113.7", "Q0E="),
+        ("127.0.0.1:6443", "Q0E="),
+        ("gke.goog.example", "Q0E="),
+    ],
+)
+def test_a_dns_name_of_google_has_a_public_certificate(endpoint: str, authority: str | None) -> None:
+    """The cluster's own authority would refuse it."""
+    assert server_ca(endpoint, "Q0E=") == authority
+    server = cluster_kubeconfig("worker", endpoint, server_ca(endpoint, "Q0E="))["clusters"][0]["cluster"]
+    assert ("certificate-authority-data" in server) == (authority is not None)

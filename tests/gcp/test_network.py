@@ -6,6 +6,7 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import Network
+from kueue_fleet.gcp.network import default_pod_range
 from kueue_fleet.spec.regions import REGION_RANGES
 
 
@@ -44,3 +45,43 @@ def test_the_network_may_have_another_name_and_other_ranges() -> None:
 def test_an_unknown_region_is_refused_with_what_to_do() -> None:
     with pytest.raises(ValueError, match=r"no node range is known for region mars-north1; give one in ranges"):
         pulumi_mocks.run(lambda: Network("lab", project="p", regions=["mars-north1"]))
+
+
+def test_pods_have_a_range_of_their_own_which_depends_on_the_region_alone() -> None:
+    recording = pulumi_mocks.run(lambda: Network("lab", project="p", regions=["europe-west4"]))
+    subnet = recording.one("Subnetwork").inputs
+    assert subnet["secondaryIpRanges"] == [{"rangeName": "pods", "ipCidrRange": "10.36.0.0/15"}]
+    assert subnet["logConfig"]["metadata"] == "INCLUDE_ALL_METADATA"
+
+
+def test_default_ranges_of_pods_overlap_neither_each_other_nor_nodes() -> None:
+    pods = [ipaddress.ip_network(default_pod_range(region) or "") for region in REGION_RANGES]
+    everything = [*pods, *(ipaddress.ip_network(text) for text in REGION_RANGES.values())]
+    assert not [(a, b) for i, a in enumerate(everything) for b in everything[:i] if a.overlaps(b)]
+
+
+def test_ranges_that_are_given_are_used_and_an_unknown_region_leaves_pods_to_gke() -> None:
+    recording = pulumi_mocks.run(
+        lambda: Network(
+            "lab",
+            project="p",
+            regions=["us-east4", "mars-north1"],
+            ranges={"mars-north1": "10.9.0.0/20"},
+            pod_ranges={"us-east4": "10.64.0.0/14"},
+            service_ranges={"us-east4": "10.127.0.0/20", "us-west1": "10.127.16.0/20"},
+        )
+    )
+    subnets = {s.inputs["region"]: s.inputs for s in recording.of_type("Subnetwork")}
+    assert subnets["us-east4"]["secondaryIpRanges"] == [
+        {"rangeName": "pods", "ipCidrRange": "10.64.0.0/14"},
+        {"rangeName": "services", "ipCidrRange": "10.127.0.0/20"},
+    ]
+    assert "secondaryIpRanges" not in subnets["mars-north1"]
+
+
+def test_many_pods_that_pull_at_once_do_not_run_out_of_ports() -> None:
+    nat = pulumi_mocks.run(lambda: Network("lab", project="p", regions=["us-east4"])).one("RouterNat").inputs
+    assert nat["enableDynamicPortAllocation"] is True
+    # Google Cloud refuses both together.
+    assert nat["enableEndpointIndependentMapping"] is False
+    assert nat["logConfig"] == {"enable": True, "filter": "ERRORS_ONLY"}

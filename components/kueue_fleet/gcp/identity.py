@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pulumi
 
 from kueue_fleet.gcp.resources import ProjectIamMember, ServiceAccount, ServiceAccountIamMember
-from kueue_fleet.spec.accounts import account_address, shortened_account_id, team_account_id
+from kueue_fleet.spec.accounts import shortened_account_id, team_account_id
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:
@@ -23,11 +23,6 @@ WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
 def account_id(cluster_name: str) -> str:
     """The service account id of a cluster's nodes: `gke-<cluster>`, shortened with a digest beyond 30 characters."""
     return shortened_account_id(f"gke-{cluster_name}", cluster_name)
-
-
-def team_account_email(project: str, fleet: str, team: str) -> str:
-    """The address that the team's account has, known before it exists."""
-    return account_address(team_account_id(fleet, team), project)
 
 
 class NodeIdentity(pulumi.ComponentResource):
