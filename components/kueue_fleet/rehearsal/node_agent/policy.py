@@ -39,7 +39,7 @@ async def install_policy(api: KubeApi, images: Iterable[str]) -> None:
     """
     known = sorted(images)
     pattern = "|".join(re.escape(image) for image in known)
-    has_program = f"object.spec.containers.exists(c, c.image.matches('(^|/)({pattern})([:@]|$)'))"
+    has_program = f"object.spec.containers.exists(c, c.image.matches(r'(^|/)({pattern})([:@]|$)'))"
     stranded = f"({_CONTROLLED}) && !({_QUEUED}) && !({_WANTS_NODE}) && !({_WANTS_DEVICE})"
     mutation = f"[{_SELECTOR}] + {added_toleration(NODE_LABEL)}"
     for path, body in pod_policy(POLICY_NAME, f"({has_program}) || ({stranded})", mutation):
