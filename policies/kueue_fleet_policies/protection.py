@@ -24,7 +24,7 @@ COMMITMENT: Final = "gcp:compute/regionCommitment:RegionCommitment"
 _DISPOSABLE_PATH: Final = f"resourceLabels.{DISPOSABLE_LABEL}"
 _ALLOW_DISPOSABLE: Final[Option] = {
     "type": "boolean",
-    "description": f"Whether a cluster with the label {DISPOSABLE_LABEL}=true may do without protection.",
+    "description": f"Whether what belongs to clusters with the label {DISPOSABLE_LABEL}=true may do without.",
     "default": True,
 }
 
@@ -43,11 +43,20 @@ def _protect_cluster(props: dict[str, Any]) -> None:
     props["deletionProtection"] = True
 
 
-def _capacity_protected(resource: Resource, _: Settings) -> Iterator[Problem]:
-    if not resource.protect:
-        kind = resource.type.rsplit(":", 1)[-1]
-        lost = "cannot be cancelled and is paid for without it" if resource.type == COMMITMENT else "may not come back"
-        yield Problem("protect", f"is not set, and a {kind} that is deleted {lost}", "set protect=True in its options")
+def _capacity_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Resource | None, Problem]]:
+    disposable = bool(estate.clusters) and all(cluster.disposable for cluster in estate.clusters)
+    for resource in estate.of_type(RESERVATION, FUTURE_RESERVATION, COMMITMENT):
+        if resource.protect or (settings["allowDisposable"] and disposable and resource.type == RESERVATION):
+            continue
+        lost = "is paid for all the same" if resource.type == COMMITMENT else "may not come back"
+        yield (
+            resource,
+            Problem(
+                "protect",
+                f"is not set, and a {resource.kind} that is deleted {lost}",
+                "set protect=True and retainOnDelete=True in its options",
+            ),
+        )
 
 
 def _chart_name(release: Resource) -> str:
@@ -85,14 +94,18 @@ RULES: Final = (
         options={"allowDisposable": _ALLOW_DISPOSABLE},
         exempts=f"clusters with the label {DISPOSABLE_LABEL}=true, unless the setting forbids them",
     ),
-    ResourceRule(
+    StackRule(
         name="protect-capacity",
         asks="Reservations and commitments are not deleted by accident.",
         severity=Severity.HIGH,
         source="https://cloud.google.com/compute/docs/instances/reservations-overview",
         group=_GROUP,
-        types=(RESERVATION, FUTURE_RESERVATION, COMMITMENT),
         check=_capacity_protected,
+        options={"allowDisposable": _ALLOW_DISPOSABLE},
+        exempts=(
+            f"reservations, not future ones and not commitments, of a stack whose clusters all have {DISPOSABLE_LABEL}"
+            "=true, unless the setting forbids them"
+        ),
     ),
     StackRule(
         name="protect-kueue",

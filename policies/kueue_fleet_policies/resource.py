@@ -84,5 +84,5 @@ class Resource:
 
     @property
     def kind(self) -> str:
-        """Of a Kubernetes object: its kind."""
+        """Last part of the type: of a Kubernetes object, its kind."""
         return self.type.rsplit(":", 1)[-1]
