@@ -17,9 +17,13 @@ from typing import Any
 
 import yaml
 
+from kueue_fleet.rehearsal.cluster_services import cluster_services
+from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
+from kueue_fleet.rehearsal.dws_decisions import DwsSettings
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_fleet.rehearsal.simulation_settings import NodeSettings, SimulationSettings
 from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
 from kueue_fleet.spec import FleetSpec, kueue_helm_values, parse_fleet, render_cluster
 from kueue_fleet.spec.controller_configuration import controller_configuration
@@ -30,39 +34,74 @@ GPU = "nvidia.com/gpu"
 JOBS = "/apis/batch/v1/namespaces/team/jobs"
 
 
+def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
+    """A simulated cloud that is fast, and where DWS has B200 in the United States only."""
+    stock = {"us-east4/nvidia-b200": (64, 64), "nvidia-b200": (0, 0)}
+    settings = SimulationSettings(
+        nodes=NodeSettings(provision_seconds=0.5, idle_seconds=5.0),
+        dws=DwsSettings(stock=stock, accept_seconds=0.2, least_wait_seconds=0.5, most_wait_seconds=1.0),
+    )
+    return cluster_services(access, lambda: settings)
+
+
+def queue_data(name: str, flavor: str, gpus: int, *checks: str) -> Json:
+    """A queue of one flavor, with GPUs and plenty of CPU on each worker."""
+    quotas = [{"name": GPU, "nominalQuota": gpus}, {"name": "cpu", "nominalQuota": 10000}]
+    group = {"coveredResources": [GPU, "cpu"], "flavors": [{"name": flavor, "resources": quotas}]}
+    made: Json = {"name": name, "namespaceSelector": {}, "resourceGroups": [group]}
+    if checks:
+        made["admissionChecksStrategy"] = {"admissionChecks": [{"name": check} for check in checks]}
+    return made
+
+
 def fleet_data(workers: Mapping[str, str], gpus: int = 8, **controller: Any) -> Json:
-    """A fleet whose jobs are dispatched by its own controller; `workers` are regions by name."""
-    quotas = [{"name": GPU, "nominalQuota": gpus}, {"name": "cpu", "nominalQuota": 1000}]
+    """A fleet whose jobs are dispatched by its own controller; `workers` are regions by name.
+
+    Its queues: `gpu`; `dws`, where DWS is asked for the nodes; `gated`, behind a check of the controller.
+    """
+    label = "cloud.google.com/gke-accelerator"
+    provisioning = {"provisioningClassName": "queued-provisioning.gke.io", "managedResources": [GPU]}
+    queues = [
+        queue_data("gpu", "l4", gpus),
+        queue_data("dws", "b200", 64, "dws"),
+        queue_data("gated", "l4", gpus, "fleet"),
+    ]
     return {
         "name": "lab",
         "project": "lab-project",
         "deletionProtection": False,
         "jobSet": {"enabled": False},
+        "observability": {"managedPrometheus": False, "dashboard": False, "alerts": {"enabled": False}},
         "clusters": [
             {"name": MANAGER, "role": "manager", "region": "europe-west4"},
             *({"name": name, "role": "worker", "region": region} for name, region in workers.items()),
         ],
-        "flavors": [{"name": "l4", "nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}],
-        "clusterQueues": [
-            {
-                "name": "gpu",
-                "namespaceSelector": {},
-                "resourceGroups": [
-                    {"coveredResources": [GPU, "cpu"], "flavors": [{"name": "l4", "resources": quotas}]}
-                ],
-            }
+        "flavors": [
+            {"name": "l4", "nodeLabels": {label: "nvidia-l4"}},
+            {"name": "b200", "nodeLabels": {label: "nvidia-b200"}},
         ],
-        "localQueues": [{"namespace": "team", "name": "gpu", "clusterQueue": "gpu"}],
+        "admissionChecks": [
+            {"name": "dws", "provisioningRequest": provisioning},
+            {"name": "fleet", "controllerName": "kueue-fleet.dev/admission-check", "clusters": [MANAGER]},
+        ],
+        "clusterQueues": queues,
+        "localQueues": [{"namespace": "team", "name": q["name"], "clusterQueue": q["name"]} for q in queues],
         "multiKueue": {
             "dispatcher": "External",
             "external": {"name": "kueue-fleet.dev/dispatcher"},
             "credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"},
         },
-        "admissionController": controller,
+        "admissionController": {"checks": [{"name": "fleet", "runDuration": {}}], **controller},
     }
 
 
-def job(name: str, gpus: int = 1, regions: str | None = None, **labels: str) -> Json:
+def job(
+    name: str,
+    gpus: int = 1,
+    regions: str | None = None,
+    queue: str = "gpu",
+    annotations: Mapping[str, str] | None = None,
+) -> Json:
     """A Job of one pod in the namespace `team`."""
     bound = {} if regions is None else {"kueue-fleet.dev/regions": regions}
     resources = {"requests": {"cpu": "1", GPU: gpus}, "limits": {GPU: gpus}}
@@ -73,7 +112,8 @@ def job(name: str, gpus: int = 1, regions: str | None = None, **labels: str) -> 
         "metadata": {
             "name": name,
             "namespace": "team",
-            "labels": {"kueue.x-k8s.io/queue-name": "gpu", **bound, **labels},
+            "labels": {"kueue.x-k8s.io/queue-name": queue, **bound},
+            "annotations": dict(annotations or {}),
         },
         "spec": {
             "suspend": True,
@@ -186,9 +226,7 @@ def write_kubeconfig_for(file: Path, cluster: OneCluster, token: str = "") -> No
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {"name": "c", "cluster": {"server": cluster.server, "certificate-authority-data": authority}}
-        ],
+        "clusters": [{"name": "c", "cluster": {"server": cluster.server, "certificate-authority-data": authority}}],
         "users": [{"name": "u", "user": {"token": token or cluster.token}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "c",
@@ -228,7 +266,7 @@ def apply_object(cluster: OneCluster, manifest: Json) -> None:
 
 
 @contextmanager
-def controller_lab(folder: Path, data: Json, services: str = "one_cluster:services") -> Iterator[ControllerLab]:
+def controller_lab(folder: Path, data: Json, services: str = "controller_lab:services") -> Iterator[ControllerLab]:
     """The fleet's clusters with Kueue and its objects; the controller is started by the test."""
     fleet = parse_fleet(data)
     tests, paths = str(Path(__file__).parent), RehearsalPaths(folder / "lab")
@@ -249,9 +287,7 @@ def controller_lab(folder: Path, data: Json, services: str = "one_cluster:servic
                     replica.kill()
 
 
-def _cluster(
-    supervisor: RunningSupervisor, paths: RehearsalPaths, entry: Any, engines: Engines
-) -> OneCluster:
+def _cluster(supervisor: RunningSupervisor, paths: RehearsalPaths, entry: Any, engines: Engines) -> OneCluster:
     made = supervisor.client.put_cluster(entry.name, project="lab-project", location=entry.region, autopilot=True)
     folder = paths.root / f"client-{entry.name}"
     folder.mkdir()

@@ -55,7 +55,7 @@ class LeaseLock(BaseLock):
         spec = self._lease.get("spec") or {}
         duration = spec.get("leaseDurationSeconds")
         return True, LeaderElectionRecord(
-            spec.get("holderIdentity"),
+            spec.get("holderIdentity") or None,
             None if duration is None else str(duration),
             spec.get("acquireTime"),
             spec.get("renewTime"),
@@ -81,6 +81,17 @@ class LeaseLock(BaseLock):
             log.warning("lease not renewed", extra={"fields": {"error": str(error)}})
             return False
         return True
+
+    async def release(self) -> None:
+        """Let go of the Lease, if it is held, so that another replica need not wait for its end."""
+        spec = self._lease.get("spec") or {}
+        if spec.get("holderIdentity") != self.identity:
+            return
+        body = {**self._lease, "spec": {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}}
+        try:
+            await self._api.replace(f"{_leases(self.namespace)}/{self.name}", body)
+        except ApiError as error:
+            log.warning("lease not released", extra={"fields": {"error": str(error)}})
 
 
 _API: Final = "coordination.k8s.io/v1"
@@ -143,3 +154,5 @@ async def lead(
         for task in working:
             task.cancel()
             await asyncio.wait([task])
+        # Only now: nothing is written any more.
+        await lock.release()

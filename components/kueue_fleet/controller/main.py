@@ -17,6 +17,7 @@ import yaml
 from aiohttp import web
 from pydantic import ValidationError
 
+from kueue_fleet.admission.dispatch import dispatch_settings
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.journal import Events, log_to_stdout
 from kueue_fleet.controller.kube import ApiError, KubeApi
@@ -98,7 +99,11 @@ class Controller:
         self.metrics.leading.set(1)
         log.info("leading", extra={"fields": {"fleet": self._configuration.fleet}})
         queue = WorkQueue(time.time)
-        manager = ManagerState(self._configuration.kueue, lambda key: self._add(queue, manager, key))
+        manager = ManagerState(
+            self._configuration.kueue,
+            dispatch_settings(self._configuration.controller),
+            lambda key: self._add(queue, manager, key),
+        )
         manager.on_check = lambda name: queue.add(f"{_CHECK}{name}")
         workers = {
             entry.name: WorkerState(entry.name, entry.region, entry.kueue, lambda key: self._add(queue, manager, key))

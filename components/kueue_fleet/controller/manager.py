@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kueue_fleet.admission.dispatch import REGIONS_LABEL, WaitingTimes
+from kueue_fleet.admission.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
 from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_workloads import Context
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER
@@ -29,7 +29,10 @@ class CheckObject:
 class ManagerState:
     """The manager. `on_change` is told the keys of workloads that something happened to, None for all of them."""
 
-    def __init__(self, kueue: Mapping[str, Any], on_change: Callable[[str | None], None]) -> None:
+    def __init__(
+        self, kueue: Mapping[str, Any], settings: DispatchSettings, on_change: Callable[[str | None], None]
+    ) -> None:
+        self._settings = settings
         self.records: dict[str, Record] = {}
         self.waiting = WaitingTimes()
         self.checks: dict[str, CheckObject] = {}
@@ -66,15 +69,26 @@ class ManagerState:
         self._on_change(key)
 
     def _note_waiting(self, record: Record) -> None:
-        report = record.report
-        if record.admitted_at is not None and record.cluster_name and report is not None:
-            seconds = record.admitted_at - report.since
-            self.waiting.admitted(record.key, record.cluster_name, record.cluster_queue, record.admitted_at, seconds)
-        elif record.holds_quota and record.nominated and report is not None:
-            for cluster in record.nominated:
-                self.waiting.waits(record.key, cluster, record.cluster_queue, report.since)
+        """Learn from where the workload waits or was admitted, and from where it waited in vain."""
+        report, key, queue = record.report, record.key, record.cluster_queue
+        if report is None:
+            return
+        if record.admitted_at is not None and record.cluster_name:
+            self.waiting.gone(key)
+            for index, cluster in enumerate(parse_report(report.message).nominated):
+                note = self.waiting.admitted if cluster == record.cluster_name else self.waiting.passed
+                seconds = record.admitted_at - self._asked_at(report.since, index)
+                if seconds >= 0:
+                    note(key, cluster, queue, record.admitted_at, seconds)
+        elif record.holds_quota and record.nominated:
+            for index, cluster in enumerate(record.nominated):
+                self.waiting.waits(key, cluster, queue, self._asked_at(report.since, index))
         else:
-            self.waiting.gone(record.key)
+            self.waiting.gone(key)
+
+    def _asked_at(self, started: float, index: int) -> float:
+        """When a cluster was nominated, by its place in the list."""
+        return started + index // self._settings.step * self._settings.widen_after
 
     def take_namespace(self, key: str, item: Json | None) -> None:
         """A namespace is new, changed or gone."""

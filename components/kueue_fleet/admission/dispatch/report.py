@@ -20,6 +20,7 @@ _SCORED: Final = re.compile(
     r"(?P<cluster>[^\s:]+): score (?P<score>\d\.\d{3}) "
     r"\(price (?P<price>\d\.\d{3}), waiting (?P<waiting>\d\.\d{3}), free (?P<free>\d\.\d{3})\): (?P<words>.*)"
 )
+_NOMINATED: Final = re.compile(r"Nominated (?P<names>\S+(?:, \S+)*) of \d+ clusters")
 _FILTERED: Final = re.compile(r"(?P<cluster>[^\s:]+): (?P<reason>[A-Z][A-Za-z]*): (?P<words>.*)")
 
 
@@ -42,6 +43,8 @@ class ParsedReport:
 
     summary: str
     verdicts: tuple[ParsedVerdict, ...]
+    nominated: tuple[str, ...] = ()
+    """The clusters that were nominated, in the order in which they were."""
 
 
 def describe(decision: Decision) -> str:
@@ -52,7 +55,12 @@ def describe(decision: Decision) -> str:
 def parse_report(message: str) -> ParsedReport:
     """What `describe` wrote. Lines that are none of it are left out."""
     summary, *lines = message.split("\n")
-    return ParsedReport(summary, tuple(found for line in lines if (found := _parse(line)) is not None))
+    named = _NOMINATED.match(summary)
+    return ParsedReport(
+        summary,
+        tuple(found for line in lines if (found := _parse(line)) is not None),
+        tuple(named["names"].split(", ")) if named else (),
+    )
 
 
 def _describe(verdict: Verdict) -> str:

@@ -1,7 +1,8 @@
 """How long jobs have waited on each worker, from nomination to admission.
 
-Recent admissions are averaged; who waits now and has done so for longer than that counts too, since a worker that
-admits nobody would otherwise keep the good name of its better days.
+Recent admissions are averaged, and those that another worker won: there the wait was at least as long. Who waits now and
+has done so for longer than that counts too, since a worker that admits nobody would otherwise keep the good name of its
+better days.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class WaitingTimes:
             oldest = min(samples)
             samples.remove(oldest)
             self._seen.discard((oldest[2], oldest[0]))
+
+    def passed(self, key: str, worker: str, queue: str, at: float, seconds: float) -> None:
+        """A workload waited on a worker until another one admitted it; said twice, it counts once."""
+        self.admitted(f"{key} not on {worker}", worker, queue, at, seconds)
 
     def waits(self, key: str, worker: str, queue: str, since: float) -> None:
         """A workload was nominated for a worker and is not admitted."""
