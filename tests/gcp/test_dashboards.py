@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import pulumi_mocks
+from kueue_fleet import Dashboards
+from kueue_fleet.gcp.alerts import alert_policies
+from kueue_fleet.spec import Observability
+from promql import query_problems
+from pulumi_mocks import Recording
+
+ON = {"managedPrometheus": True}
+
+
+def run(observability: dict[str, Any] | None = None, **arguments: Any) -> Recording:
+    given: dict[str, Any] = {"manager": "manager", "job_clusters": ["one", "two"], **arguments}
+    settings = Observability.model_validate({**ON, **(observability or {})})
+    return pulumi_mocks.run(lambda: Dashboards("lab", settings, project="p", fleet="lab", **given))
+
+
+def policies(**arguments: Any) -> dict[str, dict[str, Any]]:
+    given: dict[str, Any] = {
+        "manager": "manager",
+        "job_clusters": ["one", "two"],
+        "kueue_namespace": "kueue-system",
+        "provisioning_seconds": 1800,
+        **arguments,
+    }
+    return alert_policies("lab", **given)
+
+
+def query_of(policy: dict[str, Any]) -> str:
+    return str(policy["conditions"][0]["conditionPrometheusQueryLanguage"]["query"])
+
+
+def test_the_dashboard_and_four_alerts() -> None:
+    recording = run({"alerts": {"notificationChannels": ["projects/p/notificationChannels/7"]}}, labels={"team": "ml"})
+    dashboard = recording.one("gcp:monitoring/dashboard:Dashboard")
+    assert dashboard.inputs["project"] == "p"
+    assert json.loads(dashboard.inputs["dashboardJson"])["displayName"] == "lab: GPU batch fleet"
+    alerts = {alert.name: alert.inputs for alert in recording.of_type("AlertPolicy")}
+    assert set(alerts) == {
+        "lab/queue-inactive",
+        "lab/provisioning-stuck",
+        "lab/kueue-gone",
+        "lab/worker-disconnected",
+    }
+    for inputs in alerts.values():
+        assert inputs["project"] == "p"
+        assert inputs["notificationChannels"] == ["projects/p/notificationChannels/7"]
+        assert inputs["userLabels"] == {"team": "ml"}
+        assert inputs["displayName"].startswith("lab: ")
+        assert inputs["documentation"]["mimeType"] == "text/markdown"
+
+
+@pytest.mark.parametrize("settings", [{"dashboard": False}, {"alerts": {"enabled": False}}], ids=str)
+def test_each_part_can_be_switched_off(settings: dict[str, Any]) -> None:
+    recording = run(settings)
+    assert bool(recording.of_type("gcp:monitoring/dashboard:Dashboard")) == ("dashboard" not in settings)
+    assert bool(recording.of_type("AlertPolicy")) == ("alerts" not in settings)
+
+
+def test_queries_of_alerts_name_metrics_that_exist_and_do_not_need_to_have_been_seen() -> None:
+    for name, policy in policies(stopped_queues=["closed"]).items():
+        if name == "worker-disconnected":
+            continue
+        condition = policy["conditions"][0]["conditionPrometheusQueryLanguage"]
+        assert not list(query_problems(condition["query"])), name
+        assert condition["disableMetricValidation"] is True
+
+
+def test_a_queue_that_is_stopped_on_purpose_is_no_alarm() -> None:
+    assert query_of(policies()["queue-inactive"]) == (
+        'max by (cluster, cluster_queue) (kueue_cluster_queue_status{status!="active",cluster=~"manager|one|two"}) > 0'
+    )
+    assert 'cluster_queue!~"a\\\\.b|closed"' in query_of(policies(stopped_queues=["closed", "a.b"])["queue-inactive"])
+
+
+def test_waiting_is_an_alarm_only_where_jobs_run_and_nobody_got_anything() -> None:
+    query = query_of(policies(provisioning_seconds=2700)["provisioning-stuck"])
+    assert query.count("[2700s") == 2
+    assert query.count('cluster=~"one|two"') == 2
+    assert 'reason="UnsatisfiedAdmissionChecks"' in query
+    assert " unless " in query
+    assert "45 minutes" in policies(provisioning_seconds=2700)["provisioning-stuck"]["documentation"]["content"]
+
+
+def test_the_timeout_of_the_file_is_used() -> None:
+    recording = run({"alerts": {"provisioningTimeout": "2h"}})
+    alert = recording.one("AlertPolicy", "lab/provisioning-stuck")
+    assert "[7200s:60s]" in query_of(alert.inputs)
+
+
+def test_a_cluster_that_says_nothing_is_an_alarm_by_its_name() -> None:
+    assert query_of(policies(job_clusters=["one"])["kueue-gone"]) == (
+        'absent(kueue_build_info{cluster="manager"}) or absent(kueue_build_info{cluster="one"})'
+    )
+
+
+def test_a_lost_worker_is_read_from_the_managers_log_at_most_once_an_hour() -> None:
+    policy = policies()["worker-disconnected"]
+    condition = policy["conditions"][0]["conditionMatchedLog"]
+    assert 'resource.labels.cluster_name="manager"' in condition["filter"]
+    assert 'resource.labels.namespace_name="kueue-system"' in condition["filter"]
+    assert '"setting client config"' in condition["filter"]
+    assert condition["labelExtractors"] == {"worker": "EXTRACT(jsonPayload.name)"}
+    assert policy["alertStrategy"]["notificationRateLimit"] == {"period": "3600s"}
+
+
+def test_without_a_manager_no_worker_can_be_lost() -> None:
+    assert set(policies(manager=None, job_clusters=["batch"])) == {"queue-inactive", "provisioning-stuck", "kueue-gone"}

@@ -1,0 +1,36 @@
+"""Whether queries in PromQL ask for what Kueue measures.
+
+kueue_metrics.json lists the metrics of Kueue 0.19.2 with type and labels, read from pkg/metrics/metrics.go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+METRICS = json.loads((Path(__file__).parent / "kueue_metrics.json").read_text())
+OF_THE_COLLECTOR = {"cluster", "exported_cluster", "namespace", "pod", "container"}
+"""Labels that every series has beside its metric's own."""
+
+
+def query_problems(query: str) -> Iterator[str]:
+    """What is wrong with a query about Kueue's metrics: unknown metrics or labels, counters that are not rated."""
+    labels, unknown = {*OF_THE_COLLECTOR}, False
+    for found in re.finditer(r"(rate|increase)?\(?\b((?:multi)?kueue_\w+)", query):
+        rated, name = found.groups()
+        metric = METRICS.get(name) or METRICS.get(name.removesuffix("_bucket"))
+        if metric is None:
+            yield f"{name} is no metric of Kueue"
+            unknown = True
+            continue
+        bucket = name.endswith("_bucket") and metric["type"] == "histogram"
+        if (metric["type"] == "counter" or bucket) != (rated is not None):
+            yield f"{name}: a {metric['type']}, but {'rated' if rated else 'not rated'}"
+        labels |= {*metric["labels"], *(["le"] if bucket else [])}
+    if unknown or "kueue_" not in query:
+        return
+    used = [name.strip() for group in re.findall(r"by \(([^)]*)\)", query) for name in group.split(",")]
+    used += re.findall(r"[{,](\w+)\s*[!=]", query)
+    yield from (f"{name} is a label of no metric there" for name in used if name not in labels)
