@@ -1,0 +1,14 @@
+"""A platform repository of its own: it imports the library, and declares the fleet of its stack's config."""
+
+import pulumi
+
+from kueue_fleet import Fleet
+from kueue_fleet.spec import SpecError, parse_fleet
+
+config = pulumi.Config("kueue-fleet")
+try:
+    spec = parse_fleet(config.require_object("fleet"))
+except SpecError as error:
+    raise pulumi.RunError(str(error)) from None
+fleet = Fleet(spec.name, spec, charts=config.get_object("charts"))
+pulumi.export("kubeconfig", fleet.kubeconfig)
