@@ -47,10 +47,11 @@ def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettin
     rounds = math.floor((now - started) / settings.widen_after) + 1 if settings.widen_after > 0 else len(order)
     room = min(settings.step * rounds, MOST_CLUSTERS) - len(kept)
     nominated = (*kept, *(verdict.cluster for verdict in fresh[: max(0, room)]))
+    settled = nominated == request.nominated and request.started is not None and not request.gave_up
     return Decision(
         key=request.workload.key,
         now=now,
-        action=Action.KEEP if nominated == request.nominated and request.started is not None else Action.NOMINATE,
+        action=Action.KEEP if settled else Action.NOMINATE,
         reason=_reason(request, nominated, rounds),
         nominated=nominated,
         message=_message(nominated, verdicts, rounds),
