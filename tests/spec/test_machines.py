@@ -1,0 +1,80 @@
+"""The machine catalogue."""
+
+from __future__ import annotations
+
+import pytest
+
+from kueue_fleet.spec.machine_zones import regions_offering, zones_offering
+from kueue_fleet.spec.machines import (
+    ATTACHABLE,
+    accelerators,
+    machine_catalogue,
+    machine_names,
+    machine_type,
+    with_accelerator,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "accelerator", "gpus", "local_ssds"),
+    [
+        ("g2-standard-24", "nvidia-l4", 2, 0),
+        ("g2-standard-96", "nvidia-l4", 8, 0),
+        ("a2-highgpu-1g", "nvidia-tesla-a100", 1, 0),
+        ("a2-megagpu-16g", "nvidia-tesla-a100", 16, 0),
+        ("a2-ultragpu-8g", "nvidia-a100-80gb", 8, 8),
+        ("a3-highgpu-8g", "nvidia-h100-80gb", 8, 16),
+        ("a3-megagpu-8g", "nvidia-h100-mega-80gb", 8, 16),
+        ("a3-ultragpu-8g", "nvidia-h200-141gb", 8, 32),
+        ("a4-highgpu-8g", "nvidia-b200", 8, 32),
+        ("a4x-highgpu-4g", "nvidia-gb200", 4, 4),
+        ("g4-standard-48", "nvidia-rtx-pro-6000", 1, 0),
+        ("n1-standard-2", None, 0, 0),
+    ],
+)
+def test_gpus(name: str, accelerator: str | None, gpus: int, local_ssds: int) -> None:
+    machine = machine_type(name)
+    assert machine is not None
+    assert (machine.accelerator, machine.gpus, machine.local_ssds) == (accelerator, gpus, local_ssds)
+
+
+def test_names_are_unique_and_sizes_make_sense() -> None:
+    assert len(machine_names()) == len(set(machine_names()))
+    assert machine_type("x9-huge") is None
+    for name in machine_names():
+        machine = machine_type(name)
+        assert machine is not None
+        assert (machine.accelerator is None) == (machine.gpus == 0)
+        assert name.startswith(f"{machine.family}-")
+        assert all(0 < machine.allocatable[key] <= amount for key, amount in machine.capacity.items())
+
+
+def test_shared_core_machines_lose_more_than_a_core() -> None:
+    small = machine_type("e2-small")
+    assert small is not None
+    assert small.allocatable["cpu"] == 940
+
+
+def test_memory_in_quarters_of_a_gibibyte() -> None:
+    machine = machine_type("n1-standard-2")
+    assert machine is not None
+    assert machine.memory_bytes == 7.5 * 1024**3
+
+
+def test_attached_gpus_are_known_accelerators() -> None:
+    assert set(ATTACHABLE) <= accelerators()
+    machine = machine_type("n1-standard-8")
+    assert machine is not None
+    attached = with_accelerator(machine, "nvidia-tesla-t4", 4)
+    assert (attached.accelerator, attached.gpus, attached.attached) == ("nvidia-tesla-t4", 4, True)
+    for found in machine_catalogue():
+        if found.attached and found.accelerator is not None:
+            assert found.cpus <= ATTACHABLE[found.accelerator][found.gpus]
+
+
+def test_zones() -> None:
+    assert zones_offering("a2-highgpu-1g", "us-east1") == ("us-east1-b",)
+    assert zones_offering("a2-highgpu-1g", "europe-west3") == ()
+    assert zones_offering("g2-standard-24", "us-east1") is None
+    assert "us-east4" in regions_offering("a2-ultragpu-1g")
+    assert regions_offering("g2-standard-24") == ()
