@@ -38,7 +38,7 @@ def test_a_smaller_quota_is_told_by_team_and_cluster(smaller: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         "Quotas",
-        "  clusterQueues[dws]: team-vision and team-language lose 2 nvidia.com/gpu of t4-dws (4 -> 2) on "
+        "  clusterQueues[dws]: team-vision and team-language lose 2 nvidia.com/gpu (4 -> 2) of t4-dws on "
         "worker-europe-west4, worker-us-east4 and worker-asia-southeast1",
     ]
     assert run(str(STACK), str(smaller), "--exit-code").exit_code == 1

@@ -15,17 +15,17 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a quota, on every cluster it reaches": (
         {f"{FIRST_QUOTA}/nominalQuota": 6},
         [
-            "quota clusterQueues[vision]: team-vision gains 2 nvidia.com/gpu of l4 (4 -> 6) on worker-a and worker-b",
+            "quota clusterQueues[vision]: team-vision gains 2 nvidia.com/gpu (4 -> 6) of l4 on worker-a and worker-b",
         ],
     ),
     "a quota of one cluster": (
         {f"{FIRST_QUOTA}/perCluster": {"worker-b": {"nominalQuota": 1}}},
-        ["quota clusterQueues[vision]: team-vision loses 3 nvidia.com/gpu of l4 (4 -> 1) on worker-b"],
+        ["quota clusterQueues[vision]: team-vision loses 3 nvidia.com/gpu (4 -> 1) of l4 on worker-b"],
     ),
     "a limit": (
         {"clusterQueues/0/resourceGroups/0/flavors/1/resources/0/borrowingLimit": 2},
         [
-            "quota clusterQueues[vision]: team-vision gets a limit on borrowing nvidia.com/gpu of t4 (no limit -> 2) "
+            "quota clusterQueues[vision]: team-vision gets a limit on borrowing nvidia.com/gpu (no limit -> 2) of t4 "
             "on worker-b"
         ],
     ),
@@ -35,7 +35,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             f"{FIRST_QUOTA}/perCluster": {"worker-b": {"nominalQuota": 5}},
         },
         [
-            "quota clusterQueues[vision]: team-vision gains 1 nvidia.com/gpu of l4 (4 -> 5) on worker-b",
+            "quota clusterQueues[vision]: team-vision gains 1 nvidia.com/gpu (4 -> 5) of l4 on worker-b",
             'settings teams[team-vision].localQueues[main]: removed; it was {"clusterQueue": "vision"',
         ],
     ),
@@ -77,20 +77,20 @@ def test_gains_one_way_are_losses_the_other() -> None:
     assert [text.replace("gains", "loses").split(" (")[0] for text in there if "gains" in text] == [
         text.split(" (")[0] for text in back if "loses" in text
     ]
-    assert any("has no limit on borrowing nvidia.com/gpu of l4 any more (3 -> no limit) on" in text for text in back)
+    assert any("has no limit any more on borrowing nvidia.com/gpu (3 -> no limit) of l4 on" in text for text in back)
 
 
 def test_limits_that_both_have_are_compared() -> None:
     sides = [parse_fleet(changed(fleet_data(), {f"{FIRST_QUOTA}/borrowingLimit": limit})) for limit in (4, 2)]
     [difference] = compare_fleets(*sides)
-    assert difference.text == "team-vision loses 2 nvidia.com/gpu of l4 of borrowing (4 -> 2) on worker-a and worker-b"
+    assert difference.text == "team-vision loses borrowing of 2 nvidia.com/gpu (4 -> 2) of l4 on worker-a and worker-b"
 
 
 def test_teams_that_share_a_queue_lose_together() -> None:
     shared = {"teams/1/localQueues/0/clusterQueue": "vision"}
     sides = [parse_fleet(changed(fleet_data(), {**shared, f"{FIRST_QUOTA}/nominalQuota": n})) for n in (4, 2)]
     [difference] = compare_fleets(*sides)
-    assert difference.text.startswith("team-vision and team-language lose 2 nvidia.com/gpu of l4 (4 -> 2)")
+    assert difference.text.startswith("team-vision and team-language lose 2 nvidia.com/gpu (4 -> 2) of l4")
 
 
 def test_a_new_worker_and_its_quota() -> None:
@@ -101,7 +101,7 @@ def test_a_new_worker_and_its_quota() -> None:
     old, new = parse_fleet(fleet_data()), parse_fleet(fourth(fleet_data()))
     found = [str(each) for each in compare_fleets(old, new)]
     assert found[0] == "clusters[worker-c]: new worker in us-central1"
-    assert "clusterQueues[vision]: team-vision gains 4 nvidia.com/gpu of l4 (0 -> 4) on worker-c" in found
+    assert any("team-vision gains 4 nvidia.com/gpu (0 -> 4), 64 cpu (0 -> 64), 256Gi memory" in text for text in found)
     assert str(compare_fleets(new, old)[0]) == "clusters[worker-c]: worker in us-central1 goes, with all it runs"
 
 

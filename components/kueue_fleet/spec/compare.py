@@ -66,16 +66,18 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 
 def _capacity(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     pools = [_pools(old), _pools(new)]
+    clusters: dict[tuple[str, str], list[str]] = {}
     for key in dict.fromkeys((*pools[0], *pools[1])):
         before, after = (side.get(key) for side in pools)
         cluster, name = key
-        path = f"nodePools[{name}]"
         if before is None:
-            yield Difference("capacity", path, f"new on {cluster}: {_size(after)}")
+            clusters.setdefault((name, f"new: {_size(after)}"), []).append(cluster)
         elif after is None:
-            yield Difference("capacity", path, f"goes from {cluster}: {_size(before)}")
+            clusters.setdefault((name, f"goes: {_size(before)}"), []).append(cluster)
         elif _size(before) != _size(after):
-            yield Difference("capacity", path, f"on {cluster}: {_size(before)} -> {_size(after)}")
+            clusters.setdefault((name, f"{_size(before)} -> {_size(after)}"), []).append(cluster)
+    for (name, text), where in clusters.items():
+        yield Difference("capacity", f"nodePools[{name}]", f"{text} on {_listed(where)}")
 
 
 def _pools(fleet: FleetSpec) -> dict[tuple[str, str], ResolvedNodePool]:
@@ -99,17 +101,24 @@ class _Place(NamedTuple):
 
 
 def _quotas(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """One sentence for all resources of a flavor that change in the same way, on all clusters where they do."""
     sides = _amounts(old), _amounts(new)
     users = {**_teams(old), **_teams(new)}
-    clusters: dict[tuple[str, str], list[str]] = {}
+    changes: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}
     for place in dict.fromkeys((*sides[0], *sides[1])):
-        teams = users.get(place.queue, ())
-        who = _listed(teams) if teams else f"queue {place.queue}"
-        for template in _gains(*(side.get(place) for side in sides), plural=len(teams) > 1):
-            text = f"{who} {template.format(what=f'{place.resource} of {place.flavor}')}"
-            clusters.setdefault((place.queue, text), []).append(place.cluster)
-    for (queue, text), where in clusters.items():
-        yield Difference("quota", f"clusterQueues[{queue}]", f"{text} on {_listed(where)}")
+        before, after = (side.get(place) for side in sides)
+        plural = len(users.get(place.queue, ())) > 1
+        for verb, amount in _gains(place.resource, before, after, plural=plural):
+            of_verb = changes.setdefault((place.queue, place.flavor, verb), {})
+            of_verb.setdefault(place.cluster, {})[amount] = None
+    for (queue, flavor, verb), found in changes.items():
+        who = _listed(users[queue]) if queue in users else f"queue {queue}"
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for cluster, amounts_there in found.items():
+            alike.setdefault(tuple(amounts_there), []).append(cluster)
+        for amounts, where in alike.items():
+            text = f"{who} {verb} {', '.join(amounts)} of {flavor} on {_listed(where)}"
+            yield Difference("quota", f"clusterQueues[{queue}]", text)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -136,28 +145,35 @@ def _teams(fleet: FleetSpec) -> dict[str, Sequence[str]]:
     return {queue: list(teams) for queue, teams in users.items()}
 
 
-def _gains(before: ResourceQuota | None, after: ResourceQuota | None, *, plural: bool) -> Iterator[str]:
+def _gains(
+    resource: str, before: ResourceQuota | None, after: ResourceQuota | None, *, plural: bool
+) -> Iterator[tuple[str, str]]:
+    """What changes, as a verb and an amount."""
     s = "" if plural else "s"
     old, new = (ZERO if side is None else side.nominal_quota for side in (before, after))
     if old != new:
-        yield f"{_by(old, new, s)} {{what}} ({old} -> {new})"
+        yield f"{_direction(old, new)}{s}", f"{_distance(old, new)} {resource} ({old} -> {new})"
+    if before is None or after is None:
+        return
     for field, kind in (("borrowing_limit", "borrowing"), ("lending_limit", "lending")):
-        if before is None or after is None:
-            continue
         was, becomes = getattr(before, field), getattr(after, field)
         shown = " -> ".join(_UNLIMITED if limit is None else str(limit) for limit in (was, becomes))
         if was == becomes:
             continue
         if was is None:
-            yield f"get{s} a limit on {kind} {{what}} ({shown})"
+            yield f"get{s} a limit on {kind}", f"{resource} ({shown})"
         elif becomes is None:
-            yield f"ha{'ve' if plural else 's'} no limit on {kind} {{what}} any more ({shown})"
+            yield f"ha{'ve' if plural else 's'} no limit any more on {kind}", f"{resource} ({shown})"
         else:
-            yield f"{_by(was, becomes, s)} {{what}} of {kind} ({shown})"
+            yield f"{_direction(was, becomes)}{s} {kind} of", f"{_distance(was, becomes)} {resource} ({shown})"
 
 
-def _by(before: Quantity, after: Quantity, s: str) -> str:
-    return f"gain{s} {after - before}" if before < after else f"lose{s} {before - after}"
+def _direction(before: Quantity, after: Quantity) -> str:
+    return "gain" if before < after else "lose"
+
+
+def _distance(before: Quantity, after: Quantity) -> Quantity:
+    return after - before if before < after else before - after
 
 
 def _settings(old: Any, new: Any, path: str) -> Iterator[Difference]:
