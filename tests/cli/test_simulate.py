@@ -11,6 +11,9 @@ import yaml
 from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
+from kueue_fleet.cli.simulate_report import plotly_script, report_page
+from kueue_fleet.simulation.records import Record
+from kueue_fleet.simulation.result import Result
 from simulation.objects import cluster, job
 
 ROOT = Path(__file__).parents[2]
@@ -105,3 +108,47 @@ def test_what_if_on_a_stack_and_its_jobs() -> None:
     refused = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=lots"])
     assert refused.exit_code == 1
     assert "nominalQuota" in str(refused.exception)
+
+
+def test_report_opens_without_a_network(dump: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", str(report)])
+    assert done.exit_code == 0, done.output
+    page = report.read_text()
+    assert "default-src 'none'" in page
+    own = page.replace(plotly_script(), "")
+    assert len(own) < 40_000 < len(page)
+    assert "http" not in own.replace('http-equiv="Content-Security-Policy"', "")
+    data = own.split('id="data">')[1].split("</script>")[0]
+    assert [found["name"] for found in json.loads(data)["sections"]] == [""]
+    assert [path.name for path in tmp_path.glob("*.html")] == ["report.html"]
+
+
+def test_report_of_a_what_if_has_both(dump: Path, tmp_path: Path) -> None:
+    report, quota = tmp_path / "report.html", "ClusterQueue[cq].spec.stopPolicy=Hold"
+    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", str(report), "--what-if", quota])
+    assert done.exit_code == 0, done.output
+    data = report.read_text().split('id="data">')[1].split("</script>")[0]
+    assert [found["name"] for found in json.loads(data)["sections"]] == ["Before", "After"]
+
+
+def test_names_cannot_become_markup() -> None:
+    record = Record("ns/x", "ns", "</script><script>alert(1)</script>", 0.0)
+    page = report_page("<b>title", "", [("", Result((record,)))])
+    assert "<script>alert" not in page
+    assert "&lt;b&gt;title" in page
+
+
+def test_report_is_refused_before_anything_runs(dump: Path, tmp_path: Path) -> None:
+    for path, said in ((tmp_path / "gone/r.html", "there is no folder"), (dump, "is a folder")):
+        done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", str(path)])
+        assert done.exit_code == 1
+        assert said in str(done.exception)
+        assert done.stdout == ""
+
+
+def test_report_without_plotly_says_what_to_install(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", "r.html"])
+    assert done.exit_code == 1
+    assert "install kueue-fleet[report]" in str(done.exception)

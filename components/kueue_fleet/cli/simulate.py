@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kueue_fleet.cli import console, simulate_tables
+from kueue_fleet.cli import console, simulate_report, simulate_tables
 from kueue_fleet.cli.fleet_files import load_fleet, read_text
 from kueue_fleet.spec import SpecError, parse_fleet
 from kueue_fleet.spec.parse import fleet_data
@@ -86,6 +86,10 @@ def simulate(
             show_default=False,
         ),
     ] = (),  # type: ignore[assignment]
+    report: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write a report with plots, which opens without a network."),
+    ] = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
     ] = Output.text,
@@ -103,6 +107,8 @@ def simulate(
     Examples:
 
         kueue-fleet simulate stacks/Pulumi.dws-multikueue.yaml -w examples/dws-multikueue/workload.yaml --seed 7
+
+        kueue-fleet simulate fleet.yaml -w jobs.yaml --html report.html
 
         kueue-fleet simulate fleet.yaml -w jobs.yaml --what-if 'clusterQueues[dws].preemption.withinClusterQueue=Never'
 
@@ -135,10 +141,17 @@ def simulate(
         else:
             assert objects is not None
             run = _of_objects(objects, delays, until, seed, fair_sharing=fair_sharing)
+        if report is not None:
+            simulate_report.check_report_file(report)
         result = run([])
         changed = run(changes) if changes else None
     except SimulationError as refused:
         raise console.CommandError(_summary(refused.problems)) from None
+    if report is not None:
+        source = next(str(path) for path in (stack, objects, kueue_generator) if path is not None)
+        results = [("", result)] if changed is None else [("Before", result), ("After", changed)]
+        subtitle = f"Seed {seed}. " + ", ".join(change.text for change in changes)
+        simulate_report.write_report(report, f"Simulation of {Path(source).name}", subtitle, results)
     if output is Output.json:
         document = result.as_json() if changed is None else comparison(changes, result, changed)
         typer.echo(json.dumps(document, indent=2))
