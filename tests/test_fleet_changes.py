@@ -9,9 +9,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import pulumi_mocks
 from company_fleet import MANAGER, WORKERS, company_data, without_worker
@@ -20,6 +22,7 @@ from kueue_fleet.spec import parse_fleet
 from pulumi_mocks import Recorded, Recording
 
 EUROPE, US, ASIA = WORKERS
+PROD = Path(__file__).parent.parent / "stacks" / "Pulumi.prod.yaml"
 
 
 @dataclass(frozen=True)
@@ -160,3 +163,89 @@ def test_rotated_credentials_are_new_tokens_and_new_kubeconfigs_and_nothing_else
         assert old.inputs["metadata"]["name"] != new.inputs["metadata"]["name"]
         assert not new.delete_before_replace
         assert after.is_before(new, after.one("Secret", f"{MANAGER}/multikueue/{worker}"))
+
+
+def prod_data() -> dict[str, Any]:
+    """The fleet of the stack prod."""
+    config = yaml.safe_load(PROD.read_text(encoding="utf-8"))["config"]
+    fleet: dict[str, Any] = copy.deepcopy(config["kueue-fleet:fleet"])
+    return fleet
+
+
+@pytest.fixture(scope="module")
+def prod() -> Recording:
+    return declare(prod_data())
+
+
+def prod_after(change: Callable[[dict[str, Any]], None]) -> Recording:
+    data = prod_data()
+    change(data)
+    return declare(data)
+
+
+PROD_WORKERS = ("worker-europe-west4", "worker-us-central1", "worker-asia-southeast1")
+
+
+def test_prod_another_machine_type(prod: Recording) -> None:
+    def change(data: dict[str, Any]) -> None:
+        next(pool for pool in data["nodePools"] if pool["name"] == "l4-on-demand")["machineType"] = "g2-standard-48"
+
+    found = difference(prod, prod_after(change))
+    pools = {f"NodePool {worker}/l4-on-demand" for worker in PROD_WORKERS}
+    assert found == Difference(frozenset(), frozenset(), frozenset(pools))
+
+
+def test_prod_a_region_less(prod: Recording) -> None:
+    gone, region = "worker-asia-southeast1", "asia-southeast1"
+
+    def change(data: dict[str, Any]) -> None:
+        data["clusters"] = [cluster for cluster in data["clusters"] if cluster["name"] != gone]
+        data["reservations"] = [entry for entry in data["reservations"] if not entry["zone"].startswith(region)]
+        for pool in data["nodePools"]:
+            pool.get("perCluster", {}).pop(gone, None)
+        data["multiKueue"]["workers"].remove(gone)
+
+    found = difference(prod, prod_after(change))
+    assert not found.added
+    elsewhere = {item for item in found.removed if gone not in item and region not in item}
+    # The two workers that are left are also those of the queue foundation, which had a check of its own.
+    own = "manager-europe-west4/multikueue/multikueue-foundation"
+    assert elsewhere == {f"AdmissionCheck {own}", f"MultiKueueConfig {own}"}
+    assert {f"Cluster {gone}", f"Reservation atlas-prod/l4-{region}"} <= found.removed
+    # The manager's quotas are the sum of the workers', and alerts name the clusters.
+    assert {item.split()[0] for item in found.changed} == {"MultiKueueConfig", "ClusterQueue", "Cohort", "AlertPolicy"}
+    assert all(item.split()[1].startswith(("manager-europe-west4/", "atlas-prod/")) for item in found.changed)
+
+
+def test_prod_a_patch_of_kueue(prod: Recording) -> None:
+    found = difference(prod, prod_after(lambda data: data.update(kueue={"version": "0.19.3"})))
+    releases = {f"Release {cluster}/kueue" for cluster in ("manager-europe-west4", *PROD_WORKERS)}
+    assert found == Difference(frozenset(), frozenset(), frozenset(releases))
+
+
+def test_prod_a_team_more(prod: Recording) -> None:
+    def change(data: dict[str, Any]) -> None:
+        team = {**copy.deepcopy(data["teams"][0]), "name": "robotics", "members": ["group:robotics@example.com"]}
+        team["localQueues"] = [{"name": "foundation", "clusterQueue": "foundation"}]
+        data["teams"].append(team)
+
+    found = difference(prod, prod_after(change))
+    assert not found.removed
+    assert not found.changed
+    assert all("robotics" in item for item in found.added)
+
+
+def test_prod_credentials_rotated(prod: Recording) -> None:
+    def change(data: dict[str, Any]) -> None:
+        data["multiKueue"]["credentials"] |= {"rotation": "2027-02", "rotateBy": "2027-05-01"}
+
+    found = difference(prod, prod_after(change))
+    secrets = {f"Secret {worker}/multikueue/token" for worker in PROD_WORKERS}
+    secrets |= {f"Secret manager-europe-west4/multikueue/{worker}" for worker in PROD_WORKERS}
+    assert found == Difference(frozenset(), frozenset(), frozenset(secrets))
+
+
+def test_prod_protects_what_cannot_be_had_again(prod: Recording) -> None:
+    guarded = {r.type.rsplit(":", 1)[-1] for r in prod if r.custom and r.protect}
+    assert guarded == {"Cluster", "Reservation", "Release"}
+    assert all(r.retain_on_delete for r in prod.of_type("Reservation") if r.custom)
