@@ -20,6 +20,7 @@ import pytest
 import yaml
 from pulumi.runtime.proto import provider_pb2
 from pulumi_policy import EnforcementLevel
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
 from engines.memory_provider import MemoryProvider, World, plain, serve
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
@@ -32,6 +33,8 @@ ROOT = Path(__file__).parent.parent.parent
 PACK = ROOT / "policies"
 STACKS = sorted(ROOT.glob("stacks/Pulumi.*.yaml"))
 COMMAND_SECONDS = 300
+COMPUTED = ("masterAuth", "controlPlaneEndpointsConfig", "privateClusterConfig")
+"""Inputs to which the cloud adds something."""
 LEVELS = {rule.name: rule.level for rule in RULES}
 
 
@@ -39,9 +42,12 @@ class TakesEverything(MemoryProvider):
     """Makes whatever it is asked for, as often as it is asked."""
 
     def Create(self, request: Any, context: Any) -> Any:
+        inputs = plain(request.properties)
+        outputs = self._outputs(request, inputs)
         if request.preview:
-            return provider_pb2.CreateResponse(id="", properties=request.properties)
-        return provider_pb2.CreateResponse(id=request.urn, properties=self._outputs(request, plain(request.properties)))
+            # As real providers do: what the cloud will say is not known yet.
+            outputs.update({key: UNKNOWN_STRING_VALUE for key in outputs if key not in inputs or key in COMPUTED})
+        return provider_pb2.CreateResponse(id="" if request.preview else request.urn, properties=outputs)
 
 
 @dataclass(frozen=True)
