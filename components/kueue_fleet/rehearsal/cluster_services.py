@@ -15,6 +15,7 @@ from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.dws import QueuedProvisioning, install_crd
 from kueue_fleet.rehearsal.engines import ENGINES
 from kueue_fleet.rehearsal.engines.catalogue import KUEUE_VISIBILITY_FLAG
+from kueue_fleet.rehearsal.gke_crds import install_gke_definitions
 from kueue_fleet.rehearsal.gke_tolerations import install_tolerations
 from kueue_fleet.rehearsal.kube_api import KubeApi
 from kueue_fleet.rehearsal.kwok import keep_running, kwok_process, write_kwok_files
@@ -92,10 +93,11 @@ class SimulatedCapacity:
         self._provisioner: NodeProvisioner | None = None
 
     async def prepare(self) -> None:
-        """Installs what GKE has in every cluster: the ProvisioningRequest CRD, and the tolerations its admission
-        adds."""
+        """Installs what GKE has in every cluster: the CRDs of ProvisioningRequest and of managed Prometheus, and the
+        tolerations its admission adds."""
         async with _api(self._access) as api:
             await install_tolerations(api)
+            await install_gke_definitions(api)
             await install_crd(api, self._access)
 
     async def run(self) -> None:

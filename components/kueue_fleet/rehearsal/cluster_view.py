@@ -219,8 +219,9 @@ class ClusterView:
     async def drain(self, names: Collection[str]) -> None:
         """Closes nodes and evicts their pods, as GKE does before it deletes or upgrades them; call it repeatedly."""
         for name in names:
-            if not self.nodes[name]["spec"].get("unschedulable"):
-                await self._patch_node(self.nodes[name], {"unschedulable": True})
+            node = self.nodes.get(name)
+            if node is not None and not node["spec"].get("unschedulable"):
+                await self._patch_node(node, {"unschedulable": True})
         for pod in self.active_pods(names):
             if "deletionTimestamp" not in pod["metadata"]:
                 await self._evict(pod)

@@ -36,6 +36,7 @@ from kueue_fleet.rehearsal.dws_decisions import (
     plan_request,
     updated_status,
 )
+from kueue_fleet.rehearsal.gke_crds import install_definition
 from kueue_fleet.rehearsal.kube_api import ApiError, Json, KubeApi, Watched
 from kueue_fleet.rehearsal.node_planning import NodePlan
 from kueue_fleet.rehearsal.node_pool_store import NodePoolStore
@@ -45,7 +46,6 @@ from kueue_fleet.spec.pools import NODE_POOL
 
 log = logging.getLogger(__name__)
 
-CRD_NAME = "provisioningrequests.autoscaling.x-k8s.io"
 _COLLECTION = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 _TICK_SECONDS = 0.5
 # Kueue writes the PodTemplates and the request at about the same time.
@@ -54,15 +54,7 @@ _TEMPLATE_GRACE_SECONDS = 10.0
 
 async def install_crd(api: KubeApi, access: ClusterAccess) -> None:
     """Installs the ProvisioningRequest CRD, as GKE has it in every cluster, and waits until it is served."""
-    crd = yaml.safe_load(access.engines.asset("provisioning-request-crd").read_text())
-    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD_NAME}"
-    await api.apply(path, crd)
-    while True:
-        found = await api.get(path)
-        conditions = (found.get("status") or {}).get("conditions") or ()
-        if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
-            return
-        await asyncio.sleep(0.05)
+    await install_definition(api, yaml.safe_load(access.engines.asset("provisioning-request-crd").read_text()))
 
 
 @dataclass(slots=True)

@@ -107,7 +107,7 @@ class NodeProvisioner:
 
     async def _keep_pools(self, now: float) -> None:
         leaving: set[str] = set()
-        for pool in self._store.pools.values():
+        for pool in list(self._store.pools.values()):
             leaving |= await self._keep_pool(pool)
         for name, node in self._view.nodes.items():
             metadata = node["metadata"]
