@@ -50,6 +50,13 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "settings clusterQueues[language].queueingStrategy: BestEffortFIFO -> StrictFIFO",
         ],
     ),
+    "lists of names": (
+        {"teams/0/namespaces": ["vision-a", "vision-b"], "multiKueue/workers": ["worker-b", "worker-a"]},
+        [
+            'settings teams[team-vision].namespaces: new: ["vision-a", "vision-b"]',
+            'settings multiKueue.workers: new: ["worker-b", "worker-a"]',
+        ],
+    ),
     "the order of flavors": (
         {
             "clusterQueues/0/resourceGroups/0/flavors": list(
@@ -78,6 +85,15 @@ def test_gains_one_way_are_losses_the_other() -> None:
         text.split(" (")[0] for text in back if "loses" in text
     ]
     assert any("has no limit any more on borrowing nvidia.com/gpu (3 -> no limit) of l4 on" in text for text in back)
+
+
+def test_lists_of_names_say_what_comes_and_goes() -> None:
+    sides = [
+        parse_fleet(changed(fleet_data(), {"teams/0/namespaces": names}))
+        for names in (["a", "b"], ["b", "c"], ["c", "b"])
+    ]
+    assert [each.text for each in compare_fleets(*sides[:2])] == ["adds c and removes a"]
+    assert [each.text for each in compare_fleets(*sides[1:])] == ['order: ["b", "c"] -> ["c", "b"]']
 
 
 def test_limits_that_both_have_are_compared() -> None:

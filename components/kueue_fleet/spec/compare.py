@@ -211,6 +211,14 @@ def _named(side: Any) -> dict[str, Any] | None:
 
 
 def _words(old: Any, new: Any) -> str:
+    if isinstance(old, list) and isinstance(new, list):
+        added, removed = ([each for each in one if each not in other] for one, other in ((new, old), (old, new)))
+        parts = [
+            f"{verb} {', '.join(map(_short, items))}"
+            for verb, items in (("adds", added), ("removes", removed))
+            if items
+        ]
+        return " and ".join(parts) or f"order: {_short(old)} -> {_short(new)}"
     if old is None:
         return f"new: {_short(new)}"
     if new is None:

@@ -1,0 +1,86 @@
+"""Pages whose `console` blocks are run: commands after `$ `, and below each what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "policies").glob("*.md")])
+COLUMNS = 110
+
+_BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CONTINUED = re.compile(r"\\\n *")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of a page and what stands below it."""
+
+    command: str
+    shown: str
+    """With the `$ ` line, as it is on the page."""
+    expected: str
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The text of each block of that language."""
+    return [match[2] for match in _BLOCK.finditer(page.read_text()) if match[1] == language]
+
+
+def steps(block: str) -> list[Step]:
+    """The commands of a block, with their output."""
+    found = []
+    for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
+        if not part.strip():
+            continue
+        lines = part.splitlines(keepends=True)
+        length = 1
+        while lines[length - 1].rstrip("\n").endswith("\\"):
+            length += 1
+        shown = "".join(lines[:length])
+        found.append(Step(shown.removeprefix("$ ").rstrip("\n"), shown, "".join(lines[length:])))
+    return found
+
+
+def workplace(folder: Path) -> Path:
+    """A folder with what a clone has that pages work on."""
+    for name in ("stacks", "examples"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    return folder
+
+
+def run(step: Step, folder: Path) -> str:
+    """What the command prints, on both streams, and its exit code where that is not 0."""
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "COLUMNS": str(COLUMNS),
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+    }
+    done = subprocess.run(
+        ["bash", "-c", step.command], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120, check=False,
+    )  # fmt: skip
+    output = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    return output + "\n" if output else ""
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Whether a page tells the truth; a line `...` stands for any lines."""
+    if "...\n" not in expected.splitlines(keepends=True):
+        return expected.strip() == printed.strip()
+    parts = [re.escape(part) for part in re.split(r"^\.\.\.$\n?", expected, flags=re.MULTILINE)]
+    return re.fullmatch(r"(?:.*\n)*?".join(parts), printed) is not None
+
+
+def commands_of_sh(page: Path) -> list[str]:
+    """Commands that need a cloud or a cluster."""
+    text = "\n".join(_CONTINUED.sub(" ", block) for block in blocks(page, "sh"))
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
