@@ -1,0 +1,168 @@
+"""The walk-through of the batch platform, simulated, beside the numbers that its authors published.
+
+Three columns: the published tables; the platform with the quotas of the publication, 16 GPUs on 8 real ones; and the
+platform of this repository. docs/batch-platform.md shows the same table and says why rows differ.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.objects_run import simulate_objects
+from kueue_fleet.simulation.raw import read_raw
+from kueue_fleet.spec import parse_fleet_text, render_cluster
+
+ROOT = Path(__file__).parents[2]
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+STEPS: Final = {"low-priority": 0, "high-priority": 300, "compact": 960, "jobset": 1920}
+"""Second at which the jobs of each kind begin to arrive, one each second: from the ages in the publication."""
+RUN_SECONDS: Final = {"low-priority": 600, "high-priority": 480, "compact": 450, "jobset": 300}
+"""How long a job of each kind runs: what most of them took in the publication."""
+SHOWN: Final = {"low-priority": 60, "high-priority": 360, "compact": 1020, "jobset": 1980}
+"""Second of each table: a minute after the kind's first job."""
+
+Row = dict[str, str]
+PUBLISHED: Final[Mapping[str, Row]] = {
+    "low-priority": {"lp": "0/4 0/4 0/4 0/4", "hp": "0/0 0/0 0/0 0/0", "compact": "0/0 0/0 0/0 0/0"},
+    "high-priority": {"lp": "1/3 0/3 0/3 0/3", "hp": "2/2 2/2 2/2 2/2", "compact": "0/0 0/0 0/0 0/0"},
+    "compact": {"lp": "0/0 0/0 0/0 0/1", "hp": "0/2 0/2 1/2 0/2", "compact": "3/1 2/1 3/1 2/1"},
+    "jobset": {"lp": "0/4 0/4 0/4 0/4", "hp": "0/0 0/0 0/1 0/0", "compact": "2/1 2/0 0/1 2/1"},
+}
+"""Pending/admitted of the queues of teams a to d, by kind of queue, after each kind of job was submitted."""
+
+
+def objects(as_published: bool) -> list[dict[str, Any]]:
+    """The platform's objects; `as_published` with four GPUs on reserved nodes for each team, none borrowed."""
+    path = ROOT / "stacks/Pulumi.batch-platform.yaml"
+    fleet = parse_fleet_text(path.read_text(encoding="utf-8"), path.name)
+    kinds = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "Cohort", "PriorityClass", "AdmissionCheck")
+    found = [item for item in render_cluster(fleet, "batch-dev") if item["kind"] in kinds]
+    for item in found:
+        if as_published and item["kind"] == "ClusterQueue" and item["metadata"]["name"].endswith("-hp"):
+            del item["spec"]["preemption"]["borrowWithinCohort"]
+            reserved, on_demand = item["spec"]["resourceGroups"][0]["flavors"]
+            reserved["resources"] = [{**quota, "borrowingLimit": "0"} for quota in on_demand["resources"]]
+    return found
+
+
+def jobs() -> list[dict[str, Any]]:
+    """The jobs but those of DWS, each with the time it arrives and how long it runs."""
+    arrived: Counter[str] = Counter()
+    made = []
+    for item in yaml.safe_load((ROOT / "examples/batch-platform/jobs.yaml").read_text(encoding="utf-8"))["items"]:
+        job = copy.deepcopy(item)
+        step = job["metadata"]["labels"]["kueue-fleet.dev/step"]
+        if step not in STEPS:
+            continue
+        at = START + timedelta(seconds=STEPS[step] + arrived[step])
+        arrived[step] += 1
+        job["metadata"]["creationTimestamp"] = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        job["metadata"]["annotations"] = {"kueue-fleet.dev/run-seconds": str(RUN_SECONDS[step])}
+        made.append(job)
+    return made
+
+
+@cache
+def simulated(as_published: bool) -> Sequence[dict[str, Any]]:
+    """Every job's record."""
+    documents = [Document(f"{index}", item) for index, item in enumerate([*objects(as_published), *jobs()])]
+    found: list[dict[str, Any]] = simulate_objects(read_raw(documents), Delays()).as_json()["workloads"]
+    return found
+
+
+def table(as_published: bool, second: float) -> Row:
+    """Pending/admitted of the queues of teams a to d at `second`, by kind of queue."""
+    pending: Counter[str] = Counter()
+    admitted: Counter[str] = Counter()
+    for job in simulated(as_published):
+        runs = [run for run in job["runs"] if run["admittedAt"] <= second]
+        if any(second < run["endedAt"] for run in runs):
+            admitted[job["clusterQueue"]] += 1
+        elif job["arrivedAt"] <= second and not any(run["end"] == "Succeeded" for run in runs):
+            pending[job["clusterQueue"]] += 1
+    return {
+        kind: " ".join(f"{pending[f'cq-team-{team}-{kind}']}/{admitted[f'cq-team-{team}-{kind}']}" for team in "abcd")
+        for kind in ("lp", "hp", "compact")
+    }
+
+
+def flavors_of(as_published: bool, step: str) -> Counter[str]:
+    """How often jobs of a kind ran on each flavor, and how each run ended, where it was not by itself."""
+    return Counter(
+        f"{','.join(run['flavors'])}{'' if run['end'] == 'Succeeded' else ' ' + run['end']}"
+        for job in simulated(as_published)
+        if f"-{step}-" in job["name"]
+        for run in job["runs"]
+    )
+
+
+def test_every_job_ends() -> None:
+    for as_published in (True, False):
+        assert Counter(job["state"] for job in simulated(as_published)) == {"Finished": 64}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_page_shows_what_is_simulated(step: str) -> None:
+    page = (ROOT / "docs/batch-platform.md").read_text(encoding="utf-8")
+    rows = re.findall(rf"^\| {step} \| (\w+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
+    assert {kind: (one.strip(), two.strip(), three.strip()) for kind, one, two, three in rows} == {
+        kind: (published, table(True, SHOWN[step])[kind], table(False, SHOWN[step])[kind])
+        for kind, published in PUBLISHED[step].items()
+    }
+
+
+def test_low_priority_jobs_run_on_reserved_nodes_until_high_priority_jobs_come() -> None:
+    """Reserved nodes hold two jobs. With the published quotas four are admitted there, and two of them cannot run."""
+    assert flavors_of(False, "low-priority") == {"gpu-l4-spot": 16, "gpu-l4-reserved Preempted": 2}
+    assert flavors_of(True, "low-priority") == {"gpu-l4-spot": 16, "gpu-l4-reserved Preempted": 4}
+    preempted = {
+        job["name"]: [(run["flavors"], run["end"]) for run in job["runs"]]
+        for job in simulated(False)
+        if any(run["end"] == "Preempted" for run in job["runs"])
+    }
+    assert preempted == {
+        f"team-{team}-low-priority-job-0": [(["gpu-l4-reserved"], "Preempted"), (["gpu-l4-spot"], "Succeeded")]
+        for team in "ac"
+    }
+
+
+def test_high_priority_jobs_run_on_reserved_and_on_demand_nodes() -> None:
+    for as_published in (True, False):
+        found = flavors_of(as_published, "high-priority")
+        assert set(found) == {"gpu-l4-reserved", "gpu-l4-ondemand"}
+        assert sum(found.values()) == 16
+
+
+def test_no_more_jobs_than_fit_are_ever_on_reserved_nodes() -> None:
+    def most(as_published: bool) -> int:
+        spans: list[tuple[float, float]] = [
+            (run["admittedAt"], run["endedAt"])
+            for job in simulated(as_published)
+            for run in job["runs"]
+            if run["flavors"] == ["gpu-l4-reserved"]
+        ]
+        return max(sum(begin <= at < end for begin, end in spans) for at, _ in spans)
+
+    assert most(False) == 2
+    assert most(True) == 4
+
+
+def test_compact_jobs_run_on_a100_spot_nodes() -> None:
+    assert flavors_of(False, "compact") == {"gpu-a100-compact-spot": 16}
+
+
+def test_jobsets_run_as_low_priority_jobs() -> None:
+    assert set(flavors_of(False, "jobset")) == {"gpu-l4-reserved", "gpu-l4-spot"}
