@@ -1,0 +1,165 @@
+"""A manager and workers as the controller sees them, over API servers in memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from controller.fake_api import FakeApi
+from kueue_fleet.admission.dispatch import dispatch_settings
+from kueue_fleet.controller.kube import Json
+from kueue_fleet.controller.manager import ManagerState
+from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.reconcile import Reconciler
+from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.spec.controller_configuration import ControllerConfiguration
+from kueue_fleet.spec.dispatch import AdmissionController
+
+GPU = "nvidia.com/gpu"
+NOW = 1_800_000_000.0
+WORKLOADS = f"{KUEUE}/workloads"
+CHECKS = f"{KUEUE}/admissionchecks"
+
+
+def when(seconds: float = 0.0) -> str:
+    """So many seconds from NOW, as Kubernetes writes it."""
+    return datetime.fromtimestamp(NOW + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def condition(kind: str, at: float = 0.0, *, status: bool = True, **more: str) -> Json:
+    made = {"type": kind, "status": "True" if status else "False", "reason": "R", "message": ""}
+    return {**made, "lastTransitionTime": when(at), **more}
+
+
+def workload(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
+    """A Workload of the manager that has quota since NOW; `changes`: labels, annotations, status fields, conditions."""
+    requests = {"requests": {GPU: gpus}}
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": when(-1)}
+    metadata |= {key: changes.pop(key) for key in ("labels", "annotations", "deletionTimestamp") if key in changes}
+    conditions = changes.pop("conditions", [condition("QuotaReserved")])
+    checks = changes.pop("checks", {"multikueue": "Pending"})
+    status = {
+        "admission": {"clusterQueue": "gpu"},
+        "conditions": conditions,
+        "admissionChecks": [{"name": key, "state": state, "message": ""} for key, state in checks.items()],
+        **changes.pop("status", {}),
+    }
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": metadata,
+        "spec": {
+            "queueName": "gpu",
+            "podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": [{"resources": requests}]}}}],
+            **changes,
+        },
+        "status": status,
+    }
+
+
+def configured(kind: str, name: str, spec: Json, **metadata: Any) -> Json:
+    made = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name, **metadata}}
+    return {**made, "spec": spec}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Fixture:
+    """A manager with two workers, each with eight GPUs in the queue `gpu`."""
+
+    def __init__(self, *, dispatches: bool = True, **section: Any) -> None:
+        defaults = {"prices": {"europe-west4": {"l4": 2.0}, "us-east4": {"l4": 1.0}}}
+        self.configuration = ControllerConfiguration.model_validate(
+            {
+                "fleet": "lab",
+                "namespace": "system",
+                "dispatches": dispatches,
+                "controller": AdmissionController.model_validate({**defaults, **section}).wire(),
+                "workers": [
+                    {"name": "eu", "region": "europe-west4", "kueue": {}},
+                    {"name": "us", "region": "us-east4", "kueue": {}},
+                ],
+                "teamRegions": {"team-eu": ["europe-west4"]},
+                "kueue": {},
+            }
+        )
+        self.api, self.clock, self.metrics = FakeApi(), Clock(), Metrics()
+        self.touched: list[str | None] = []
+        self.told: list[tuple[str, str, bool]] = []
+        self.manager = ManagerState({}, dispatch_settings(self.configuration.controller), self.touched.append)
+        self.workers = {
+            w.name: WorkerState(w.name, w.region, {}, self.touched.append) for w in self.configuration.workers
+        }
+        for worker in self.workers.values():
+            self.configure(worker)
+        for name in self.workers:
+            self.connect(name)
+        self.manager.take_config("multikueue", configured("MultiKueueConfig", "multikueue", {"clusters": ["eu", "us"]}))
+        self.take_check("multikueue", "kueue.x-k8s.io/multikueue", "multikueue")
+        self.reconciler = self.restart()
+
+    def restart(self) -> Reconciler:
+        """A reconciler with nothing in memory."""
+        self.reconciler = Reconciler(
+            self.configuration, self.manager, self.workers, self.api, self.metrics, self._tell, self.clock
+        )
+        return self.reconciler
+
+    def _tell(self, record: Record, reason: str, message: str, warning: bool) -> None:
+        assert record.namespace
+        self.told.append((reason, message, warning))
+
+    @staticmethod
+    def configure(worker: WorkerState, gpus: int = 8, flavors: tuple[str, ...] = ("l4",)) -> None:
+        quotas = [{"name": GPU, "nominalQuota": str(gpus)}]
+        groups = [{"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": quotas}]}]
+        queue = configured("ClusterQueue", "gpu", {"namespaceSelector": {}, "resourceGroups": groups})
+        local = configured("LocalQueue", "gpu", {"clusterQueue": "gpu"}, namespace="ns")
+        manifests = {
+            ("clusterqueues", "gpu"): queue,
+            ("localqueues", "ns/gpu"): local,
+            **{("resourceflavors", name): configured("ResourceFlavor", name, {}) for name in flavors},
+        }
+        worker._manifests = manifests
+        worker.read_configuration()
+
+    def connect(self, name: str, *, active: bool = True, message: str = "Connected") -> None:
+        made = configured("MultiKueueCluster", name, {})
+        made["status"] = {"conditions": [condition("Active", status=active, message=message)]}
+        self.manager.take_cluster(name, made)
+
+    def take_check(self, name: str, controller: str, parameters: str = "") -> Json:
+        made = configured("AdmissionCheck", name, {"controllerName": controller, "parameters": {"name": parameters}})
+        made = self.api.put(CHECKS, made)
+        self.manager.take_check(name, made)
+        return made
+
+    def take(self, item: Json) -> str:
+        """The manager has this Workload; its key."""
+        made = self.api.put(WORKLOADS, item)
+        key = f"ns/{item['metadata']['name']}"
+        self.manager.take_workload(key, made)
+        return key
+
+    async def look(self, item: Json) -> float | None:
+        """Take a Workload and look at it."""
+        return await self.reconciler.look_at(self.take(item))
+
+    def status(self, name: str = "train") -> Json:
+        found: Json = self.api.lists[WORKLOADS][f"ns/{name}"]["status"]
+        return found
+
+    def nominated(self, name: str = "train") -> list[str]:
+        found: list[str] = self.status(name).get("nominatedClusterNames") or []
+        return found
+
+    def check(self, name: str, of: str = "train") -> Json:
+        [found] = [one for one in self.status(of)["admissionChecks"] if one["name"] == name]
+        return dict(found)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from kueue_fleet.controller.kube import AccessError, ApiError, KubeApi, read_access
+
+CA = base64.b64encode(b"PEM").decode()
+
+
+def kubeconfig(server: str = "https://host", user: Any = None, cluster: Any = None) -> dict[str, Any]:
+    return {
+        "current-context": "c",
+        "contexts": [{"name": "other", "context": {}}, {"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": server, **(cluster or {})}}],
+        "users": [{"name": "u", "user": {"token": "secret-token"} if user is None else user}],
+    }
+
+
+def write(folder: Path, content: Any) -> Path:
+    file = folder / "kubeconfig"
+    file.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return file
+
+
+def test_a_token_in_the_kubeconfig(tmp_path: Path) -> None:
+    access = read_access(
+        write(tmp_path, kubeconfig(cluster={"certificate-authority-data": CA, "tls-server-name": "k8s"}))
+    )
+    assert (access.server, access.authority, access.token, access.tls_server_name) == (
+        "https://host",
+        "PEM",
+        "secret-token",
+        "k8s",
+    )
+    assert "secret-token" not in repr(access)
+
+
+def test_a_token_and_an_authority_in_files(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from-file\n")
+    (tmp_path / "ca").write_text("FILE PEM")
+    file = write(
+        tmp_path,
+        kubeconfig(
+            user={"tokenFile": str(tmp_path / "token")}, cluster={"certificate-authority": str(tmp_path / "ca")}
+        ),
+    )
+    assert (read_access(file).token, read_access(file).authority) == ("from-file", "FILE PEM")
+
+
+def test_without_an_authority_the_public_ones_count(tmp_path: Path) -> None:
+    assert read_access(write(tmp_path, kubeconfig())).authority is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[",
+        "a: b",
+        kubeconfig(user={}),
+        {**kubeconfig(), "current-context": "none"},
+        kubeconfig(user={"tokenFile": "/no"}),
+    ],
+)
+def test_what_cannot_be_used_says_so_without_any_secret(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(AccessError, match=r"cannot be used: .*; give a kubeconfig with a token") as caught:
+        read_access(write(tmp_path, content))
+    assert "secret-token" not in str(caught.value)
+
+
+def test_outside_of_a_pod_there_is_no_account() -> None:
+    with pytest.raises(AccessError, match="the account of the pod cannot be used"):
+        read_access(None, {})
+
+
+class Server:
+    """A server that knows one token."""
+
+    def __init__(self) -> None:
+        self.token = "old"
+        self.url = ""
+        self.seen: list[tuple[str, str, str]] = []
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append((request.method, request.path_qs, request.headers.get("Content-Type", "")))
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            return web.json_response({"reason": "Unauthorized", "message": "who are you"}, status=401)
+        if request.path == "/missing":
+            return web.json_response({"reason": "NotFound", "message": "no such thing"}, status=404)
+        if request.path == "/broken":
+            return web.Response(status=500, text="<html>")
+        if "watch" in request.query:
+            lines = b'{"type":"ADDED","object":{"n":1}}\n{"type":"BOOKM', b'ARK","object":{"n":2}}\n'
+            answer = web.StreamResponse()
+            await answer.prepare(request)
+            for line in lines:
+                await answer.write(line)
+                await asyncio.sleep(0)
+            if request.path == "/gone":
+                await answer.write(b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"old"}}\n')
+            return answer
+        return web.json_response({"ok": True})
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[tuple[Server, KubeApi]]:
+    server = Server()
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    server.url = f"http://127.0.0.1:{port}"
+    api = KubeApi(write(folder, kubeconfig(server.url, user={"token": "old"})))
+    try:
+        yield server, api
+    finally:
+        await api.close()
+        await runner.cleanup()
+
+
+async def test_requests(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, api):
+        assert await api.get("/list", {"limit": "5"}) == {"ok": True}
+        await api.apply("/thing/status", {"a": 1}, "me")
+        await api.create("/things", {"a": 1})
+        await api.replace("/thing", {"a": 1})
+    assert [(method, path) for method, path, _ in server.seen] == [
+        ("GET", "/list?limit=5"),
+        ("PATCH", "/thing/status?fieldManager=me&force=true"),
+        ("POST", "/things"),
+        ("PUT", "/thing"),
+    ]
+    assert server.seen[1][2] == "application/apply-patch+yaml"
+
+
+async def test_refusals_are_errors_with_the_servers_words(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, api):
+        with pytest.raises(ApiError, match=r"no such thing \(404 NotFound\)") as caught:
+            await api.get("/missing")
+        assert caught.value.is_not_found
+        with pytest.raises(ApiError, match=r"<html> \(500 \)"):
+            await api.get("/broken")
+
+
+async def test_a_rotated_token_is_read_again_when_the_old_one_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, api):
+        await api.get("/list")
+        server.token = "new"
+        write(tmp_path, kubeconfig(server.url, user={"token": "new"}))
+        assert await api.get("/list") == {"ok": True}
+        server.token = "never known"
+        with pytest.raises(ApiError) as caught:
+            await api.get("/list")
+        assert caught.value.status == 401
+
+
+async def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    api = KubeApi(write(tmp_path, kubeconfig("http://127.0.0.1:1")))
+    with pytest.raises(ApiError, match="GET /list failed") as caught:
+        await api.get("/list")
+    assert caught.value.status == 0
+    await api.close()
+
+
+async def test_a_watch_gives_whole_events_and_errors_as_such(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, api):
+        assert [event async for event in api.watch("/list", "5")] == [("ADDED", {"n": 1}), ("BOOKMARK", {"n": 2})]
+        with pytest.raises(ApiError) as caught:
+            async for _event in api.watch("/gone", "5"):
+                pass
+        assert caught.value.is_gone

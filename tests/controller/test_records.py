@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.build import NOW, condition, when, workload
+from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
+from kueue_fleet.admission.from_workloads import Context
+from kueue_fleet.controller.records import Record, read_record
+
+
+def read(**changes: Any) -> Record:
+    return read_record(workload(**changes), Context())
+
+
+def test_what_is_kept_of_a_workload() -> None:
+    record = read(
+        labels={"kueue-fleet.dev/regions": "eu"},
+        annotations={"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"},
+        status={"nominatedClusterNames": ["eu"], "clusterName": "us"},
+        maximumExecutionTimeSeconds=30,
+    )
+    assert (record.key, record.uid, record.cluster_queue, record.unreadable) == ("ns/train", "uid-train", "gpu", "")
+    assert (record.regions, record.run_seconds) == ("eu", "60")
+    assert (record.nominated, record.cluster_name, record.reserved_at) == (("eu",), "us", NOW)
+    assert record.checks["multikueue"].state == "Pending"
+    assert record.holds_quota
+
+
+def test_without_the_annotation_kueues_own_limit_is_the_run_time() -> None:
+    assert read(maximumExecutionTimeSeconds=30).run_seconds == 30.0
+    assert read().run_seconds is None
+
+
+def test_our_condition_counts_for_the_reservation_that_it_was_made_for() -> None:
+    told = condition(DISPATCH_CONDITION, 5, status=False, reason="DeadlineExceeded")
+    assert read(conditions=[condition("QuotaReserved", 0), told]).gave_up
+    assert not read(conditions=[condition("QuotaReserved", 6), told]).gave_up
+    assert not read(conditions=[told]).gave_up
+
+
+def test_counts_of_clusters_that_failed_it() -> None:
+    told = condition(GIVEN_UP_CONDITION, message=f"us 2 times, last at {when()}")
+    assert read(conditions=[told]).given_up["us"].times == 2
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(labels=JUNK, annotations=JUNK, conditions=JUNK, checks=JUNK, admission=JUNK, version=JUNK)
+def test_whatever_is_in_an_object_it_gives_a_record(
+    labels: Any, annotations: Any, conditions: Any, checks: Any, admission: Any, version: Any
+) -> None:
+    item = workload()
+    item["metadata"] |= {"labels": labels, "annotations": annotations, "resourceVersion": version}
+    item["status"] |= {"conditions": conditions, "admissionChecks": checks, "admission": admission}
+    assert read_record(item, Context()).key == "ns/train"
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_whatever_is_in_our_own_conditions(since: str, message: str) -> None:
+    junk = {"type": DISPATCH_CONDITION, "status": "True", "lastTransitionTime": since, "message": message}
+    count = {"type": GIVEN_UP_CONDITION, "status": "True", "message": message}
+    record = read(conditions=[condition("QuotaReserved"), junk, count])
+    assert record.holds_quota

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from controller.fake_api import FakeApi
+from kueue_fleet.controller import watching
+from kueue_fleet.controller.kube import ApiError, Json
+from kueue_fleet.controller.watching import Watch
+
+PATH = "/apis/x/things"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_FIRST_DELAY", 0.001)
+    monkeypatch.setattr(watching, "_LAST_DELAY", 0.01)
+
+
+def thing(name: str, size: int = 1) -> Json:
+    return {
+        "kind": "Thing",
+        "apiVersion": "x/v1",
+        "metadata": {"name": name, "namespace": "ns"},
+        "spec": {"size": size},
+    }
+
+
+class Follower:
+    """What a watch told."""
+
+    def __init__(self, api: FakeApi, *, optional: bool = False) -> None:
+        self.objects: dict[str, int] = {}
+        self.connections: list[bool] = []
+        self.told = 0
+        self.watch = Watch(api, PATH, self.listen, optional=optional, on_connection=self.connection)
+
+    def listen(self, key: str, item: Json | None) -> None:
+        self.told += 1
+        if item is None:
+            self.objects.pop(key, None)
+        else:
+            assert item["kind"] == "Thing"
+            self.objects[key] = item["spec"]["size"]
+
+    def connection(self) -> None:
+        self.connections.append(self.watch.connected)
+
+
+@asynccontextmanager
+async def following(api: FakeApi, *, optional: bool = False) -> AsyncIterator[Follower]:
+    follower = Follower(api, optional=optional)
+    task = asyncio.create_task(follower.watch.run())
+    try:
+        await asyncio.wait_for(follower.watch.synced.wait(), 5)
+        yield follower
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(look: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not look():
+            await asyncio.sleep(0.001)
+
+
+async def test_it_lists_and_then_follows() -> None:
+    api = FakeApi()
+    api.put(PATH, thing("a"))
+    async with following(api) as follower:
+        assert follower.objects == {"ns/a": 1}
+        api.put(PATH, thing("b", 2))
+        api.put(PATH, thing("a", 3))
+        await until(lambda: follower.objects == {"ns/a": 3, "ns/b": 2})
+        api.remove(PATH, "ns/a")
+        await until(lambda: follower.objects == {"ns/b": 2})
+        assert follower.watch.lists == 1
+
+
+async def test_long_lists_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "PAGE", 3)
+    api = FakeApi()
+    for index in range(8):
+        api.put(PATH, thing(f"t{index}"))
+    async with following(api) as follower:
+        assert len(follower.objects) == 8
+        assert api.requests.count(f"GET {PATH}") == 3
+
+
+async def test_a_dropped_watch_goes_on_where_it_was() -> None:
+    api = FakeApi()
+    async with following(api) as follower:
+        api.drop_watches()
+        api.put(PATH, thing("a"))
+        await until(lambda: follower.objects == {"ns/a": 1})
+        assert follower.watch.lists == 1
+        await until(lambda: follower.watch.connected)
+        assert follower.connections == [True, False, True]
+
+
+async def test_too_old_a_version_means_a_new_list_which_also_tells_what_is_gone() -> None:
+    api = FakeApi()
+    api.put(PATH, thing("a"))
+    api.put(PATH, thing("b"))
+    async with following(api) as follower:
+        api.failures = [ApiError(0, "", "unreachable"), ApiError(410, "Expired", "too old")]
+        api.lists[PATH].pop("ns/a")
+        api.drop_watches()
+        await until(lambda: follower.watch.lists == 2)
+        assert follower.objects == {"ns/b": 1}
+
+
+async def test_a_server_that_does_not_answer_is_asked_again() -> None:
+    api = FakeApi()
+    api.put(PATH, thing("a"))
+    api.failures = [ApiError(0, "", "unreachable"), ApiError(500, "", "broken"), ApiError(403, "Forbidden", "no")]
+    async with following(api) as follower:
+        assert follower.objects == {"ns/a": 1}
+
+
+async def test_a_kind_that_is_not_there_is_empty_and_looked_for_again() -> None:
+    api = FakeApi()
+    api.failures = [ApiError(404, "NotFound", "no such kind")] * 2
+    async with following(api, optional=True) as follower:
+        assert follower.objects == {}
+        api.put(PATH, thing("a"))
+        await until(lambda: follower.objects == {"ns/a": 1})

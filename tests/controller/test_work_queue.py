@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import asyncio
+
+from kueue_fleet.controller.work_queue import WorkQueue
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def soon(queue: WorkQueue) -> str | None:
+    """The next key, or None if there is none now."""
+    try:
+        return await asyncio.wait_for(queue.take(), 0.002)
+    except TimeoutError:
+        return None
+
+
+async def test_a_key_is_there_once_however_often_it_was_added() -> None:
+    queue = WorkQueue(Clock())
+    for key in ("a", "b", "a", "a"):
+        queue.add(key)
+    assert [await soon(queue), await soon(queue), await soon(queue)] == ["a", "b", None]
+
+
+async def test_a_key_that_is_looked_at_comes_again_only_when_that_is_done() -> None:
+    queue = WorkQueue(Clock())
+    queue.add("a")
+    assert await queue.take() == "a"
+    queue.add("a")
+    assert await soon(queue) is None
+    queue.done("a")
+    assert await soon(queue) == "a"
+
+
+async def test_a_key_comes_when_it_is_due_and_no_later_than_asked_for() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add_at("a", 1010.0)
+    queue.add_at("a", 1005.0)
+    queue.add_at("a", 1020.0)
+    assert await soon(queue) is None
+    clock.now = 1005.0
+    assert await soon(queue) == "a"
+    queue.done("a")
+    clock.now = 1030.0
+    assert await soon(queue) is None
+
+
+async def test_what_is_past_is_due_now() -> None:
+    queue = WorkQueue(Clock())
+    queue.add_at("a", 1.0)
+    assert await soon(queue) == "a"
+
+
+async def test_who_waits_is_woken() -> None:
+    queue = WorkQueue(Clock())
+    waiting = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    queue.add("a")
+    assert await asyncio.wait_for(waiting, 1) == "a"
+
+
+async def test_failures_wait_longer_each_time_and_success_forgets_them() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    waits = []
+    for _ in range(12):
+        queue.retry("a")
+        began = clock.now
+        while await soon(queue) is None:
+            clock.now += 0.1 if clock.now - began < 2 else 1.0
+        queue.done("a")
+        waits.append(clock.now - began)
+    assert waits == sorted(waits)
+    assert waits[0] <= 0.2
+    assert 29.0 <= waits[-1] <= 31.5
+    queue.succeeded("a")
+    queue.retry("a")
+    clock.now += 0.2
+    assert await soon(queue) == "a"
