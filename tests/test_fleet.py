@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 import kueue_fleet
 import pulumi_mocks
 from bench.large_fleet import WORKERS, large_fleet
+from company_fleet import company_data
 from kueue_fleet import Fleet
 from kueue_fleet.spec import FleetSpec, parse_fleet, render_fleet
 from pulumi_mocks import Recorded, Recording
@@ -59,7 +61,11 @@ def test_the_graph_of_a_small_fleet(one_worker: Recording, snapshot: SnapshotAss
     assert one_worker.graph() == snapshot
 
 
-@pytest.mark.parametrize("spec", [fleet(WORKER, SECOND_WORKER), parse_fleet(standalone_data())], ids=["fleet", "alone"])
+@pytest.mark.parametrize(
+    "spec",
+    [fleet(WORKER, SECOND_WORKER), parse_fleet(standalone_data()), parse_fleet(company_data())],
+    ids=["fleet", "alone", "company"],
+)
 def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: FleetSpec) -> None:
     recording = run(spec)
     for cluster, manifests in render_fleet(spec).items():
@@ -73,7 +79,8 @@ def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: Flee
         rendered = by_identity(manifests)
         beyond = declared.keys() - rendered.keys()
         assert {kind for kind, _, _ in beyond} <= {"Namespace", "Secret"}
-        assert {name for kind, _, name in beyond if kind == "Namespace"} == {"kueue-system", "jobset-system"}
+        installed = {"kueue-system", "jobset-system", *(["monitoring"] if spec.observability.grafana.enabled else [])}
+        assert {name for kind, _, name in beyond if kind == "Namespace"} == installed
         assert {name for kind, _, name in beyond if kind == "Secret"} <= set(spec.worker_names)
         assert {key: declared[key] for key in rendered} == rendered
 
@@ -285,3 +292,114 @@ def test_the_largest_fleet_has_every_worker_connected() -> None:
     recording = run(spec)
     assert len(recording.of_type("gcp:container/cluster:Cluster")) == 1 + WORKERS
     assert len(recording.of_type("kubernetes:kueue.x-k8s.io/v1beta2:MultiKueueCluster")) == WORKERS
+
+
+@pytest.fixture(scope="module")
+def company() -> Recording:
+    return run(parse_fleet(company_data()))
+
+
+def test_pools_of_the_file_are_on_their_clusters_and_nothing_waits_for_them(company: Recording) -> None:
+    spec = parse_fleet(company_data())
+    pools = {r.name: r for r in company.of_type("gcp:container/nodePool:NodePool")}
+    wanted = {f"{cluster}/{pool.name}" for cluster in spec.cluster_names for pool in spec.node_pools_on(cluster)}
+    assert set(pools) == wanted | {f"{cluster}/system" for cluster in spec.cluster_names}
+    clusters = {r.name: r for r in company.of_type("gcp:container/cluster:Cluster")}
+    for name, pool in pools.items():
+        cluster = clusters[name.partition("/")[0]]
+        assert pool.deleted_with == cluster.urn
+        assert company.is_before(cluster, pool)
+        assert pool.inputs["nodeConfig"]["bootDiskKmsKey"].startswith("projects/company-keys/")
+        assert pool.inputs["nodeConfig"]["resourceLabels"] == {"kueue-fleet": "company", "cost-center": "ml"}
+    for release in company.of_type("Release"):
+        assert not company.waits_for(release) & {pools[name].urn for name in wanted}
+
+
+def test_pools_come_after_reservations_of_the_file(company: Recording) -> None:
+    for pool, kind, reservation in (
+        ("worker-us-east4/l4-reserved", "Reservation", "company/l4-us-east4"),
+        ("worker-us-east4/h100-calendar", "FutureReservation", "company/h100-december"),
+    ):
+        made = company.one("gcp:container/nodePool:NodePool", pool)
+        assert company.is_before(company.one(kind, reservation), made)
+    shared = company.one("gcp:container/nodePool:NodePool", "worker-asia-southeast1/h100-shared")
+    reserved = {r.urn for r in company if r.custom and r.type.endswith("eservation")}
+    assert not company.waits_for(shared) & reserved
+
+
+def test_jobs_of_a_team_act_as_its_google_account_on_every_cluster(company: Recording) -> None:
+    email = "company-vision@company-batch.iam.gserviceaccount.com"
+    assert company.one("Account", "company/vision").outputs == {}
+    accounts = [r for r in company.of_type("ServiceAccount") if "/vision/" in r.name]
+    assert len(accounts) == 4
+    assert {a.inputs["metadata"]["annotations"]["iam.gke.io/gcp-service-account"] for a in accounts} == {email}
+    binding = company.one("gcp:serviceaccount/iAMMember:IAMMember", "company/vision/vision/vision")
+    assert binding.inputs["member"] == "serviceAccount:company-batch.svc.id.goog[vision/vision]"
+    # The project's Workload Identity pool comes with its first cluster; the manager is never removed.
+    manager = company.one("gcp:container/cluster:Cluster", "manager-europe-west4")
+    assert company.is_before(manager, binding)
+
+
+def test_managers_tokens_are_taken_by_workers_alone(company: Recording) -> None:
+    taken = {
+        r.name: r.inputs["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["enableK8sTokensViaDns"]
+        for r in company.of_type("gcp:container/cluster:Cluster")
+    }
+    assert taken == {name: name != "manager-europe-west4" for name in taken}
+    gate = {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}}
+    by_profile = run(fleet(WORKER, kueue=gate, multiKueue={"credentials": {"type": "ClusterProfile"}}))
+    worker = by_profile.one("gcp:container/cluster:Cluster", WORKER).inputs["controlPlaneEndpointsConfig"]
+    assert worker["dnsEndpointConfig"]["enableK8sTokensViaDns"] is False
+
+
+def kubeconfig_for(recording: Recording, worker: str) -> dict[str, Any]:
+    secret = recording.one("Secret", f"{MANAGER}/multikueue/{worker}")
+    decoded: dict[str, Any] = json.loads(base64.b64decode(secret.inputs["data"]["kubeconfig"]))
+    return decoded
+
+
+def test_the_manager_goes_by_the_dns_name_which_needs_no_authority_of_the_cluster(one_worker: Recording) -> None:
+    cluster = kubeconfig_for(one_worker, WORKER)["clusters"][0]["cluster"]
+    assert cluster == {"server": f"https://gke-{WORKER}.us-east4.gke.goog"}
+
+
+def test_with_addresses_the_manager_goes_by_the_private_one_and_is_let_in() -> None:
+    office = {"name": "office", "cidr": "203.0.113.0/24"}
+    recording = run(fleet(network={"controlPlaneAccess": "AuthorizedNetworks", "authorizedNetworks": [office]}))
+    cluster = kubeconfig_for(recording, WORKER)["clusters"][0]["cluster"]
+    assert cluster["server"] == f"https://private.{WORKER}.test"
+    assert cluster["certificate-authority-data"] == pulumi_mocks.CA_CERTIFICATE
+    allowed = {
+        r.name: {
+            block["displayName"]: block["cidrBlock"]
+            for block in r.inputs["masterAuthorizedNetworksConfig"]["cidrBlocks"]
+        }
+        for r in recording.of_type("gcp:container/cluster:Cluster")
+    }
+    assert allowed == {
+        MANAGER: {"office": "203.0.113.0/24"},
+        WORKER: {
+            "office": "203.0.113.0/24",
+            "nodes of the manager": "10.164.0.0/20",
+            "pods of the manager": "10.36.0.0/15",
+        },
+    }
+    # People come from outside.
+    provider = recording.one("pulumi:providers:kubernetes", WORKER)
+    assert json.loads(provider.inputs["kubeconfig"])["clusters"][0]["cluster"]["server"] == f"https://{WORKER}.gke.test"
+
+
+def test_the_dashboard_covers_the_whole_fleet_and_leaves_stopped_queues_alone() -> None:
+    data = company_data()
+    data["clusterQueues"][0]["stopPolicy"] = "Hold"
+    recording = run(parse_fleet(data))
+    condition = recording.one("AlertPolicy", "company/queue-inactive").inputs["conditions"][0]
+    query = condition["conditionPrometheusQueryLanguage"]["query"]
+    assert all(name in query for name in parse_fleet(data).cluster_names)
+    assert 'cluster_queue!~"gpu"' in query
+    assert recording.one("gcp:monitoring/dashboard:Dashboard").name == "company"
+
+
+def test_a_fleet_that_asks_for_nothing_more_has_nothing_more(one_worker: Recording) -> None:
+    for kind in ("Dashboards", "ManagedMonitoring", "GrafanaInstall", "GpuDrivers", "ReservedCapacity", "TeamIdentity"):
+        assert not one_worker.of_type(kind)

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 import pulumi_mocks
-from kueue_fleet import JobSetInstall, KueueInstall
-from kueue_fleet.spec import JobSetInstallation, KueueInstallation
+from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall
+from kueue_fleet.spec import Grafana, JobSetInstallation, KueueInstallation
+from kueue_fleet.spec.manifests import manifest
 
 VALUES = {"managerConfig": {"controllerManagerConfigYaml": "kind: Configuration"}}
 
@@ -52,3 +53,22 @@ def test_another_chart_takes_the_place_of_the_specs() -> None:
         lambda: KueueInstall("kueue", KueueInstallation(), values=VALUES, chart="/charts/kueue")
     )
     assert recording.one("kubernetes:helm.sh/v3:Release").inputs["chart"] == "/charts/kueue"
+
+
+def test_prometheus_and_grafana_come_before_what_they_are_told() -> None:
+    monitor = manifest("monitoring.coreos.com/v1", "ServiceMonitor", "kueue", "metrics", spec={})
+    spec = Grafana(enabled=True, version="76.4.0", namespace="metrics")
+    recording = pulumi_mocks.run(lambda: GrafanaInstall("grafana", spec, objects=[monitor]))
+    release = recording.one("kubernetes:helm.sh/v3:Release")
+    assert release.inputs["chart"] == "oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack"
+    assert (release.inputs["version"], release.inputs["namespace"]) == ("76.4.0", "metrics")
+    assert release.inputs["values"]["grafana"]["adminPassword"] == ""
+    assert not release.protect
+    assert recording.is_before(release, recording.one("ServiceMonitor"))
+
+
+def test_without_a_version_the_chart_is_the_newest() -> None:
+    recording = pulumi_mocks.run(lambda: GrafanaInstall("grafana", Grafana(enabled=True), chart="/charts/stack"))
+    release = recording.one("kubernetes:helm.sh/v3:Release")
+    assert "version" not in release.inputs
+    assert release.inputs["chart"] == "/charts/stack"

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pulumi_mocks
+from company_fleet import MANAGER, WORKERS, company_data
 from kueue_fleet import ClusterQueue, Namespaces, Team
-from kueue_fleet.spec import ClusterQueueSpec, TeamEntry, TeamQueue
+from kueue_fleet.spec import ClusterQueueSpec, TeamEntry, TeamQueue, parse_fleet
+from kueue_fleet.spec.render_teams import render_team_objects
 
 TEAM = TeamEntry(
     name="vision",
@@ -36,3 +38,20 @@ def test_on_a_cluster_it_has_only_queues_that_lead_somewhere() -> None:
 def test_namespaces_by_name() -> None:
     recording = pulumi_mocks.run(lambda: Namespaces("shared", ["a", "b"]))
     assert [n.inputs["metadata"]["name"] for n in recording.of_type("Namespace")] == ["a", "b"]
+
+
+def test_a_team_has_what_the_spec_renders_in_its_namespaces() -> None:
+    spec = parse_fleet(company_data())
+    team = spec.teams[0]
+    for cluster in (MANAGER, WORKERS[0]):
+        objects = render_team_objects(spec, team, cluster)
+        recording = pulumi_mocks.run(lambda objects=objects: Team("vision", team, objects=objects))  # type: ignore[misc]
+        made = [r for r in recording if r.custom and not r.type.endswith((":Namespace", ":LocalQueue"))]
+        assert sorted((r.inputs["kind"], r.inputs["metadata"]["name"]) for r in made) == sorted(
+            (manifest["kind"], manifest["metadata"]["name"]) for manifest in objects
+        )
+        assert {r.type.rsplit(":", 1)[-1] for r in made} == {"ServiceAccount", "Role", "RoleBinding", "ResourceQuota"}
+        namespace = recording.one("Namespace")
+        assert all(recording.is_before(namespace, r) for r in made)
+        # Kubernetes does not let another role be bound under the same name.
+        assert recording.one("RoleBinding").replace_on_changes == ("roleRef",)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import base64
+import json
+
+import pulumi
+import pytest
+
+import pulumi_mocks
+from kueue_fleet import AdmissionController, Fleet
+from kueue_fleet.spec.controller_manifests import render_controller
+from pulumi_mocks import Recording
+from small_fleets import MANAGER, WORKER, fleet
+
+DISPATCH = {
+    "dispatcher": "External",
+    "external": {"name": "kueue-fleet.dev/dispatcher"},
+    "credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"},
+}
+SPEC = fleet(multiKueue=DISPATCH, admissionController={})
+
+
+def alone() -> Recording:
+    def program() -> AdmissionController:
+        kubeconfigs = {WORKER: pulumi.Output.secret("kubeconfig with a token")}
+        return AdmissionController("controller", render_controller(SPEC, MANAGER), kubeconfigs=kubeconfigs)
+
+    return pulumi_mocks.run(program)
+
+
+def test_every_object_of_the_spec_is_made() -> None:
+    made = {resource.type.rsplit(":", 1)[-1] for resource in alone()}
+    assert {manifest["kind"] for manifest in render_controller(SPEC, MANAGER)} <= made
+
+
+def test_the_pods_start_when_all_they_need_is_there() -> None:
+    recording = alone()
+    deployment = recording.one("Deployment")
+    for kind in ("Namespace", "ServiceAccount", "ClusterRoleBinding", "RoleBinding", "ConfigMap", "Secret"):
+        assert recording.is_before(recording.one(kind), deployment), kind
+
+
+def test_the_kubeconfigs_are_a_secret_all_the_way() -> None:
+    recording = alone()
+    secret = recording.one("Secret")
+    assert base64.b64decode(secret.inputs["data"][WORKER]).decode() == "kubeconfig with a token"
+    assert any(path.startswith("data") for path in secret.secrets)
+    for resource in recording:
+        opened = json.dumps([resource.outputs, resource.inputs if not resource.secrets else {}, resource.name])
+        assert "with a token" not in opened, resource.short
+
+
+def test_without_a_deployment_it_says_what_to_pass() -> None:
+    with pytest.raises(ValueError, match="0 Deployments were given; pass what render_controller returns"):
+        pulumi_mocks.run(lambda: AdmissionController("controller", [], kubeconfigs={}))
+
+
+def test_a_fleet_has_it_on_the_manager_with_an_account_on_each_worker() -> None:
+    recording = pulumi_mocks.run(lambda: Fleet("lab", SPEC))
+    [component] = recording.of_type("kueue-fleet:index:AdmissionController")
+    assert component.name == f"{MANAGER}/controller"
+    access = recording.one("kueue-fleet:index:WorkerAccess", f"{WORKER}/controller")
+    secret = recording.one("Secret", f"{MANAGER}/controller/workers")
+    assert recording.is_before(access, secret) or recording.is_before(
+        recording.one("Secret", f"{WORKER}/controller/token"), secret
+    )
+    assert set(secret.inputs["data"]) == {WORKER}
+
+
+def test_a_fleet_without_it_has_nothing_of_it() -> None:
+    recording = pulumi_mocks.run(lambda: Fleet("lab", fleet()))
+    assert recording.of_type("kueue-fleet:index:AdmissionController") == []
+    assert not [resource for resource in recording if resource.name.startswith(f"{WORKER}/controller")]
