@@ -83,19 +83,19 @@ def _checks(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     regions = sorted({cluster.region for cluster in scope.fleet.clusters if cluster.runs_jobs})
     for region, prices in section.prices.items():
-        path = f"{_AT}.prices.{region}"
+        path = f"{_AT}.prices[{region}]"
         if region not in regions and not scope.is_unread("clusters"):
             yield Problem(
                 path, "no cluster that runs jobs is in this region", suggest.instead(region, regions, "regions")
             )
         for flavor in prices:
-            yield from scope.unknown("flavors", flavor, f"{path}.{flavor}")
+            yield from scope.unknown("flavors", flavor, f"{path}[{flavor}]")
 
 
 def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     known = {*REGION_RANGES, *scope.fleet.network.ranges, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():
-        path = f"{_AT}.regionGroups.{name}"
+        path = f"{_AT}.regionGroups[{name}]"
         if name in known:
             yield Problem(path, "is a region's own name", "use another name for the group")
         for index, region in enumerate(regions):
