@@ -187,8 +187,10 @@ def _stand_in(tp: Any, key: str, text: str) -> Any:
         return get_args(tp)[0]
     if get_origin(tp) is tuple:
         return [] if key == "clusters" else [_stand_in(plain_type(get_args(tp)[0]), "name", text)]
-    if tp is Quantity or tp is int:
+    if tp is Quantity:
         return 0
+    if tp is int:
+        return 1
     if tp is bool:
         return False
     return _TEXTS.get(key, text) if not get_origin(tp) else {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spec.builders import REMOVED, changed, problems
-from spec.pool_builders import pools_data
+from spec.pool_builders import pool, pools_data, scaled
 
 
 def p(index: int, field: str) -> str:
@@ -125,6 +125,81 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             (
                 "warning: clusters[batch].systemPool.machineType: e2-standart-4 is not in the catalogue; did you "
                 "mean e2-standard-4?"
+            ),
+        ],
+    ),
+    "too many nodes": (
+        {"nodePools/1/autoscaling": scaled(3001)},
+        [
+            (
+                "nodePools[on-demand].autoscaling.totalMaxNodeCount: 3001 nodes in 3 zones, but a pool has at mo"
+                "st 1,000 in each; write a smaller number, or split the pool"
+            ),
+        ],
+    ),
+    "too many nodes in a zone": (
+        {"nodePools/0/nodeCount": 1001, "reservations/0/count": 2000},
+        [
+            (
+                "nodePools[reserved].nodeCount: 1001 nodes in 1 zone, but a pool has at most 1,000 in each; writ"
+                "e a smaller number, or split the pool"
+            ),
+        ],
+    ),
+    "name twice": (
+        {"nodePools/+": pool("spot", autoscaling=scaled(1))},
+        [
+            ("nodePools[6].name: spot is already the name of nodePools[2]; give each node pool a name of its own"),
+        ],
+    ),
+    "what cannot be read hides nothing else": (
+        {
+            "reservations/0/count": "four",
+            "futureReservations/0/start": "soon",
+            "nodePools/1/capacity": {"type": "spott"},
+            "nodePools/2/autoscaling": 3,
+            "nodePools/3/machineType": 5,
+        },
+        [
+            (
+                'nodePools[on-demand].capacity.type: "spott" is not allowed; did you mean spot? Allowed: reserve'
+                "d, onDemand, spot, flexStart, calendar"
+            ),
+            (
+                "nodePools[spot].autoscaling: 3 is given where a map is needed; write its fields as 'name: value"
+                "', one on each line"
+            ),
+            'nodePools[flex].machineType: 5 is given where text is needed; put it in quotes: "5"',
+            'reservations[l4].count: "four" is given where a whole number is needed; write a whole number',
+            (
+                'futureReservations[december].start: "soon" is no point in time; write UTC such as "2026-12-01T0'
+                '0:00:00Z"'
+            ),
+        ],
+    ),
+    "nor in lists": (
+        {
+            "clusters/0/nodeAutoProvisioning": {"resourceLimits": [{"resourceType": 5, "maximum": "x"}]},
+            "teams/0/members": "me",
+            "nodePools/0": "x",
+        },
+        [
+            (
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[0].resourceType: 5 is given where text is n"
+                'eeded; put it in quotes: "5"'
+            ),
+            (
+                'clusters[batch].nodeAutoProvisioning.resourceLimits[0].maximum: "x" is given where a whole numb'
+                "er is needed; write a whole number"
+            ),
+            (
+                "clusters[batch].nodeAutoProvisioning.resourceLimits: no limit for cpu and memory, which GKE wan"
+                "ts; add it, with a maximum"
+            ),
+            ("nodePools[0]: \"x\" is given where a map is needed; write its fields as 'name: value', one on each line"),
+            (
+                'teams[team-a].members: "me" is given where a list is needed; write each item on a line of its o'
+                "wn that begins with '- '"
             ),
         ],
     ),

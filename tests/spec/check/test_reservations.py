@@ -231,6 +231,35 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "commitments[c].reservations[1]: there is no reservation l5; use one of the reservations: l4",
         ],
     ),
+    "reservation name twice": (
+        {"reservations/+": pools_data()["reservations"][0]},
+        [
+            (
+                "reservations[1].name: l4 is already the name of reservations[0]; give each reservation a name o"
+                "f its own"
+            ),
+        ],
+    ),
+    "future twice": (
+        {"futureReservations/+": pools_data()["futureReservations"][0]},
+        [
+            (
+                "futureReservations[1].name: december is already the name of futureReservations[0]; give each fu"
+                "ture reservation a name of its own"
+            ),
+        ],
+    ),
+    "what cannot be read": (
+        {"commitments": [{"name": "x"}], "clusters/0/maintenance": {"start": 1}},
+        [
+            ('clusters[batch].maintenance.start: 1 is no point in time; write UTC such as "2026-12-01T00:00:00Z"'),
+            "clusters[batch].maintenance.end: is missing; add end",
+            "clusters[batch].maintenance.recurrence: is missing; add recurrence",
+            "commitments[x].region: is missing; add a region of Google Cloud, such as region: europe-west4",
+            "commitments[x].plan: is missing; add plan",
+            "commitments[x].resources: is missing; add resources",
+        ],
+    ),
 }
 
 

@@ -6,6 +6,7 @@ Rules about one pool alone are in `pool_rules`; those about reservations, flavor
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.capacity import Reserved
@@ -15,6 +16,9 @@ from kueue_fleet.spec.machines import machine_names, machine_type
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.spec.problem import Problem
+
+MOST_NODES_PER_ZONE: Final = 1_000
+"""Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""
 
 
 def check_pools(scope: Scope) -> Iterator[Problem]:
@@ -37,6 +41,7 @@ def check_pools(scope: Scope) -> Iterator[Problem]:
                 yield from _zones(scope, pool, resolved)
                 yield from _offered(scope, pool, resolved)
                 yield from _labels(scope, pool, resolved)
+                yield from _largest(scope, pool, resolved)
     for cluster in fleet.clusters:
         if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
             yield Problem(
@@ -142,6 +147,19 @@ def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
             f"{pool.machine_type} is not known to be offered in {', '.join(missing)}",
             f"use {', '.join(offered)}, or make sure that it is",
             "warning",
+        )
+
+
+def _largest(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """A pool has at most 1,000 nodes in each zone (GKE, Quotas and limits)."""
+    most = MOST_NODES_PER_ZONE * resolved.zone_count
+    if resolved.full_nodes > most:
+        field = "autoscaling.totalMaxNodeCount" if pool.on(resolved.cluster).autoscaling else "nodeCount"
+        yield Problem(
+            f"{path_on(scope, pool, resolved.cluster)}.{field}",
+            f"{resolved.full_nodes} nodes in {resolved.zone_count} zone{'s' if resolved.zone_count > 1 else ''}, but a "
+            f"pool has at most {MOST_NODES_PER_ZONE:,} in each",
+            "write a smaller number, or split the pool",
         )
 
 

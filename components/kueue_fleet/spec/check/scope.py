@@ -115,9 +115,11 @@ class Scope:
         return any(pattern.fullmatch(unread) for unread in self._unread)
 
     def is_about_unread(self, problem: Problem) -> bool:
-        """Whether a problem is about an object in which something could not be read."""
-        return f"[{UNREAD}" in problem.path or any(
-            _inside(problem.path, _parent(unread)) for unread in self._unread if _parent(unread)
+        """Whether a problem is about an object in which something could not be read, or about a stand-in's name."""
+        return (
+            f"[{UNREAD}" in problem.path
+            or (bool(self._unread) and (UNREAD in problem.wrong or UNREAD in problem.fix))
+            or any(_inside(problem.path, _parent(unread)) for unread in self._unread if _parent(unread))
         )
 
     def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:
