@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
+from kueue_fleet.cli.console import CommandError
 from kueue_fleet.cli.simulate_report import plotly_script, report_page
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
@@ -152,3 +153,78 @@ def test_report_without_plotly_says_what_to_install(dump: Path, monkeypatch: pyt
     done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", "r.html"])
     assert done.exit_code == 1
     assert "install kueue-fleet[report]" in str(done.exception)
+
+
+STACK, WORKLOAD = str(ROOT / "stacks/Pulumi.dws-multikueue.yaml"), str(ROOT / "examples/dws-multikueue/workload.yaml")
+MILLION = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"- kind: nothing\n" * MILLION, "{file}:1: is a list"),
+        (b"kind: nothing\n" * MILLION, "{file}:2: kind is written twice"),
+        (b"garbage\n" * MILLION, "{file}: "),
+        (b"kind garbage {[}\n" * MILLION, "{file}:"),
+        ("jobs: [\u00e9]\n".encode("latin-1"), "{file}: is not UTF-8 text (byte 7)"),
+        (b"jobs: \x00\n", "{file}:1: is not readable as YAML"),
+        (b"[" * 5000, "{file}"),
+        (b"", "{file}: "),
+        (b"a: 1\na: 2\n", "{file}:2: a is written twice"),
+    ],
+)
+def test_garbage_is_one_message_with_its_file(content: bytes, said: str, tmp_path: Path) -> None:
+    file, report = tmp_path / "input.yaml", tmp_path / "report.html"
+    file.write_bytes(content)
+    for arguments in (["--objects", str(file)], ["--kueue-generator", str(file)], [STACK, "--workload", str(file)]):
+        done = CliRunner().invoke(app, ["simulate", *arguments, "--html", str(report)])
+        assert done.exit_code == 1
+        assert isinstance(done.exception, CommandError)
+        assert said.format(file=file) in str(done.exception)
+        assert len(str(done.exception).splitlines()) <= 22
+        assert done.stdout == ""
+        assert not report.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--until", "nan"], "--until nan: is no number of seconds"),
+        (["--until", "inf"], "--until inf: is no number of seconds"),
+        (["--until", "-1"], "--until -1: is no number of seconds"),
+        (["--what-if", "clusterQueues[gone].stopPolicy=Hold"], "--what-if clusterQueues[gone].stopPolicy: there is no"),
+        (["--what-if", "jobs[gone].start=1"], "--what-if jobs[gone].start: there is no"),
+        (["--what-if", "stopPolicy"], "is not path=value"),
+        (["--delay", "relase=1"], "--delay 'relase=1': is not name=seconds"),
+        (["--workload", "/proc/self/mem"], "/proc/self/mem: cannot be read: Input/output error"),
+        (["--workload", str(ROOT)], "is a folder; give a workload file"),
+        (["--workload", "gone.yaml"], "gone.yaml: no such file; give a workload file"),
+    ],
+)
+def test_arguments_that_lead_nowhere_are_named(arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["simulate", STACK, "--workload", WORKLOAD, *arguments])
+    assert done.exit_code in (1, 2)
+    assert said in str(done.exception)
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("runSeconds: -5", "jobs[a].runSeconds: -5 is negative"),
+        ("runSeconds: .nan", "jobs[a].runSeconds"),
+        ("count: 2000000000", "jobs[a].count"),
+        ("pods: 0", "jobs[a].pods"),
+        ("requests: {cpu: two}", "'two'"),
+        ("queue: gone", "there is no LocalQueue"),
+        ("namespace: gone", "there is no LocalQueue"),
+    ],
+)
+def test_jobs_that_cannot_be_are_named(fields: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    given = {"name": "a", "namespace": "team-vision", "queue": "gpu", "requests": {"cpu": 1}}
+    file.write_text(yaml.safe_dump({"jobs": [given | yaml.safe_load(fields)]}))
+    done = CliRunner().invoke(app, ["simulate", STACK, "--workload", str(file)])
+    assert done.exit_code == 1
+    assert said in str(done.exception)
+    assert done.stdout == ""

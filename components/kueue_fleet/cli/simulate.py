@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -63,7 +64,7 @@ def simulate(
     seed: Annotated[int, typer.Option("--seed", help="Of all numbers that are drawn.")] = 0,
     until: Annotated[
         float | None,
-        typer.Option("--until", min=0, help="Stop at this second.", show_default="when nothing more happens"),
+        typer.Option("--until", help="Stop at this second.", show_default="when nothing more happens"),
     ] = None,
     fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
     delay: Annotated[
@@ -129,6 +130,8 @@ def simulate(
         raise console.CommandError(
             "give one of: STACK with --workload FILE, --objects PATH, --kueue-generator FILE", exit_code=2
         )
+    if until is not None and not 0 <= until < math.inf:
+        raise console.CommandError(f"--until {until:g}: is no number of seconds; write 0 or more", exit_code=2)
     if fair_sharing and stack is not None:
         raise console.CommandError("--fair-sharing: a stack says so itself, in kueue.configuration", exit_code=2)
     try:
@@ -169,7 +172,7 @@ def _of_stack(stack: Path, workload: Path, delays: Delays, until: float | None, 
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
     fleet = load_fleet(stack)
-    text, jobs = read_text(stack), read_data(read_text(workload), str(workload))
+    text, jobs = read_text(stack), read_data(_read(workload, "a workload file"), str(workload))
 
     def run(changes: Sequence[Change]) -> Result:
         of_jobs = [change for change in changes if change.root in ("jobs", "waits")]
@@ -192,7 +195,7 @@ def _of_generator(path: Path, delays: Delays, until: float | None, seed: int, *,
     from kueue_fleet.simulation.models import read_data
     from kueue_fleet.simulation.what_if import apply_changes
 
-    data = read_data(read_text(path), str(path))
+    data = read_data(_read(path, "a generator.yaml of Kueue's performance harness"), str(path))
 
     def run(changes: Sequence[Change]) -> Result:
         generated = generate(apply_changes(data, changes), str(path), fair_sharing=fair_sharing)
@@ -246,6 +249,15 @@ def read_objects(path: Path) -> list[Document]:
     if not found:
         raise console.CommandError(f"{path}: holds no objects; write Kueue's objects and jobs into it")
     return found
+
+
+def _read(path: Path, wanted: str) -> str:
+    """The text of a file other than a fleet. Raises CommandError where there is none."""
+    if str(path) != "-" and not path.exists():
+        raise console.CommandError(f"{path}: no such file; give {wanted}")
+    if path.is_dir():
+        raise console.CommandError(f"{path}: is a folder; give {wanted}")
+    return read_text(path)
 
 
 def _summary(problems: tuple[str, ...]) -> str:

@@ -28,11 +28,34 @@ def read_documents(text: str, source: str) -> list[Document]:
     """
     if len(text) > _LARGE and "kind" not in text:
         raise SimulationError([f"{source}: holds no Kubernetes object, the word kind is not in it; give another file"])
+    look_over(text, source)
     problems: list[str] = []
     documents = list(_unpack(_load(text, source), problems))
     if problems:
         raise SimulationError(problems)
     return documents
+
+
+def look_over(text: str, source: str) -> None:
+    """Refuse at once a large text that is a list, or that has a field twice: reading it would take minutes.
+
+    Raises SimulationError with the line. Smaller texts are left to whoever reads them.
+    """
+    if len(text) <= _LARGE or source.endswith(".json"):
+        return
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(("---", "...")):
+            lines.clear()
+        elif line.startswith("- "):
+            if not lines:
+                raise SimulationError([f"{source}:{number}: is a list; write fields, name: value"])
+        elif line and line[0] not in " #\t%{}[]\"'&*!|>?" and ":" in line:
+            name = line.partition(":")[0]
+            if name in lines:
+                twice = f"{name[:40]} is written twice, first in line {lines[name]}; remove one of the two"
+                raise SimulationError([f"{source}:{number}: {twice}"])
+            lines[name] = number
 
 
 def _load(text: str, source: str) -> list[tuple[str, Any]]:

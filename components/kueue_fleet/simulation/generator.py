@@ -64,6 +64,9 @@ class Creation:
     burst: int = 2000
 
 
+MOST_WORKLOADS: Final = 1_000_000
+"""More are refused: they would not fit into memory."""
+
 Amount = Annotated[Quantity, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 
 
@@ -130,6 +133,16 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Cr
     """The same from the data of the file."""
     file = as_model(data, source, GeneratorFile)
     creation = creation or Creation()
+    total = sum(
+        cohorts.count * queues.count * item.count * len(item.workloads)
+        for cohorts in file.cohorts
+        for queues in cohorts.queues_sets
+        for item in queues.workloads_sets
+    )
+    most_queues = sum(cohorts.count * queues.count for cohorts in file.cohorts for queues in cohorts.queues_sets)
+    if max(total, most_queues) > MOST_WORKLOADS:
+        made = f"{total} workloads in {most_queues} queues"
+        raise SimulationError([f"{source}: cohorts: make {made}, more than {MOST_WORKLOADS}; lower a count"])
     queues: list[ClusterQueue] = []
     streams: list[_Stream] = []
     for cohorts in file.cohorts:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from kueue_fleet.simulation.documents import look_over
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.spec.messages import errors_in, explain
 from kueue_fleet.spec.problem import SpecError
@@ -22,6 +23,7 @@ def read_model(text: str, source: str, model: type[M]) -> M:
 
 def read_data(text: str, source: str) -> Any:
     """The plain data in `text`. Raises SimulationError with the line."""
+    look_over(text, source)
     try:
         return load_yaml(text, source)
     except SpecError as error:

@@ -45,7 +45,7 @@ class JobEntry(SpecModel):
     name: Text
     namespace: Text
     queue: Text
-    count: Count = 1
+    count: Annotated[Count, Field(le=100_000)] = 1
     start: Seconds = constant(0.0)
     interval: Seconds = constant(0.0)
     run_seconds: Seconds | None = None
