@@ -17,7 +17,7 @@ from pulumi_policy import PolicyResource
 
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import CLUSTER, KUBERNETES_PROVIDER, NODE_POOL, Resource
-from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items, truth
+from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items, number, truth
 
 KUEUE_GROUP: Final = "kubernetes:kueue.x-k8s.io/"
 MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
@@ -57,8 +57,9 @@ class ClusterView:
         found = {}
         for limit in items(self.resource.get("clusterAutoscaling.resourceLimits")):
             entry = entries(limit)
-            if "resourceType" in entry and "maximum" in entry:
-                found[str(entry["resourceType"])] = float(entry["maximum"])
+            most = number(entry.get("maximum"))
+            if "resourceType" in entry and most is not None:
+                found[str(entry["resourceType"])] = most
         return found
 
     def of_kind(self, kind: str) -> Sequence[Resource]:
@@ -106,7 +107,8 @@ def is_disposable(cluster: Resource) -> bool:
 
 def object_name(resource: Resource) -> Any:
     """`metadata.name` of a Kubernetes object; `UNKNOWN` where it is not known."""
-    return resource.get("metadata.name")
+    name = resource.get("metadata.name")
+    return name if isinstance(name, str) else UNKNOWN
 
 
 def objects_by_name(objects: Iterable[Resource]) -> dict[str, Resource]:

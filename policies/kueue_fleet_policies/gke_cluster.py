@@ -19,6 +19,7 @@ from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, ite
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 _AUTOPILOT: Final = "Autopilot has it built in"
+_NOT_AUTOPILOT: Final = "Autopilot clusters, which have it built in"
 
 
 def _autopilot_has_it(cluster: Resource) -> str | None:
@@ -261,7 +262,7 @@ RULES: Final = (
         types=(CLUSTER,),
         check=_workload_identity,
         exemption=_autopilot_has_it,
-        exempts=_AUTOPILOT,
+        exempts=_NOT_AUTOPILOT,
     ),
     ResourceRule(
         name="gke-release-channel",
@@ -290,7 +291,7 @@ RULES: Final = (
         types=(CLUSTER,),
         check=_shielded,
         exemption=_autopilot_has_it,
-        exempts=_AUTOPILOT,
+        exempts=_NOT_AUTOPILOT,
     ),
     ResourceRule(
         name="gke-intranode-visibility",
@@ -302,7 +303,7 @@ RULES: Final = (
         check=_intranode,
         remedy=_turn_on_intranode,
         exemption=_autopilot_has_it,
-        exempts=_AUTOPILOT,
+        exempts=_NOT_AUTOPILOT,
     ),
     ResourceRule(
         name="gke-vpc-native",
@@ -313,7 +314,7 @@ RULES: Final = (
         types=(CLUSTER,),
         check=_vpc_native,
         exemption=_autopilot_has_it,
-        exempts=_AUTOPILOT,
+        exempts=_NOT_AUTOPILOT,
     ),
     ResourceRule(
         name="gke-network-policy",
@@ -324,7 +325,7 @@ RULES: Final = (
         types=(CLUSTER,),
         check=_network_policy,
         exemption=_autopilot_has_it,
-        exempts=_AUTOPILOT,
+        exempts=_NOT_AUTOPILOT,
     ),
     ResourceRule(
         name="gke-logging",
@@ -422,7 +423,7 @@ RULES: Final = (
         types=(CLUSTER,),
         check=_default_pool,
         exemption=_autopilot_has_it,
-        exempts="Autopilot has no node pools to declare",
+        exempts="Autopilot clusters, which have no node pools to declare",
     ),
     ResourceRule(
         name="gke-autopilot-without-nodes",
@@ -489,7 +490,7 @@ RULES: Final = (
         types=(CLUSTER,),
         check=_nap_integrity,
         exemption=_autopilot_has_it,
-        exempts=_AUTOPILOT,
+        exempts=_NOT_AUTOPILOT,
     ),
     ResourceRule(
         name="gke-auto-provisioning-management",
@@ -500,7 +501,7 @@ RULES: Final = (
         types=(CLUSTER,),
         check=_nap_management,
         exemption=_autopilot_has_it,
-        exempts=_AUTOPILOT,
+        exempts=_NOT_AUTOPILOT,
     ),
     ResourceRule(
         name="gke-auto-provisioning-limits",
@@ -510,6 +511,6 @@ RULES: Final = (
         types=(CLUSTER,),
         check=_nap_limits,
         exemption=_autopilot_has_it,
-        exempts="Autopilot is limited by the quotas of Kueue, see spend-quota",
+        exempts="Autopilot clusters, which the quotas of Kueue limit, see spend-quota",
     ),
 )

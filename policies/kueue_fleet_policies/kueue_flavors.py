@@ -250,7 +250,7 @@ RULES: Final = (
         source=f"{_CONCEPTS}/resource_flavor/#resourceflavor-labels",
         group=_GROUP,
         check=_has_nodes,
-        exempts="Autopilot, and queues that MultiKueue sends elsewhere",
+        exempts="Autopilot clusters, and queues that MultiKueue sends elsewhere",
     ),
     StackRule(
         name="kueue-flavor-tolerates-nodes",
@@ -274,7 +274,7 @@ RULES: Final = (
                 "default": [GPU_RESOURCE, "cpu", "memory"],
             }
         },
-        exempts="Autopilot, and queues that MultiKueue sends elsewhere",
+        exempts="Autopilot clusters, and queues that MultiKueue sends elsewhere",
     ),
     StackRule(
         name="kueue-dws-check",

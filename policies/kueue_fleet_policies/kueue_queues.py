@@ -99,9 +99,8 @@ def _missing(
 
 def _same_queues_on_workers(estate: Estate, _: Settings) -> Iterator[Finding]:
     """A manager's LocalQueues are found on the workers by namespace and name."""
-    elsewhere: dict[str, set[tuple[Any, Any]]] = {
-        urn: {(queue.get("metadata.namespace"), object_name(queue)) for queue in objects.get("LocalQueue", ())}
-        for urn, objects in estate.providers.items()
+    elsewhere = {
+        urn: {_place(queue) for queue in objects.get("LocalQueue", ())} for urn, objects in estate.providers.items()
     }
     for urn, objects in estate.providers.items():
         others = [found for other, found in elsewhere.items() if other != urn and found]
@@ -109,8 +108,9 @@ def _same_queues_on_workers(estate: Estate, _: Settings) -> Iterator[Finding]:
         if not others or any(UNKNOWN in pair for found in others for pair in found):
             continue
         for queue in objects.get("LocalQueue", ()):
-            pair = (queue.get("metadata.namespace"), object_name(queue))
-            if queue.get("spec.clusterQueue") in sends and UNKNOWN not in pair and not any(pair in o for o in others):
+            pair, target = _place(queue), queue.get("spec.clusterQueue")
+            sent = isinstance(target, str) and target in sends
+            if sent and UNKNOWN not in pair and not any(pair in found for found in others):
                 yield (
                     queue,
                     Problem(
@@ -120,6 +120,12 @@ def _same_queues_on_workers(estate: Estate, _: Settings) -> Iterator[Finding]:
                         "declare it on the workers too",
                     ),
                 )
+
+
+def _place(queue: Resource) -> tuple[Any, Any]:
+    """Namespace and name of an object, each `UNKNOWN` where it is not known."""
+    namespace = queue.get("metadata.namespace")
+    return (namespace if isinstance(namespace, str) else UNKNOWN, object_name(queue))
 
 
 def _limits(queue: Resource, _: Settings) -> Iterator[Problem]:
@@ -139,7 +145,7 @@ def _limits(queue: Resource, _: Settings) -> Iterator[Problem]:
 
 def _covers(queue: Resource, settings: Settings) -> Iterator[Problem]:
     groups = items(queue.get("spec.resourceGroups"))
-    covered = {resource for group in groups for resource in items(at(group, "coveredResources"))}
+    covered = [resource for group in groups for resource in items(at(group, "coveredResources"))]
     sure = not any(holds_unknown(at(group, "coveredResources")) for group in groups)
     missing = [needed for needed in settings.names("resources") if needed not in covered]
     if sure and GPU_RESOURCE in covered and missing:

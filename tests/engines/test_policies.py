@@ -204,13 +204,18 @@ def test_what_can_be_repaired_is_repaired_when_asked_for(environment: dict[str, 
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda path: path.stem.removeprefix("Pulumi."))
 def test_nothing_mandatory_falls_on_an_environment(environment: dict[str, str], tmp_path: Path, stack: Path) -> None:
+    """In a preview and on the exported state; dev and staging are prod in small, a preview does for them."""
     name = stack.stem.removeprefix("Pulumi.")
     project = Project(tmp_path / name, environment, ROOT / "stacks", name)
     (project.folder / stack.name).write_text(stack.read_text())
     project.created()
-    previewed = project.judged("preview")
-    project.up()
-    for code, found in (previewed, project.analyzed()):
-        assert [str(one) for one in found if one.level != EnforcementLevel.ADVISORY.value] == []
-        assert [one.message for one in found if "can't run policy" in one.message] == []
-        assert code == 0
+    assert_passes(*project.judged("preview"))
+    if name not in ("dev", "staging"):
+        project.up()
+        assert_passes(*project.analyzed())
+
+
+def assert_passes(code: int, found: list[Reported]) -> None:
+    assert [str(one) for one in found if one.level != EnforcementLevel.ADVISORY.value] == []
+    assert [one.message for one in found if "can't run policy" in one.message] == []
+    assert code == 0

@@ -6,45 +6,21 @@ tests/engines/test_policies.py has the same with Pulumi itself.
 from __future__ import annotations
 
 import copy
-import json
-import runpy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pulumi_policy import EnforcementLevel
 
 import pulumi_mocks
 from kueue_fleet_policies.resource import NODE_POOL
-from policies.recorded import estate_of, findings
-
-ROOT = Path(__file__).parent.parent.parent
-STACKS = sorted(ROOT.glob("stacks/Pulumi.*.yaml"))
-PROGRAM = ROOT / "stacks" / "__main__.py"
+from policies.recorded import STACKS, estate_of, findings, recorded
 
 
-@cache
-def config_of(stack: Path) -> Mapping[str, Any]:
-    config = yaml.safe_load(stack.read_text())["config"]
-    plain: Mapping[str, Any] = json.loads(json.dumps(config, default=lambda day: day.isoformat()))
-    return plain
-
-
-def recorded(config: Mapping[str, Any]) -> pulumi_mocks.Recording:
-    def program() -> None:
-        runpy.run_path(str(PROGRAM), run_name="__main__")
-
-    own = {key: value for key, value in config.items() if key.startswith("kueue-fleet:")}
-    return pulumi_mocks.run(program, config=own)
-
-
-@pytest.mark.parametrize("stack", STACKS, ids=lambda path: path.stem.removeprefix("Pulumi."))
-def test_nothing_mandatory_falls(stack: Path) -> None:
-    recording = recorded(config_of(stack))
+@pytest.mark.parametrize("stack", STACKS)
+def test_nothing_mandatory_falls(stack: str) -> None:
+    recording = recorded(stack)
     fallen = [one for one in findings(recording) if one.level is EnforcementLevel.MANDATORY]
     assert not fallen, "\n".join(map(str, fallen))
     # Everything was seen in its place: else the rules about several resources would have nothing to say.
@@ -56,17 +32,12 @@ def test_nothing_mandatory_falls(stack: Path) -> None:
     assert sum(len(view.pools) for view in estate.clusters) == len(recording.of_type(NODE_POOL))
 
 
-@cache
-def _batch_platform() -> pulumi_mocks.Recording:
-    return recorded(config_of(ROOT / "stacks" / "Pulumi.batch-platform.yaml"))
-
-
 def test_an_exemption_for_disposable_clusters_can_be_forbidden() -> None:
     rules = ("protect-clusters", "protect-kueue", "protect-capacity")
     strict = {rule: {"allowDisposable": False} for rule in rules}
-    assert {one.rule for one in findings(_batch_platform(), strict) if one.level is EnforcementLevel.MANDATORY} == set(
-        rules
-    )
+    assert {
+        one.rule for one in findings(recorded("batch-platform"), strict) if one.level is EnforcementLevel.MANDATORY
+    } == set(rules)
 
 
 Change = Callable[[dict[str, dict[str, Any]]], None]
@@ -115,6 +86,6 @@ def _rename_queue(inputs: dict[str, dict[str, Any]]) -> None:
     ],
 )
 def test_a_mistake_in_the_batch_platform_falls(rule: str, change: Change) -> None:
-    copies = {one.urn: replace(one, inputs=copy.deepcopy(one.inputs)) for one in _batch_platform()}
+    copies = {one.urn: replace(one, inputs=copy.deepcopy(one.inputs)) for one in recorded("batch-platform")}
     change({one.short: one.inputs for one in copies.values() if one.custom})
     assert rule in {one.rule for one in findings(pulumi_mocks.Recording(copies, ()))}

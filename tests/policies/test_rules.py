@@ -144,6 +144,7 @@ def reports_of(policy: Any, args: Any) -> list[str]:
 
 RESOURCE_SEEDS = [seed for seed in JUDGED if isinstance(BY_NAME[seed.rule], ResourceRule)]
 STACK_SEEDS = [seed for seed in JUDGED if isinstance(BY_NAME[seed.rule], StackRule)]
+STACK_AT = [seed for seed in STACK_SEEDS if seed.at]
 
 
 @pytest.mark.parametrize("seed", RESOURCE_SEEDS, ids=[seed.rule for seed in RESOURCE_SEEDS])
@@ -204,6 +205,45 @@ def test_what_is_not_known_is_never_held_against_a_resource(declared: Declared) 
         assert said == [], path
 
 
+# --- what nobody should write, but somebody will ----------------------------------------------------------------------
+
+JUNK: tuple[Any, ...] = ("[secret]", None, True, -1, [], {}, [None], ["x"], {"x": "y"}, [{"x": None}])
+"""Wrong values; the first is what an analysis has in place of every secret that it cannot open, of whatever type."""
+
+
+def with_junk(props: dict[str, Any], path: tuple[Any, ...], junk: Any) -> dict[str, Any]:
+    result = copy.deepcopy(props)
+    place: Any = result
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = copy.deepcopy(junk)
+    return result
+
+
+SAMPLES = {(one.type, one.props.get("enableAutopilot", False)): one for one in (*GOOD, *(s.culprit for s in STACK_AT))}
+
+
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=[f"{t.rsplit(':', 1)[-1]}-{a}" for t, a in SAMPLES])
+def test_a_wrong_value_is_no_reason_to_crash(sample: Declared) -> None:
+    rules = [rule for rule in RULES if isinstance(rule, ResourceRule) and rule.concerns(sample.type)]
+    for path in paths_in(sample.known()):
+        for junk in JUNK:
+            resource = Resource.of(as_input(sample, with_junk(sample.known(), path, junk)))
+            for rule in rules:
+                rule.problems(resource)
+
+
+@pytest.mark.parametrize("seed", STACK_SEEDS, ids=[seed.rule for seed in STACK_SEEDS])
+def test_a_wrong_value_anywhere_is_no_reason_for_a_stack_rule_to_crash(seed: Seed) -> None:
+    rule = BY_NAME[seed.rule]
+    assert isinstance(rule, StackRule)
+    for index, one in enumerate(seed.resources):
+        for number, path in enumerate(paths_in(one.known())):
+            stack = as_stack(seed.resources)
+            stack[index].props = with_junk(one.known(), path, JUNK[number % len(JUNK)])
+            list(rule.problems(Estate.of(stack), seed.config))
+
+
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
@@ -217,7 +257,7 @@ def test_an_exemption_holds_for_the_resource_it_names_and_for_no_other(seed: See
         assert len(rule.problems(resource, {**seed.config, "exemptions": exemptions})) == expected, named
 
 
-@pytest.mark.parametrize("seed", [s for s in STACK_SEEDS if s.at], ids=[s.rule for s in STACK_SEEDS if s.at])
+@pytest.mark.parametrize("seed", STACK_AT, ids=[seed.rule for seed in STACK_AT])
 def test_an_exemption_from_a_stack_rule_holds_for_the_resource_it_names(seed: Seed) -> None:
     rule = BY_NAME[seed.rule]
     assert isinstance(rule, StackRule)

@@ -1,0 +1,60 @@
+"""The README of the pack says what the rules say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from pulumi_policy import EnforcementLevel
+
+from kueue_fleet_policies import RULES
+from kueue_fleet_policies.table import END, with_table
+from policies.recorded import findings, recorded
+
+PACK = Path(__file__).parent.parent.parent / "policies"
+LEVELS = {level.value for level in EnforcementLevel}
+
+
+def test_the_table_of_rules_is_that_of_the_rules() -> None:
+    text = (PACK / "README.md").read_text()
+    assert text == with_table(text), "run: .venv/bin/python -m kueue_fleet_policies.table policies/README.md"
+    for rule in RULES:
+        assert f"| [{rule.name}]({rule.source}) |" in text
+
+
+def test_a_text_without_the_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="are not there"):
+        with_table(f"no table here {END}")
+
+
+@pytest.mark.parametrize("source", ["production.json", "README.md"])
+def test_settings_that_are_shown_exist(source: str) -> None:
+    text = (PACK / source).read_text()
+    if source == "README.md":
+        text = text.split("```json\n")[1].split("```")[0]
+    by_name = {rule.name: rule for rule in RULES}
+    for name, settings in json.loads(text).items():
+        schema = by_name[name].schema
+        for key, value in settings.items():
+            if key == "enforcementLevel":
+                assert value in LEVELS
+                assert value != "remediate" or by_name[name].remediable
+            else:
+                assert isinstance(value, type(schema[key]["default"])), f"{name}.{key}"
+
+
+def test_production_keeps_the_strict_settings() -> None:
+    settings = json.loads((PACK / "production.json").read_text())
+    strict = {name for name, given in settings.items() if given.get("enforcementLevel") == "mandatory"}
+    recording = recorded("prod")
+    fallen = [
+        one for one in findings(recording, settings) if one.level is EnforcementLevel.MANDATORY or one.rule in strict
+    ]
+    assert not fallen, "\n".join(map(str, fallen))
+
+
+def test_the_pack_runs_in_the_environment_that_make_sets_up() -> None:
+    project = yaml.safe_load((PACK / "PulumiPolicy.yaml").read_text())
+    assert project["runtime"] == {"name": "python", "options": {"virtualenv": "../.venv"}}
