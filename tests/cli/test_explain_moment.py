@@ -101,6 +101,12 @@ class TestStack:
         assert "worker cluster" in found[0]["next_step"]
         assert "ProvisioningRequest" in found[1]["next_step"]
 
+    def test_one_that_has_yet_to_arrive(self) -> None:
+        said = str(refused("deadline", "--stack", STACK, "-w", JOBS, "--second", "20"))
+        assert said == (
+            "team-language/deadline: is not there at second 20, it arrives at second 1800; give a later --second"
+        )
+
     def test_the_text_begins_with_every_cluster(self) -> None:
         options = ["--stack", STACK, "-w", JOBS, "--second", "250"]
         done = CliRunner().invoke(app, ["explain", "detector-3", *options])

@@ -11,8 +11,7 @@ import typer
 import yaml
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.fleet_files import read_text
-from kueue_fleet.cli.simulate import read_objects
+from kueue_fleet.cli.input_files import read_objects, read_text
 from kueue_fleet.spec import SpecError, check_fleet, parse_fleet
 from kueue_fleet.spec.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.fleet_files import load_fleet, read_text
-from kueue_fleet.cli.simulate import Output
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.input_files import Output, read_text
 from kueue_fleet.spec import FleetSpec
 from kueue_fleet.spec.compare import Difference, compare_fleets
 

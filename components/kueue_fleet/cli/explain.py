@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.simulate import Output
+from kueue_fleet.cli.input_files import Output
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -88,6 +89,7 @@ namespaces,nodes -A > dump.yaml
     from kueue_fleet.explain import render_clusters, render_json
 
     _check_options(objects, stack, jobs, second, fair_sharing=fair_sharing, at=at)
+    gc.disable()  # A large dump is millions of small objects, and the process ends with it.
     try:
         if second is not None:
             found = _explain_moment(_simulate(objects, stack, jobs, second, seed, fair_sharing=fair_sharing), workload)
@@ -96,6 +98,8 @@ namespaces,nodes -A > dump.yaml
             found = _explain([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
     except AdmissionError as refused:
         raise console.CommandError(str(refused)) from None
+    finally:
+        gc.enable()
     if output is Output.json:
         typer.echo(json.dumps(render_json(found), indent=2))
     else:
@@ -146,6 +150,11 @@ def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
     gone = [r for r in moment.result.records if wanted in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
     if len(gone) == 1:
         seconds = moment.result.seconds
+        if gone[0].finished_at is None:
+            raise console.CommandError(
+                f"{gone[0].key}: is not there at second {moment.second:g}, it arrives at second "
+                f"{seconds(gone[0].arrived_at):g}; give a later --second"
+            )
         admitted, finished = seconds(gone[0].admitted_at), seconds(gone[0].finished_at)
         message = f"It ran from second {admitted:g} to second {finished:g}"
         return [explain_finished(gone[0].key, message, cluster=gone[0].cluster or "", queue=gone[0].cluster_queue)]

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.simulate import read_objects
+from kueue_fleet.cli.input_files import read_objects, read_text
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from kueue_fleet.admission.from_kueue import Parsed
     from kueue_fleet.admission.model import Objects, Snapshot
     from kueue_fleet.explain import Explanation
+    from kueue_fleet.explain.dump_text import Item
+    from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.records import Record
     from kueue_fleet.simulation.result import Result
 
-_NAMED = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)=(.+)")
+_LARGE: Final = 1_000_000
+"""Bytes from which on a dump is cut rather than read; below, reading all of it takes less than a second."""
+_NAMED: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)=(.+)")
 
 
 class Cluster(Protocol):
@@ -50,20 +54,46 @@ class Dump:
     """A cluster as its objects were printed. What matters to a workload is read when it is asked for."""
 
     def __init__(self, text: str, now: float, *, fair_sharing: bool) -> None:
-        from kueue_fleet.explain.relevance import WorkloadIndex, without_stood_for
-        from kueue_fleet.explain.unmanaged import is_unmanaged
-        from kueue_fleet.simulation.errors import SimulationError
-
         named = None if Path(text).exists() else _NAMED.fullmatch(text)
         self.name = named[1] if named else ""
         self._path = Path(named[3]) if named else Path(text)
         self.source = str(self._path)
         self._now, self._fair_sharing = now, fair_sharing
+        self._items: dict[int, Item] = {}
+        if not self._cut():
+            self._read()
+
+    def _cut(self) -> bool:
+        """Cut a large dump into its objects, to read only some of them; False if it cannot be."""
+        from kueue_fleet.explain.block_yaml import NotSimpleError
+        from kueue_fleet.explain.dump_text import cut
+        from kueue_fleet.simulation.documents import Document
+
+        if not self._path.is_file() or self._path.suffix == ".json" or self._path.stat().st_size < _LARGE:
+            return False
         try:
-            self._documents = read_objects(self._path)
+            items = cut(read_text(self._path))
+        except NotSimpleError:
+            return False
+        self._items = {id(item.data): item for item in items}
+        self._index_documents([Document(f"{self.source}:1: items[{n}]", item.data) for n, item in enumerate(items)])
+        return True
+
+    def _read(self) -> None:
+        from kueue_fleet.simulation.errors import SimulationError
+
+        self._items = {}
+        try:
+            self._index_documents(read_objects(self._path))
         except SimulationError as refused:
             raise console.CommandError(_list(self._path, list(refused.problems))) from None
-        self._manifests = [document.data for document in self._documents]
+
+    def _index_documents(self, documents: list[Document]) -> None:
+        from kueue_fleet.explain.relevance import WorkloadIndex, without_stood_for
+        from kueue_fleet.explain.unmanaged import is_unmanaged
+
+        self._documents = documents
+        self._manifests = [document.data for document in documents]
         managed = [m for m in self._manifests if not is_unmanaged(m) and m.get("kind") != "LimitRange"]
         self._index = WorkloadIndex(without_stood_for(managed))
 
@@ -94,7 +124,7 @@ class Dump:
 
         configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if self._fair_sharing else None)
         try:
-            parsed = parse_objects(self._index.relevant(key, local_queue), configuration)
+            parsed = parse_objects(self._relevant(key, local_queue), configuration)
         except ObjectError as refused:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
@@ -103,6 +133,18 @@ class Dump:
         if cycles:
             raise self._refused(cycles)
         return Snapshot(_with_namespaces(parsed), parsed.workloads, self._now)
+
+    def _relevant(self, key: str, local_queue: str) -> list[Mapping[str, Any]]:
+        from kueue_fleet.explain.block_yaml import NotSimpleError
+
+        kept = self._index.relevant(key, local_queue)
+        if not self._items:
+            return kept
+        try:
+            return [self._items[id(manifest)].whole() for manifest in kept]
+        except NotSimpleError:
+            self._read()
+            return self._index.relevant(key, local_queue)
 
     def _refused(self, problems: Iterable[str]) -> console.CommandError:
         places = {_label(document.data): document.where for document in self._documents}
@@ -176,22 +218,25 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
 
 def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Moment:
     """The fleet of a stack after so many seconds of its workload file. Raises CommandError with every problem."""
-    from kueue_fleet.cli.fleet_files import load_fleet, read_text
+    from kueue_fleet.cli.fleet_files import load_fleet
+    from kueue_fleet.simulation.cluster import drive
     from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.errors import SimulationError
-    from kueue_fleet.simulation.fleet import simulate_fleet
+    from kueue_fleet.simulation.fleet import fleet_run
+    from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.workload_file import read_workload_file
 
     fleet = load_fleet(stack)
-    engines: dict[str, Engine] = {}
     try:
         file = read_workload_file(read_text(workload), str(workload))
-        result = simulate_fleet(fleet, file, Delays(), until=second, seed=seed, engines=engines)
+        run = fleet_run(fleet, file, Delays(), seed=seed)
     except SimulationError as refused:
         raise console.CommandError(_list(workload, list(refused.problems))) from None
-    return Moment(
-        second, _as_clusters(engines, f"{stack} with {workload} at second {second:g}", second, result.records), result
-    )
+    drive(run.agenda, list(run.clusters.values()), 0.0, second)
+    result = Result(tuple(run.settle()), 0.0, second, seed)
+    engines = {name: run.clusters[name].engine for name in dict.fromkeys((run.home, *run.clusters))}
+    source = f"{stack} with {workload} at second {second:g}"
+    return Moment(second, _as_clusters(engines, source, second, result.records), result)
 
 
 def _as_clusters(engines: Mapping[str, Engine], source: str, now: float, records: Iterable[Record]) -> list[Cluster]:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.simulate import Output
+from kueue_fleet.cli.input_files import Output
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.spec import FleetSpec
 

@@ -1,0 +1,71 @@
+"""Reading what commands are given: text, and Kubernetes objects; and how they print what comes of it."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kueue_fleet.cli import console
+
+if TYPE_CHECKING:
+    from kueue_fleet.simulation.documents import Document
+
+
+class Output(StrEnum):
+    """How the result is printed."""
+
+    text = "text"
+    json = "json"
+
+
+def read_text(file: Path) -> str:
+    """The text of FILE, or of standard input for `-`.
+
+    Raises:
+        CommandError: there is no such file, it cannot be read, or it is not UTF-8 text.
+    """
+    if str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise console.CommandError(f"{file}: no such file; give a Pulumi.<env>.yaml or a fleet YAML") from None
+    except IsADirectoryError:
+        raise console.CommandError(f"{file}: is a directory; give a Pulumi.<env>.yaml or a fleet YAML in it") from None
+    except UnicodeDecodeError as wrong:
+        raise console.CommandError(f"{file}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
+    except OSError as wrong:
+        raise console.CommandError(f"{file}: cannot be read: {wrong.strerror}; check its permissions") from None
+
+
+def read_objects(path: Path) -> list[Document]:
+    """The Kubernetes objects in a file, in the YAML and JSON files of a folder, or on standard input for `-`.
+
+    Raises:
+        CommandError: there is nothing to read.
+        SimulationError: what there is holds no objects.
+    """
+    from kueue_fleet.simulation.documents import read_documents
+    from kueue_fleet.simulation.errors import SimulationError
+
+    files = [path]
+    if str(path) != "-" and not path.exists():
+        raise console.CommandError(f"{path}: no such file or folder; give one with Kubernetes objects")
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml", ".json") and p.is_file())
+        if not files:
+            raise console.CommandError(f"{path}: has no .yaml, .yml or .json file; give a folder with objects")
+    found: list[Document] = []
+    problems: list[str] = []
+    for file in files:
+        try:
+            found += read_documents(read_text(file), "stdin" if str(file) == "-" else str(file))
+        except SimulationError as refused:
+            problems += refused.problems
+    if problems:
+        raise SimulationError(problems)
+    if not found:
+        raise console.CommandError(f"{path}: holds no objects; write Kueue's objects and jobs into it")
+    return found
