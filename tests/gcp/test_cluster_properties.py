@@ -37,7 +37,6 @@ def test_what_every_cluster_has(mode: dict[str, Any]) -> None:
     assert {"SYSTEM_COMPONENTS", "JOBSET", "DCGM"} <= set(inputs["monitoringConfig"]["enableComponents"])
     assert inputs["masterAuth"] == {"clientCertificateConfig": {"issueClientCertificate": False}}
     assert inputs["enableLegacyAbac"] is False
-    assert inputs["nodePoolAutoConfig"] == {"nodeKubeletConfig": {"insecureKubeletReadonlyPortEnabled": "FALSE"}}
     assert inputs["securityPostureConfig"]["mode"] == "BASIC"
     assert not inputs.keys() & {
         "maintenancePolicy",
@@ -229,6 +228,20 @@ def test_node_auto_provisioning_keeps_to_its_limits_and_makes_nodes_like_the_poo
             "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True},
         },
     }
+
+
+def test_no_kubelet_has_a_port_without_authentication() -> None:
+    closed = {"insecureKubeletReadonlyPortEnabled": "FALSE"}
+    by_gke = {"nodeKubeletConfig": closed}
+    assert cluster()["nodePoolAutoConfig"] == by_gke
+    limits = [{"resourceType": name, "maximum": 10} for name in ("cpu", "memory")]
+    provisioned = cluster({**STANDARD, "nodeAutoProvisioning": {"resourceLimits": limits}})
+    assert provisioned["nodePoolAutoConfig"] == by_gke
+    recording = run(STANDARD)
+    standard = recording.one("gcp:container/cluster:Cluster").inputs
+    assert "nodePoolAutoConfig" not in standard
+    assert standard["nodePoolDefaults"]["nodeConfigDefaults"]["insecureKubeletReadonlyPortEnabled"] == "FALSE"
+    assert recording.one("gcp:container/nodePool:NodePool").inputs["nodeConfig"]["kubeletConfig"] == closed
 
 
 def test_ranges_of_the_subnet_are_used_where_they_are_named() -> None:

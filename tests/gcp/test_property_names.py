@@ -109,6 +109,19 @@ def unknown_properties(value: Any, arguments: type, path: str) -> Iterator[str]:
                 yield from unknown_properties(item, nested, here)
 
 
+def missing_properties(value: Any, arguments: type, path: str) -> Iterator[str]:
+    """Paths that `arguments` requires and `value` does not have."""
+    names, known = _types.input_type_py_to_pulumi_names(arguments), _types.input_type_types(arguments)
+    for name, parameter in inspect.signature(arguments).parameters.items():
+        if name in names and parameter.default is inspect.Parameter.empty and names[name] not in value:
+            yield f"{path}.{names[name]}"
+    for key, part in value.items():
+        nested = nested_arguments(known[key]) if key in known else None
+        for item in part if isinstance(part, list) else [part]:
+            if isinstance(item, Mapping) and nested is not None:
+                yield from missing_properties(item, nested, f"{path}.{key}")
+
+
 @pytest.mark.parametrize("kind", SPECS)
 def test_only_properties_that_the_sdk_knows_are_passed(kind: str) -> None:
     recording = declared(kind)
@@ -131,14 +144,8 @@ def test_every_property_that_the_sdk_requires_is_passed(kind: str) -> None:
     for resource in declared(kind):
         if not resource.type.startswith("gcp:"):
             continue
-        arguments = sdk_arguments(resource.type)
-        names = _types.input_type_py_to_pulumi_names(arguments)
-        required = {
-            names[name]
-            for name, parameter in inspect.signature(arguments).parameters.items()
-            if parameter.default is inspect.Parameter.empty
-        }
-        assert required <= set(resource.inputs), resource.short
+        missing = missing_properties(resource.inputs, sdk_arguments(resource.type), resource.type)
+        assert not list(missing), resource.short
 
 
 def test_every_type_that_the_components_have_is_looked_at() -> None:
@@ -157,4 +164,14 @@ def test_a_misspelt_property_is_found() -> None:
     assert list(unknown_properties(wrong, arguments, "Cluster")) == [
         "Cluster.releaseChanel",
         "Cluster.privateClusterConfig.enablePrivateNode",
+    ]
+
+
+def test_a_missing_property_is_found_at_any_depth() -> None:
+    arguments = sdk_arguments("gcp:container/nodePool:NodePool")
+    incomplete = {"nodeConfig": {"taints": [{"key": "a"}]}}
+    assert list(missing_properties(incomplete, arguments, "NodePool")) == [
+        "NodePool.cluster",
+        "NodePool.nodeConfig.taints.effect",
+        "NodePool.nodeConfig.taints.value",
     ]

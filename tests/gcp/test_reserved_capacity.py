@@ -56,6 +56,7 @@ def test_a_calendar_request_turns_into_a_reservation_of_its_name() -> None:
         "name": "h100-december",
         "description": "DWS Calendar, managed by kueue-fleet",
         "reservationMode": "CALENDAR",
+        "deploymentType": "DENSE",
         "reservationName": "h100-december",
         "planningStatus": "SUBMITTED",
         "specificReservationRequired": True,
@@ -95,9 +96,16 @@ def test_what_is_paid_for_is_not_destroyed_by_accident(protection: bool) -> None
     assert {r.name: r.retain_on_delete for r in paid} == {
         "capacity/l4-us-east4": protection,
         "capacity/l4-backup": protection,
-        "capacity/h100-december": protection,
+        "capacity/h100-december": True,
         "capacity/l4-year": True,
     }
+
+
+def test_a_draft_can_be_taken_back() -> None:
+    draft = FUTURE[0].model_copy(update={"planning_status": "DRAFT"})
+    made = run(future_reservations=[draft], deletion_protection=False).one("FutureReservation")
+    assert made.inputs["planningStatus"] == "DRAFT"
+    assert not made.retain_on_delete
 
 
 def test_pools_can_wait_for_what_is_made_here_and_for_nothing_else() -> None:

@@ -124,8 +124,10 @@ def cluster_properties(
         "masterAuth": {"clientCertificateConfig": {"issueClientCertificate": False}},
         "enableLegacyAbac": False,
         "securityPostureConfig": {"mode": "BASIC", "vulnerabilityMode": "VULNERABILITY_DISABLED"},
-        "nodePoolAutoConfig": {"nodeKubeletConfig": {"insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT}},
     }
+    if spec.mode == "Autopilot" or spec.node_auto_provisioning:
+        kubelet = {"insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT}
+        properties["nodePoolAutoConfig"] = {"nodeKubeletConfig": kubelet}
     if spec.fleet_membership:
         properties["fleet"] = {"project": place.project}
     if spec.database_encryption_key:

@@ -3,7 +3,8 @@
 In: entries of the fleet's `reservations`, `futureReservations` and `commitments`. Out: the resources, by name, for
 node pools to wait for. All of it costs money whether it is used or not, and cannot be had again at will once it is
 given back: with deletion protection Pulumi refuses to delete it, and leaves it alone should the refusal be lifted by
-hand. A commitment is never deleted, with or without: Google Cloud has no such call.
+hand. A commitment, and a request to DWS Calendar that was submitted, are never deleted, with or without: Google Cloud
+does not take them back.
 """
 
 from collections.abc import Sequence
@@ -54,7 +55,11 @@ class ReservedCapacity(pulumi.ComponentResource):
             for entry in reservations
         }
         self.future_reservations = {
-            entry.name: ComputeFutureReservation(f"{name}/{entry.name}", _future(project, entry), self._options())
+            entry.name: ComputeFutureReservation(
+                f"{name}/{entry.name}",
+                _future(project, entry),
+                self._options(always_retained=entry.planning_status == "SUBMITTED"),
+            )
             for entry in future_reservations
         }
         self.commitments = {entry.name: self._commitment(name, project, entry) for entry in commitments}
@@ -134,7 +139,7 @@ def _reservation(project: str, entry: ReservationEntry) -> dict[str, Any]:
 def _future(project: str, entry: FutureReservationEntry) -> dict[str, Any]:
     """A request in calendar mode: Google makes a reservation of the same name of it, and deletes that at the end.
 
-    Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview.
+    Source: https://cloud.google.com/compute/docs/instances/create-future-reservations-calendar-mode.
     """
     return {
         "project": project,
@@ -142,6 +147,7 @@ def _future(project: str, entry: FutureReservationEntry) -> dict[str, Any]:
         "name": entry.name,
         "description": "DWS Calendar, managed by kueue-fleet",
         "reservationMode": "CALENDAR",
+        "deploymentType": "DENSE",
         "reservationName": entry.name,
         "planningStatus": entry.planning_status,
         "specificReservationRequired": True,
