@@ -49,6 +49,8 @@ engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the r
 lock: $(READY) ## pin every dependency anew
 	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-emit-index-url --quiet --upgrade -o requirements.lock
+	@$(BIN)/uv pip compile requirements-controller.in -c requirements.lock --python-version 3.11 --generate-hashes \
+	    --no-header --no-emit-index-url --quiet -o requirements-controller.lock
 
 .PHONY: clean
 clean: ## remove the virtual environment and tool caches (not the engines)

@@ -1,0 +1,24 @@
+# The fleet's controller: `kueue-fleet controller` and nothing else. Neither Pulumi nor any build tool is in the result,
+# nor a shell, nor pip.
+#
+#   docker build -t REGISTRY/kueue-fleet/controller:0.1.0 .
+#
+# Both stages have Python 3.11 on Debian 12, so that compiled wheels fit.
+FROM python:3.11.13-slim-bookworm AS build
+WORKDIR /build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
+COPY requirements-controller.lock ./
+RUN pip install --require-hashes --no-deps --only-binary=:all: --target=/app -r requirements-controller.lock
+COPY components/kueue_fleet/__init__.py components/kueue_fleet/py.typed /app/kueue_fleet/
+COPY components/kueue_fleet/spec /app/kueue_fleet/spec
+COPY components/kueue_fleet/admission /app/kueue_fleet/admission
+COPY components/kueue_fleet/controller /app/kueue_fleet/controller
+# Compiled ahead: the root file system is read-only when it runs. And proof that what was copied is enough.
+RUN python -m compileall -q /app && PYTHONPATH=/app python -m kueue_fleet.controller --help
+
+FROM gcr.io/distroless/python3-debian12:nonroot
+COPY --from=build --chown=0:0 /app /app
+ENV PYTHONPATH=/app PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["python3", "-m", "kueue_fleet.controller"]

@@ -1,0 +1,48 @@
+"""What the Dockerfile copies is enough to run, and there is nothing more in the image."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+BUILD, RESULT = DOCKERFILE.split("\n\nFROM ")
+
+
+def test_what_is_copied_runs_without_pulumi_or_the_command_line(tmp_path: Path) -> None:
+    for source, target in re.findall(r"^COPY (components/\S+) /app/(\S+)$", BUILD, re.MULTILINE):
+        shutil.copytree(ROOT / source, tmp_path / target)
+    shutil.copy(ROOT / "components/kueue_fleet/__init__.py", tmp_path / "kueue_fleet")
+    program = (
+        "import runpy, sys\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "for name in ('pulumi', 'pulumi_gcp', 'pulumi_kubernetes', 'typer', 'rich', 'psutil', 'grpc'):\n"
+        "    sys.modules[name] = None\n"
+        "import kueue_fleet\n"
+        f"assert kueue_fleet.__file__.startswith({str(tmp_path)!r}), kueue_fleet.__file__\n"
+        "sys.argv = ['controller', '--help']\n"
+        "runpy.run_module('kueue_fleet.controller', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--workers" in done.stdout
+
+
+def test_every_base_says_its_version_and_the_result_runs_nothing_and_is_nobody() -> None:
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert all(":" in base and not base.endswith(":latest") for base in bases)
+    assert "RUN " not in RESULT
+    assert "USER 65532:65532" in RESULT
+
+
+def test_every_dependency_is_pinned_by_hash_as_everywhere_else() -> None:
+    pinned = dict(re.findall(r"^(\S+)==(\S+) \\", (ROOT / "requirements-controller.lock").read_text(), re.MULTILINE))
+    everywhere = dict(re.findall(r"^(\S+)==(\S+) \\", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    assert pinned
+    assert {name: everywhere.get(name) for name in pinned} == pinned
+    assert "--require-hashes" in BUILD
+    assert not {"pulumi", "pip", "setuptools"} & set(pinned)
