@@ -1,4 +1,4 @@
-"""Whether queries in PromQL ask for what Kueue measures.
+"""Whether queries in PromQL ask for what Kueue and the fleet's controller measure.
 
 kueue_metrics.json lists the metrics of Kueue 0.19.2 with type and labels, read from pkg/metrics/metrics.go.
 """
@@ -9,8 +9,25 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-METRICS = json.loads((Path(__file__).parent / "kueue_metrics.json").read_text())
+from prometheus_client import Counter, Gauge, Histogram
+
+from kueue_fleet.controller.metrics import Metrics
+
+
+def controller_metrics() -> dict[str, dict[str, Any]]:
+    """What the fleet's own controller measures, in the same form."""
+    found = {}
+    for collector in vars(Metrics()).values():
+        if isinstance(collector, Counter | Gauge | Histogram):
+            kind = type(collector).__name__.lower()
+            name = collector._name + ("_total" if kind == "counter" else "")
+            found[name] = {"type": kind, "labels": list(collector._labelnames)}
+    return found
+
+
+METRICS = json.loads((Path(__file__).parent / "kueue_metrics.json").read_text()) | controller_metrics()
 OF_THE_COLLECTOR = {"cluster", "exported_cluster", "namespace", "pod", "container"}
 """Labels that every series has beside its metric's own."""
 

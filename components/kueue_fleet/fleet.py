@@ -148,7 +148,9 @@ class Fleet(pulumi.ComponentResource):
         """How a control plane is reached; a worker's also by the manager, whose pods speak from its region's ranges."""
         spec = self.spec
         if spec.network.control_plane_access == "DnsEndpoint":
-            tokens = spec.multi_kueue is not None and isinstance(spec.multi_kueue.credentials, ServiceAccountToken)
+            tokens = spec.admission_controller is not None or (
+                spec.multi_kueue is not None and isinstance(spec.multi_kueue.credentials, ServiceAccountToken)
+            )
             return ControlPlaneAccess(kubernetes_tokens=tokens and entry.role == "worker")
         networks = {network.name: network.cidr for network in spec.network.authorized_networks}
         if entry.role == "worker" and spec.manager is not None:
@@ -224,6 +226,7 @@ class Fleet(pulumi.ComponentResource):
             job_clusters=spec.job_clusters,
             kueue_namespace=spec.kueue.namespace,
             stopped_queues=[queue.name for queue in spec.cluster_queues if queue.stop_policy != "None"],
+            controller=spec.admission_controller is not None,
             labels=self._labels,
             opts=pulumi.ResourceOptions(parent=self),
         )

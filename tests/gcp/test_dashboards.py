@@ -64,7 +64,7 @@ def test_each_part_can_be_switched_off(settings: dict[str, Any]) -> None:
 
 
 def test_queries_of_alerts_name_metrics_that_exist_and_do_not_need_to_have_been_seen() -> None:
-    for name, policy in policies(stopped_queues=["closed"]).items():
+    for name, policy in policies(stopped_queues=["closed"], controller=True).items():
         if name == "worker-disconnected":
             continue
         condition = policy["conditions"][0]["conditionPrometheusQueryLanguage"]
@@ -112,3 +112,13 @@ def test_a_lost_worker_is_read_from_the_managers_log_at_most_once_an_hour() -> N
 
 def test_without_a_manager_no_worker_can_be_lost() -> None:
     assert set(policies(manager=None, job_clusters=["batch"])) == {"queue-inactive", "provisioning-stuck", "kueue-gone"}
+
+
+def test_the_dispatcher_says_which_worker_it_does_not_see() -> None:
+    assert "worker-unfollowed" not in policies()
+    assert query_of(policies(controller=True)["worker-unfollowed"]) == (
+        'max by (exported_cluster) (kueue_fleet_worker_followed{cluster="manager"}) < 1'
+    )
+    recording = run(controller=True)
+    assert recording.one("AlertPolicy", "lab/worker-unfollowed")
+    assert "kueue_fleet_" in recording.one("gcp:monitoring/dashboard:Dashboard").inputs["dashboardJson"]

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from kueue_fleet.spec.dashboards import SECTIONS, cloud_monitoring_dashboard, grafana_dashboard
+from kueue_fleet.spec.dashboards import SECTIONS, cloud_monitoring_dashboard, grafana_dashboard, sections
 from promql import query_problems
 
-CHARTS = [chart for section in SECTIONS for chart in section.charts]
+CHARTS = [chart for section in sections(controller=True) for chart in section.charts]
 QUERIES = [(chart.title, query) for chart in CHARTS for query in chart.queries.values()]
 
 
@@ -58,7 +58,8 @@ def overlapping(places: list[tuple[int, int, int, int]]) -> list[tuple[int, int]
 
 
 def test_both_dashboards_ask_the_same_questions_and_their_tiles_do_not_overlap() -> None:
-    cloud, grafana = cloud_monitoring_dashboard("lab"), grafana_dashboard("lab", "lab")
+    cloud = cloud_monitoring_dashboard("lab", controller=True)
+    grafana = grafana_dashboard("lab", "lab", controller=True)
     tiles = cloud["mosaicLayout"]["tiles"]
     in_cloud = [
         data["timeSeriesQuery"]["prometheusQuery"]
@@ -84,6 +85,12 @@ def test_every_unit_is_known_to_both() -> None:
 
 def test_a_chart_says_what_to_look_for_where_it_is_seen() -> None:
     helped = [chart for chart in CHARTS if chart.help]
-    titles = [tile["widget"].get("title") for tile in cloud_monitoring_dashboard("lab")["mosaicLayout"]["tiles"]]
+    board = cloud_monitoring_dashboard("lab", controller=True)
+    titles = [tile["widget"].get("title") for tile in board["mosaicLayout"]["tiles"]]
     assert helped
     assert all(f"{chart.title}: {chart.help}" in titles for chart in helped)
+
+
+def test_the_controller_is_shown_where_there_is_one() -> None:
+    assert "kueue_fleet_" not in json.dumps([cloud_monitoring_dashboard("lab"), grafana_dashboard("lab", "lab")])
+    assert "kueue_fleet_" in json.dumps(cloud_monitoring_dashboard("lab", controller=True))

@@ -25,10 +25,13 @@ def alert_policies(
     kueue_namespace: str,
     provisioning_seconds: int,
     stopped_queues: Sequence[str] = (),
+    controller: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """The policies by short name: `queue-inactive`, `provisioning-stuck`, `kueue-gone`, `worker-disconnected`.
+    """The policies by short name: `queue-inactive`, `provisioning-stuck`, `kueue-gone`, `worker-disconnected`,
+    `worker-unfollowed`.
 
-    `stopped_queues` are inactive on purpose. The last policy is there with a manager only.
+    `stopped_queues` are inactive on purpose. The last but one policy is there with a manager only, and the last with
+    the fleet's own controller, which has a metric for what Kueue only logs.
     """
     clusters = [*([manager] if manager else []), *job_clusters]
     policies = {
@@ -52,6 +55,14 @@ def alert_policies(
             severity="CRITICAL",
         ),
     }
+    if manager is not None and controller:
+        followed = f'max by (exported_cluster) (kueue_fleet_worker_followed{{cluster="{manager}"}}) < 1'
+        policies["worker-unfollowed"] = _policy(
+            f"{fleet}: the dispatcher does not see a worker",
+            "The fleet's own controller cannot follow the worker in the label, and sends it no jobs.",
+            _prometheus("WorkerUnfollowed", followed, 300),
+            severity="CRITICAL",
+        )
     if manager is not None:
         messages = " OR ".join(f'"{message}"' for message in _CONNECTION_LOST)
         match = {

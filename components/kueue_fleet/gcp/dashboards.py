@@ -35,23 +35,26 @@ class Dashboards(pulumi.ComponentResource):
         job_clusters: Sequence[str],
         kueue_namespace: str = "kueue-system",
         stopped_queues: Sequence[str] = (),
+        controller: bool = False,
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare them.
 
         `fleet` is the name in titles; `manager` and `job_clusters` are clusters by name; `stopped_queues` are
-        ClusterQueues that are inactive on purpose; `labels` are Google Cloud labels.
+        ClusterQueues that are inactive on purpose; `controller` says whether the fleet's own controller runs on the
+        manager; `labels` are Google Cloud labels.
         """
         super().__init__("kueue-fleet:index:Dashboards", name, None, opts)
         self.dashboard = None
         self.alerts = {}
         if spec.dashboard:
+            board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller)
             self.dashboard = MonitoringDashboard(
                 name,
                 {
                     "project": project,
-                    "dashboardJson": json.dumps(cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet")),
+                    "dashboardJson": json.dumps(board),
                 },
                 pulumi.ResourceOptions(parent=self),
             )
@@ -63,6 +66,7 @@ class Dashboards(pulumi.ComponentResource):
                 kueue_namespace=kueue_namespace,
                 provisioning_seconds=spec.alerts.provisioning_timeout.nanoseconds // 10**9,
                 stopped_queues=stopped_queues,
+                controller=controller,
             )
             self.alerts = {
                 short: MonitoringAlertPolicy(

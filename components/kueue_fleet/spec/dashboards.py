@@ -174,10 +174,41 @@ SECTIONS: Final = (
         ),
     ),
 )
-"""Every chart, in the order in which it is shown."""
+"""Every chart of Kueue, in the order in which it is shown."""
+
+CONTROLLER_SECTION: Final = Section(
+    "The fleet's own dispatcher",
+    (
+        Chart("Clusters nominated", {"": _rate("kueue_fleet_nominations_total", "exported_cluster")}, "per second"),
+        Chart(
+            "Clusters left out",
+            {"": _rate("kueue_fleet_filtered_total", "exported_cluster", "reason")},
+            "per second",
+        ),
+        Chart(
+            "Jobs taken back from a cluster",
+            {"": _rate("kueue_fleet_given_up_total", "exported_cluster")},
+            "per second",
+            "A cluster did not admit them, or did not get its nodes, in time.",
+        ),
+        Chart(
+            "Workers that are followed",
+            {"": "max by (exported_cluster) (kueue_fleet_worker_followed)"},
+            help="0: the dispatcher cannot see the worker, and sends it nothing.",
+        ),
+        Chart("Time to a nomination", _quantiles("kueue_fleet_nominate_seconds", "cluster"), "seconds"),
+        Chart("Writes that failed", {"": _rate("kueue_fleet_failures_total", "status")}, "per second"),
+    ),
+)
+"""What the controller measures, in fleets that have one. Source: `kueue_fleet.controller.metrics`."""
 
 
-def cloud_monitoring_dashboard(title: str) -> dict[str, Any]:
+def sections(*, controller: bool) -> tuple[Section, ...]:
+    """The charts of a fleet, with or without the fleet's own controller."""
+    return (*SECTIONS, CONTROLLER_SECTION) if controller else SECTIONS
+
+
+def cloud_monitoring_dashboard(title: str, *, controller: bool = False) -> dict[str, Any]:
     """The dashboard as Cloud Monitoring takes it: three charts in a row, each section under a line of text.
 
     Source: https://cloud.google.com/monitoring/api/ref_v3/rest/v1/projects.dashboards.
@@ -186,7 +217,7 @@ def cloud_monitoring_dashboard(title: str) -> dict[str, Any]:
     width = columns // 3
     tiles: list[dict[str, Any]] = []
     y = 0
-    for section in SECTIONS:
+    for section in sections(controller=controller):
         text = {"text": {"content": f"## {section.title}", "format": "MARKDOWN"}}
         tiles.append({"xPos": 0, "yPos": y, "width": columns, "height": heading, "widget": text})
         y += heading
@@ -222,7 +253,7 @@ def _cloud_monitoring_chart(chart: Chart) -> dict[str, Any]:
     }
 
 
-def grafana_dashboard(title: str, uid: str) -> dict[str, Any]:
+def grafana_dashboard(title: str, uid: str, *, controller: bool = False) -> dict[str, Any]:
     """The dashboard as Grafana takes it, for any Prometheus data source, managed or in the cluster.
 
     Source: https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/.
@@ -231,7 +262,7 @@ def grafana_dashboard(title: str, uid: str) -> dict[str, Any]:
     width = columns // 3
     panels: list[dict[str, Any]] = []
     y = 0
-    for section in SECTIONS:
+    for section in sections(controller=controller):
         panels.append(
             {
                 "id": len(panels) + 1,

@@ -78,12 +78,14 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
     settings = fleet.observability.grafana
     if not settings.enabled:
         return []
+    controller = fleet.admission_controller is not None
+    dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller)
     board = manifest(
         "v1",
         "ConfigMap",
         "kueue-fleet-dashboard",
         settings.namespace,
-        data={"kueue-fleet.json": json.dumps(grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name))},
+        data={"kueue-fleet.json": json.dumps(dashboard)},
     )
     board["metadata"]["labels"] = {DASHBOARD_LABEL: "1"}
     endpoint = {
