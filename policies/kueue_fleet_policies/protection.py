@@ -7,7 +7,7 @@ problems. Policies see Pulumi's `protect` and Google's own protection; they do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from pulumi_policy import Severity
 
@@ -37,10 +37,6 @@ def _cluster_protected(cluster: Resource, settings: Settings) -> Iterator[Proble
         yield Problem("deletionProtection", "is false: one change can delete the cluster", f"set it to true, {remedy}")
     if not cluster.protect:
         yield Problem("protect", "is not set on the resource", f"set protect=True in its options, {remedy}")
-
-
-def _protect_cluster(props: dict[str, Any]) -> None:
-    props["deletionProtection"] = True
 
 
 def _capacity_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Resource | None, Problem]]:

@@ -14,6 +14,7 @@ from kueue_fleet_policies.values import UNKNOWN, at, plain, truth
 CLUSTER = "gcp:container/cluster:Cluster"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"
+STACK = "pulumi:pulumi:Stack"
 HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
 
 

@@ -27,7 +27,7 @@ from pulumi_policy import (
 from kueue_fleet.spec import Problem
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.inputs import SeenInputs
-from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.resource import STACK, Resource
 from kueue_fleet_policies.values import unwrapped
 
 ADVISORY: Final = EnforcementLevel.ADVISORY
@@ -226,8 +226,10 @@ class StackRule(Rule):
         """The rule as a policy for a `PolicyPack`, with the inputs that a `remember_inputs` policy of it sees."""
 
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
+            # A report about nothing in particular makes the display of `pulumi policy analyze` (3.250) crash.
+            stack = next((one.urn for one in args.resources if one.resource_type == STACK), None)
             for urn, problem in self.problems(Estate.of(args.resources, inputs or {}), args.get_config()):
-                report(str(problem), urn or None)
+                report(str(problem), urn or stack)
 
         return StackValidationPolicy(validate=validate, **self._description())
 

@@ -27,6 +27,7 @@ from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
 from kueue_fleet.rehearsal.standins.install import install_standins
 from kueue_fleet_policies import RULES
+from policies.declared import Seed
 from policies.seeds import SEEDS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -160,6 +161,10 @@ SECRETS = ("hunter2", base64.b64encode(b"hunter2-swordfish").decode())
 """What the seeds have in clear."""
 
 
+def seed_of(rule: str) -> Seed:
+    return next(seed for seed in SEEDS if seed.rule == rule)
+
+
 def program(folder: Path, text: str) -> Path:
     folder.mkdir()
     (folder / "__main__.py").write_text(text)
@@ -186,6 +191,12 @@ def test_each_of_the_violations_is_caught_by_its_rule_in_preview_and_on_exported
     assert analyzed != 0
     assert {*on_state} == EXPECTED.keys()
     assert len(on_state) == len(EXPECTED)
+    shown = project.pulumi("policy", "analyze", "--file", "state.json", "--policy-pack", str(PACK))
+    assert shown.returncode == 1
+    for one in EXPECTED:
+        assert one.rule in shown.stdout or seed_of(one.rule).config
+    assert not [secret for secret in SECRETS if secret in shown.stdout + shown.stderr]
+    assert "panic" not in shown.stderr
 
 
 def test_what_can_be_repaired_is_repaired_when_asked_for(environment: dict[str, str], tmp_path: Path) -> None:

@@ -131,7 +131,9 @@ def _launcher(part: StandIn, python: Path, site_packages: Path, version: str) ->
     # Made absolute, not resolved: the link in a virtual environment is what makes it one.
     interpreter = python.absolute()
     if not part.module:
-        command = [str(interpreter), "-u", "-m", "pulumi.policy"]
+        # After the engine's address and the pack come the pack's runtime options, which pulumi.policy cannot read.
+        command, arguments = [str(interpreter), "-u", "-m", "pulumi.policy"], '"$1" "$2"'
     else:
         command = [str(interpreter), "-I", "-S", str(BOOTSTRAP), str(site_packages), part.module, version]
-    return f'#!/bin/sh\n{note}\nexec {shlex.join(command)} "$@"\n'
+        arguments = '"$@"'
+    return f"#!/bin/sh\n{note}\nexec {shlex.join(command)} {arguments}\n"
