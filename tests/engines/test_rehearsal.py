@@ -2,77 +2,27 @@
 
 from __future__ import annotations
 
-import base64
+import copy
 import os
-import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
 import pytest
-import yaml
-from kubernetes import client, config
 
+from fleet_in_rehearsal import ROOT, FleetInRehearsal, rehearsed
 from kueue_fleet.rehearsal.job_views import JobState, JobView
 from kueue_fleet.rehearsal.jobs import read_jobs
-from kueue_fleet.rehearsal.pulumi_cli import PulumiEvent, PulumiProject, PulumiResult
+from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.spec import FleetSpec, parse_fleet_text
 
-ROOT = Path(__file__).parents[2]
 STACK = "dws-multikueue"
 JOBS_SECONDS = 240
 MANAGER = "manager-europe-west4"
 WORKERS = ["worker-europe-west4", "worker-us-east4", "worker-asia-southeast1"]
 NEW_WORKER = "worker-us-central1"
-
-
-class FleetInRehearsal:
-    """The DWS fleet of the repository, with a copy of its stack file to change."""
-
-    def __init__(self, folder: Path, session: Session) -> None:
-        self.session = session
-        self.stack_file = folder / "stacks" / f"Pulumi.{STACK}.yaml"
-        self.steps: list[PulumiEvent] = []
-
-    @property
-    def fleet(self) -> FleetSpec:
-        return parse_fleet_text(self.stack_file.read_text(), source=str(self.stack_file))
-
-    def run(self, begin: Callable[[PulumiProject], Any]) -> PulumiResult:
-        run = begin(self.session.pulumi())
-        self.steps = [event for event in run if event.done and event.op != "same"]
-        result: PulumiResult = run.result
-        return result
-
-    def up(self) -> PulumiResult:
-        result = self.run(lambda project: project.up())
-        self.session.write_kubeconfig(self.fleet)
-        return result
-
-    def change(self, edit: Callable[[dict[str, Any]], None]) -> None:
-        settings = yaml.safe_load(self.stack_file.read_text())
-        edit(settings["config"]["kueue-fleet:fleet"])
-        self.stack_file.write_text(yaml.safe_dump(settings, sort_keys=False))
-
-    def objects(self, cluster: str, plural: str) -> dict[str, dict[str, Any]]:
-        found = self.session.clients(self.fleet).list(cluster, "kueue.x-k8s.io", "v1beta2", plural)
-        return {each["metadata"]["name"]: each for each in found}
-
-    def tokens(self, cluster: str) -> set[str]:
-        """Every service account token that is kept in a Secret, as it is and in base64."""
-        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
-        secrets = client.CoreV1Api(made).list_secret_for_all_namespaces().items
-        encoded = {str(secret.data["token"]) for secret in secrets if secret.data and "token" in secret.data}
-        return encoded | {base64.b64decode(token).decode() for token in encoded}
-
-    def touched(self) -> set[tuple[str, str]]:
-        """(operation, name) of what the last run changed; the stack itself left out."""
-        return {(step.op, step.name) for step in self.steps if step.type != "pulumi:pulumi:Stack"}
 
 
 def active(thing: dict[str, Any]) -> bool:
@@ -82,21 +32,7 @@ def active(thing: dict[str, Any]) -> bool:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]:
-    folder = tmp_path_factory.mktemp("project")
-    (folder / "stacks").mkdir()
-    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
-    project["main"] = str(ROOT / "stacks")
-    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
-    shutil.copy(ROOT / "stacks" / f"Pulumi.{STACK}.yaml", folder / "stacks")
-    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
-        session = Session.for_stack(STACK, folder)
-        stack.enter_context(session.exclusive())
-        session.prepare_engines(print)
-        stack.enter_context(session.running(keep=False))
-        session.stand_ins()
-        fleet = FleetInRehearsal(folder, session)
-        fleet.up()
+    with rehearsed(STACK, tmp_path_factory) as fleet:
         yield fleet
 
 
@@ -139,7 +75,8 @@ def test_twelve_jobs_spread_over_the_workers_and_one_that_fits_nowhere_says_why(
     views = follow(lab, read_jobs(ROOT / "examples" / STACK / "jobs.yaml"))
     fitting = [view for view in views if not view.name.startswith("too-big-")]
     assert len(fitting) == 12
-    assert {view.state for view in fitting} == {JobState.FINISHED}, fitting
+    stuck = [view.name for view in fitting if view.state is not JobState.FINISHED]
+    assert not stuck, lab.why_unfinished(stuck, [MANAGER, *WORKERS])
     assert set(Counter(view.cluster for view in fitting)) == set(WORKERS)
     assert {view.flavors for view in fitting} == {("t4-dws",)}
     [too_big] = [view for view in views if view.name.startswith("too-big-")]
@@ -153,6 +90,57 @@ def test_the_managers_copies_have_the_status_of_the_workers_jobs(lab: FleetInReh
     jobs = lab.session.clients(lab.fleet).list(MANAGER, "batch", "v1", "jobs")
     succeeded = [job for job in jobs if job["status"].get("succeeded") == job["spec"]["completions"]]
     assert len(succeeded) == 12
+
+
+def test_after_the_jobs_no_worker_holds_anything(lab: FleetInRehearsal) -> None:
+    wait_until_nothing_is_held(lab, WORKERS)
+
+
+def wait_until_nothing_is_held(lab: FleetInRehearsal, workers: list[str]) -> None:
+    deadline = time.monotonic() + 60
+    while held := {worker: held for worker in workers if (held := lab.holds(worker))}:
+        assert time.monotonic() < deadline, held
+        time.sleep(1)
+
+
+def one_job(run_seconds: str, **annotations: str) -> list[dict[str, Any]]:
+    (job, *_) = read_jobs(ROOT / "examples" / STACK / "jobs.yaml")
+    job = copy.deepcopy(job)
+    job["metadata"]["annotations"] |= {f"provreq.kueue.x-k8s.io/{key}": value for key, value in annotations.items()}
+    job["spec"]["template"]["metadata"]["annotations"]["kueue-fleet.dev/run-seconds"] = run_seconds
+    return [job]
+
+
+def run_in_dws(lab: FleetInRehearsal, **settings: Any) -> str:
+    """One job while DWS behaves like this; returns where it ran, once the other workers have let go of all."""
+    lab.simulate(dws=settings)
+    lab.session.write_settings()
+    for (view,) in lab.session.run_jobs(lab.fleet, one_job("8"), JOBS_SECONDS):
+        if view.cluster:
+            wait_until_nothing_is_held(lab, [worker for worker in WORKERS if worker != view.cluster])
+        ran_on, state, name = view.cluster, view.state, view.name
+    assert state is JobState.FINISHED, lab.why_unfinished([name], [MANAGER, *WORKERS])
+    return ran_on
+
+
+def test_the_region_that_gets_capacity_runs_the_job_and_the_others_let_go(lab: FleetInRehearsal) -> None:
+    only_there = {"low": 0, "high": 0, "stock": {"us-east4": {"low": 4, "high": 4}}}
+    assert run_in_dws(lab, **only_there) == "worker-us-east4"
+
+
+def test_a_request_that_dws_fails_is_served_in_another_region(lab: FleetInRehearsal) -> None:
+    failing = {"europe-west4": 100, "us-east4": 100}
+    slow = {"leastWaitSeconds": 6, "mostWaitSeconds": 6}
+    assert run_in_dws(lab, low=8, high=8, failPercentIn=failing) == "worker-asia-southeast1"
+    wait_until_nothing_is_held(lab, WORKERS)
+    assert run_in_dws(lab, low=8, high=8, failPercentIn={"asia-southeast1": 100}, **slow) != "worker-asia-southeast1"
+
+
+def test_a_job_of_more_than_seven_days_is_refused_at_once(lab: FleetInRehearsal) -> None:
+    for seconds in ("604801", "0", "7d"):
+        with pytest.raises(RehearsalError, match="DWS grants 1 to 604800 seconds, which is seven days"):
+            list(lab.session.run_jobs(lab.fleet, one_job("1", maxRunDurationSeconds=seconds), 5))
+    assert lab.session.clients(lab.fleet).create(MANAGER, one_job("1", maxRunDurationSeconds="604800")[0], dry_run=True)
 
 
 def test_a_changed_quota_is_an_update_in_place_on_each_worker_and_of_the_managers_sum(lab: FleetInRehearsal) -> None:

@@ -28,6 +28,7 @@ from kueue_fleet.rehearsal.dws_decisions import (
 )
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 from kueue_fleet.rehearsal.node_planning import NodePlan
+from kueue_fleet.rehearsal.node_pools import NodePool, parse_node_pool
 from kueue_fleet.rehearsal.node_templates import Place
 
 SUPPLY = Supply(Place.of("worker", "us-east4"))
@@ -274,3 +275,40 @@ def test_capacity_is_given_back(
 def test_times_are_read_as_they_are_written() -> None:
     for at in itertools.chain(range(0, 100_000, 12_345), [int(NOW)]):
         assert parse_timestamp(timestamp(at)) == at
+
+
+def queued_pool(most: int, **config: Any) -> NodePool:
+    body = {
+        "autoscaling": {"totalMaxNodeCount": most},
+        "queuedProvisioning": {"enabled": True},
+        "nodeLocations": ["us-east4-a"],
+        "nodeConfig": {"machineType": "g2-standard-4", **config},
+    }
+    return parse_node_pool("dws", body, ["us-east4-a"])
+
+
+def test_on_a_standard_cluster_nodes_come_from_the_queued_pool() -> None:
+    supply = Supply(Place.of("worker", "us-east4"), autopilot=False, pools=(queued_pool(2, maxRunDuration="300s"),))
+    made = plan_request(request(), {"main": template()}, supply, NOW)
+    assert {node.labels["cloud.google.com/gke-nodepool"] for node in made.add} == {"dws"}
+    assert {node.labels["cloud.google.com/gke-max-run-duration-seconds"] for node in made.add} == {"300"}
+    assert demand(made.add) == {"nvidia-l4": 2, "nodes of pool dws": 2}
+    waiting = step(with_conditions(request(), Accepted=NOW), NOW + 9, plan=made, available=8)
+    assert isinstance(waiting, SetCondition)
+    assert waiting.message == "Waiting for capacity: 2 nodes of pool dws are not available now."
+
+
+def test_a_request_that_no_queued_pool_ever_holds_is_refused() -> None:
+    supply = Supply(Place.of("worker", "us-east4"), autopilot=False, pools=(queued_pool(1),))
+    with pytest.raises(ValueError, match="node pool dws: it has its maximum of 1 nodes"):
+        plan_request(request(), {"main": template()}, supply, NOW)
+    with pytest.raises(ValueError, match="no node pool with queued provisioning, and no node auto-provisioning"):
+        plan_request(request(), {"main": template()}, replace(supply, pools=()), NOW)
+
+
+def test_failures_can_be_those_of_one_region() -> None:
+    settings = replace(EAGER, fail_percent_in={"us-east4": 100})
+    accepted = with_conditions(request(), Accepted=NOW)
+    for region, wanted in (("us-east4", "Failed=True:ResourcePoolExhausted"), ("asia-southeast1", "CreateNodes")):
+        seen = replace(situation(PLAN), region=region)
+        assert kind(next_step(accepted, seen, settings, NOW + 9)) == wanted

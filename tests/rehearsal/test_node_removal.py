@@ -39,3 +39,14 @@ def test_a_node_is_closed_before_it_is_deleted_and_opened_again_when_needed() ->
     assert plan_retirement(["open", "closed"], nodes, 100.9) == (["open"], [], ["needed"])
     assert plan_retirement(["open", "closed"], nodes, 101.0) == (["open"], ["closed"], ["needed"])
     assert plan_retirement(["long gone"], nodes, 101.0) == ([], [], ["closed", "needed"])
+
+
+def test_a_pool_keeps_the_nodes_that_it_always_has() -> None:
+    nodes = {
+        name: {"metadata": {"labels": {AUTOSCALED: "true", "cloud.google.com/gke-nodepool": "system"}}, "spec": {}}
+        for name in ("a", "b", "c")
+    }
+    since = {"a": 3.0, "b": 1.0, "c": 2.0}
+    assert plan_removals(nodes, [], since, 100.0, 10.0, {"system": 2})[0] == ["b"]
+    assert plan_removals(nodes, [], since, 100.0, 10.0, {"system": 3})[0] == []
+    assert plan_removals(nodes, [], since, 100.0, 10.0)[0] == ["a", "b", "c"]

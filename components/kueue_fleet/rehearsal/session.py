@@ -211,6 +211,9 @@ class Session:
         project = self._project
         self.write_settings()
         charts = {"kueue": str(self.engines.asset("kueue-chart")), "jobSet": str(self.engines.asset("jobset-chart"))}
+        # A chart that the stack names by its folder is used as it is; others would have to be fetched.
+        own = self._config(CHARTS_KEY) or {}
+        charts |= {name: chart for name, chart in own.items() if Path(chart).is_dir()}
         project.write(self.project_dir, {CHARTS_KEY: charts})
         pulumi = self.engines.binary("pulumi")
         environment = pulumi_environment(
@@ -228,14 +231,17 @@ class Session:
         project.select()
         return project
 
+    def _config(self, key: str) -> Any:
+        settings = yaml.safe_load(self.stack_file.read_text()) or {}
+        return (settings.get("config") or {}).get(key)
+
     def check_settings(self) -> Any:
         """What the stack's config says about the simulated cloud, checked; None when it says nothing.
 
         Raises:
             RehearsalError: with every problem of it.
         """
-        settings = yaml.safe_load(self.stack_file.read_text()) or {}
-        data = (settings.get("config") or {}).get(CONFIG_KEY)
+        data = self._config(CONFIG_KEY)
         parse_settings(data, str(self.stack_file))
         return data
 

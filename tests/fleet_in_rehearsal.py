@@ -1,0 +1,147 @@
+"""A stack of the repository, brought up in a rehearsal for a test, with a copy of its stack file to change."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client, config
+
+from kueue_fleet.rehearsal.pulumi_cli import PulumiEvent, PulumiProject, PulumiResult
+from kueue_fleet.rehearsal.session import Session
+from kueue_fleet.rehearsal.simulation_settings import CONFIG_KEY
+from kueue_fleet.spec import FleetSpec, parse_fleet_text
+
+ROOT = Path(__file__).parents[1]
+
+
+class FleetInRehearsal:
+    """A fleet that is up, or can be."""
+
+    def __init__(self, folder: Path, session: Session) -> None:
+        self.session = session
+        self.stack_file = folder / "stacks" / f"Pulumi.{session.stack}.yaml"
+        self.steps: list[PulumiEvent] = []
+
+    @property
+    def fleet(self) -> FleetSpec:
+        return parse_fleet_text(self.stack_file.read_text(), source=str(self.stack_file))
+
+    def run(self, begin: Callable[[PulumiProject], Any]) -> PulumiResult:
+        run = begin(self.session.pulumi())
+        self.steps = [event for event in run if event.done and event.op != "same"]
+        result: PulumiResult = run.result
+        return result
+
+    def up(self) -> PulumiResult:
+        result = self.run(lambda project: project.up())
+        self.session.write_kubeconfig(self.fleet)
+        return result
+
+    def change(self, edit: Callable[[dict[str, Any]], None]) -> None:
+        settings = yaml.safe_load(self.stack_file.read_text())
+        edit(settings["config"]["kueue-fleet:fleet"])
+        self.stack_file.write_text(yaml.safe_dump(settings, sort_keys=False))
+
+    def simulate(self, **settings: Any) -> None:
+        """The simulated cloud behaves like this from the next `up` on."""
+        document = yaml.safe_load(self.stack_file.read_text())
+        document["config"][CONFIG_KEY] = settings
+        self.stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def objects(self, cluster: str, plural: str) -> dict[str, dict[str, Any]]:
+        found = self.session.clients(self.fleet).list(cluster, "kueue.x-k8s.io", "v1beta2", plural)
+        return {each["metadata"]["name"]: each for each in found}
+
+    def requests(self, cluster: str) -> list[dict[str, Any]]:
+        """The ProvisioningRequests of a cluster."""
+        found = self.session.clients(self.fleet).list(cluster, "autoscaling.x-k8s.io", "v1", "provisioningrequests")
+        return [one for one in found if "deletionTimestamp" not in one["metadata"]]
+
+    def nodes(self, cluster: str) -> dict[str, bool]:
+        """The simulated nodes of a cluster: name -> whether it is ready."""
+        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        listed: Any = client.CoreV1Api(made).list_node(label_selector="kueue-fleet.dev/simulated=true")
+        ready = {}
+        for node in listed.items:
+            conditions = node.status.conditions or []
+            ready[node.metadata.name] = any(one.type == "Ready" and one.status == "True" for one in conditions)
+        return ready
+
+    def holds(self, cluster: str) -> dict[str, Any]:
+        """What jobs hold in a cluster: ProvisioningRequests, nodes, and quota of each queue that is not 0."""
+        quotas = {
+            (name, resource["name"]): resource["total"]
+            for name, queue in self.objects(cluster, "clusterqueues").items()
+            for flavor in queue["status"].get("flavorsReservation", ())
+            for resource in flavor["resources"]
+            if str(resource["total"]) != "0"
+        }
+        names = [request["metadata"]["name"] for request in self.requests(cluster)]
+        return {
+            key: value
+            for key, value in {"requests": names, "nodes": list(self.nodes(cluster)), "quota": quotas}.items()
+            if value
+        }
+
+    def why_unfinished(self, jobs: list[str], clusters: list[str]) -> str:
+        """For each of these jobs, what every cluster says about its Workload and its ProvisioningRequests."""
+        lines = []
+        for cluster in clusters:
+            for name, workload in self.objects(cluster, "workloads").items():
+                if any(name.startswith(f"job-{job}-") for job in jobs):
+                    checks = [f"{one['name']}:{one['state']}" for one in workload["status"].get("admissionChecks", ())]
+                    lines.append(f"{cluster} {name}: {shown_conditions(workload)} {' '.join(checks)}")
+            for request in self.requests(cluster):
+                if any(job in request["metadata"]["name"] for job in jobs):
+                    lines.append(f"{cluster} {request['metadata']['name']}: {shown_conditions(request)}")
+            lines.append(f"{cluster} nodes: {self.nodes(cluster)}")
+        return "\n".join(lines)
+
+    def tokens(self, cluster: str) -> set[str]:
+        """Every service account token that is kept in a Secret, as it is and in base64."""
+        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        secrets = client.CoreV1Api(made).list_secret_for_all_namespaces().items
+        encoded = {str(secret.data["token"]) for secret in secrets if secret.data and "token" in secret.data}
+        return encoded | {base64.b64decode(token).decode() for token in encoded}
+
+    def touched(self) -> set[tuple[str, str]]:
+        """(operation, name) of what the last run changed; the stack itself left out."""
+        return {(step.op, step.name) for step in self.steps if step.type != "pulumi:pulumi:Stack"}
+
+
+def shown_conditions(thing: dict[str, Any]) -> str:
+    """An object's conditions in one line."""
+    conditions = (thing.get("status") or {}).get("conditions", ())
+    return " ".join(
+        f"{one['type']}={one['status']}/{one['reason']}@{one['lastTransitionTime'][11:19]}" for one in conditions
+    )
+
+
+@contextmanager
+def rehearsed(stack: str, tmp_path_factory: pytest.TempPathFactory, **settings: Any) -> Iterator[FleetInRehearsal]:
+    """STACK, up until the end of the context; `settings` are those of the simulated cloud, the stack's own if none."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "stacks").mkdir()
+    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
+    project["main"] = str(ROOT / "stacks")
+    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
+    shutil.copy(ROOT / "stacks" / f"Pulumi.{stack}.yaml", folder / "stacks")
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack_of:
+        patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
+        session = Session.for_stack(stack, folder)
+        stack_of.enter_context(session.exclusive())
+        session.prepare_engines(print)
+        stack_of.enter_context(session.running(keep=False))
+        session.stand_ins()
+        fleet = FleetInRehearsal(folder, session)
+        if settings:
+            fleet.simulate(**settings)
+        fleet.up()
+        yield fleet
