@@ -1,0 +1,83 @@
+"""Kueue's own metrics, read as managed Prometheus reads them: what the dashboards ask for is there."""
+
+from __future__ import annotations
+
+import base64
+import re
+import ssl
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from kueue_fleet.spec import parse_fleet
+from kueue_fleet.spec.monitoring import render_managed_monitoring
+from one_cluster import OneCluster, Refused, wait_until
+from promql import METRICS
+from small_fleets import WORKER, fleet_data
+
+PLURALS = {
+    "ServiceAccount": "/api/v1/namespaces/kueue-system/serviceaccounts",
+    "Secret": "/api/v1/namespaces/kueue-system/secrets",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/kueue-system/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/kueue-system/rolebindings",
+    "PodMonitoring": "/apis/monitoring.googleapis.com/v1/namespaces/kueue-system/podmonitorings",
+}
+OBJECTS = {
+    manifest["kind"]: manifest
+    for manifest in render_managed_monitoring(
+        parse_fleet(fleet_data(WORKER, observability={"managedPrometheus": True})), WORKER
+    )
+}
+
+
+def scrape(address: str, endpoint: dict[str, Any], token: str | None) -> str:
+    """The metrics as text. Raises Refused with the HTTP status."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"{endpoint['scheme']}://{address}{endpoint['path']}", headers=headers)
+    assert endpoint["tls"] == {"insecureSkipVerify": True}
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=30) as response:
+            return str(response.read().decode())
+    except urllib.error.HTTPError as error:
+        with error:
+            raise Refused(str(error.code)) from None
+
+
+@pytest.fixture(scope="module")
+def address(kueue_cluster: OneCluster) -> str:
+    """Where the PodMonitoring finds Kueue."""
+    for kind, manifest in OBJECTS.items():
+        kueue_cluster.ensure(PLURALS[kind], manifest)
+    spec = OBJECTS["PodMonitoring"]["spec"]
+    selector = ",".join(f"{key}%3D{value}" for key, value in spec["selector"]["matchLabels"].items())
+    (pod,) = kueue_cluster.items(f"/api/v1/namespaces/kueue-system/pods?labelSelector={selector}")
+    ports = {port["name"]: port["containerPort"] for port in pod["spec"]["containers"][0]["ports"]}
+    return f"{pod['status']['podIP']}:{ports[spec['endpoints'][0]['port']]}"
+
+
+def test_the_collectors_token_opens_kueues_metrics_and_nothing_does_without(
+    kueue_cluster: OneCluster, address: str
+) -> None:
+    endpoint = OBJECTS["PodMonitoring"]["spec"]["endpoints"][0]
+    with pytest.raises(Refused, match=r"401|403"):
+        scrape(address, endpoint, None)
+    wanted = endpoint["authorization"]["credentials"]["secret"]
+    secret = wait_until(lambda: kueue_cluster.get(f"{PLURALS['Secret']}/{wanted['name']}").get("data"))
+    token = base64.b64decode(secret[wanted["key"]]).decode()
+    text = wait_until(lambda: scrape(address, endpoint, token))
+    served: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        found = re.match(r"((?:multi)?kueue_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? ", line)
+        if found:
+            served[found[1]] = set(re.findall(r'(\w+)="', found[2] or "")) - {"le"}
+    assert {"kueue_build_info", "kueue_cluster_queue_status", "kueue_pending_workloads"} <= served.keys()
+    for name, labels in served.items():
+        assert labels == set(METRICS[name]["labels"]), name
+    # The same token is for nothing else.
+    with pytest.raises(Refused, match=r"^403"):
+        kueue_cluster.request("GET", PLURALS["Secret"], token=token)
