@@ -26,10 +26,12 @@ from kueue_fleet_policies.values import at, entries, items
 CONFIG_MAP: Final = "kubernetes:core/v1:ConfigMap"
 SECRET: Final = "kubernetes:core/v1:Secret"  # noqa: S105  (a type token)
 
+_WORDS: Final = r"password|passwd|passphrase|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?"
 _NAMES_A_SECRET: Final = re.compile(
-    r"(^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(pass(word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)$",
-    re.IGNORECASE,
+    rf"((^|[_.-])(?i:{_WORDS}|secret|pass)|(?<=[a-z0-9])(?=[A-Z])(?i:{_WORDS}|secret))$"
 )
+_NAMES_ONE_IN_METADATA: Final = re.compile(rf"(^|[_.-])({_WORDS})$", re.IGNORECASE)
+"""Annotations that end in `secret` name a Secret, or hold its checksum."""
 _LOOKS_SECRET: Final = re.compile(
     r"-----BEGIN (RSA |EC |OPENSSH |ENCRYPTED )?PRIVATE KEY-----"
     r"|\bgh[pousr]_[A-Za-z0-9]{36}"
@@ -46,13 +48,13 @@ _CREDENTIALS: Final = ("token", "password", "client-key-data")
 _MOVE_IT: Final = "put it in a Secret, or in Secret Manager, and remove it here; then change it, for it is known"
 
 
-def is_secret(name: str, value: Any) -> bool:
+def is_secret(name: str, value: Any, names: re.Pattern[str] = _NAMES_A_SECRET) -> bool:
     """Whether a value is a secret, by how it is called or by how it looks."""
     if not isinstance(value, str) or not value:
         return False
     if _LOOKS_SECRET.search(value):
         return True
-    return _NAMES_A_SECRET.search(name) is not None and _REFERENCE.match(value) is None
+    return names.search(name) is not None and _REFERENCE.match(value) is None
 
 
 def _in_config_map(config_map: Resource, _: Settings) -> Iterator[Problem]:
@@ -99,7 +101,7 @@ def _in_metadata(resource: Resource, _: Settings) -> Iterator[Problem]:
 def _in_annotations(resource: Resource, _: Settings) -> Iterator[Problem]:
     for path in ("metadata.annotations", "metadata.labels"):
         for key, value in entries(resource.get(path)).items():
-            if is_secret(key.rsplit("/", 1)[-1], value):
+            if is_secret(key.rsplit("/", 1)[-1], value, _NAMES_ONE_IN_METADATA):
                 yield Problem(f"{path}[{key}]", "is a secret, in clear in the object", _MOVE_IT)
 
 

@@ -211,6 +211,29 @@ def test_what_can_be_repaired_is_repaired_when_asked_for(environment: dict[str, 
     assert {*found} == {Reported(seed.rule, seed.culprit.name, "remediate") for seed in seeds}
     assert project.analyzed() == (0, [])
     assert not [secret for secret in SECRETS if secret in project.state_text()]
+    done = project.pulumi(
+        "policy", "analyze", "--file", "state.json", "--json", "--policy-pack", str(own_pack(tmp_path))
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {one.rule for one in reports(done.stdout)} == {"no-subnets", "spend-pool-gpus"}
+
+
+def own_pack(folder: Path) -> Path:
+    """Somebody's pack: some rules of this one, one with a guard of its own, and a rule of theirs."""
+    pack = folder / "own"
+    pack.mkdir()
+    (pack / "PulumiPolicy.yaml").write_text("runtime: python\n")
+    (pack / "__main__.py").write_text(
+        "from kueue_fleet_policies import policies\n"
+        "from pulumi_policy import EnforcementLevel, PolicyPack, ResourceValidationPolicy\n\n"
+        "def no_subnets(args, report):\n"
+        "    if args.resource_type == 'gcp:compute/subnetwork:Subnetwork':\n"
+        "        report('ours are made elsewhere')\n\n"
+        "PolicyPack('own', [*policies(['Spend', 'Kueue queues', 'gke-private-nodes']),\n"
+        "    ResourceValidationPolicy('no-subnets', 'No subnets.', no_subnets, EnforcementLevel.MANDATORY)],\n"
+        "    initial_config={'spend-pool-gpus': {'maxGpus': 4}})\n"
+    )
+    return pack
 
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda path: path.stem.removeprefix("Pulumi."))

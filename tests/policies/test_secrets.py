@@ -1,0 +1,112 @@
+"""What is taken for a secret and what is not; how secrets and unknown values come through a repair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.protobuf import json_format, struct_pb2  # type: ignore[import-untyped]
+from pulumi.runtime import proto
+from pulumi_policy import EnforcementLevel
+from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY
+from pulumi_policy.policy import _PolicyAnalyzerServicer
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+
+from kueue_fleet_policies import RULES, ResourceRule
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.secrets import is_secret
+from policies.declared import Seed, as_input, kube
+from policies.seeds import SEEDS, TOKEN
+
+RULE = {rule.name: rule for rule in RULES}
+REPAIRED = [seed for seed in SEEDS if RULE[seed.rule].remediable]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DB_PASSWORD", "correct-horse"),
+        ("dbPassword", "correct-horse"),
+        ("db.pass", "correct-horse"),
+        ("token", "abcdef"),
+        ("API_KEY", "abcdef"),
+        ("client-secret", "abcdef"),
+        ("clientSecret", "abcdef"),
+        ("credentials", "user:word"),
+        ("note", TOKEN),
+        ("note", "-----BEGIN PRIVATE KEY-----\nMIIE"),
+        ("note", "AKIA" + "ABCDEFGHIJKLMNOP"),
+        ("note", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"),
+    ],
+)
+def test_a_secret_is_known_by_its_name_or_by_its_looks(name: str, value: str) -> None:
+    assert is_secret(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bypass", "on"),
+        ("compass", "north"),
+        ("monkey", "banana"),
+        ("TOKEN_FILE", "/var/run/token"),
+        ("PASSWORD_SECRET_NAME", "db"),
+        ("DB_PASSWORD", "/run/secrets/db"),
+        ("DB_PASSWORD", "$(FROM_SECRET)"),
+        ("DB_PASSWORD", "${FROM_SECRET}"),
+        ("DB_PASSWORD", "projects/p/secrets/db/versions/1"),
+        ("DB_PASSWORD", ""),
+        ("MOUNT_TOKEN", "false"),
+        ("MAX_TOKEN", "512"),
+        ("password", 7),
+        ("TOKENIZER", "sentencepiece"),
+    ],
+)
+def test_what_only_sounds_like_one_is_none(name: str, value: Any) -> None:
+    assert not is_secret(name, value)
+
+
+@pytest.mark.parametrize(
+    "annotations", [{"checksum/secret": "4f2a9c"}, {"example.com/tls-secret": "tls"}, {"example.com/tokenizer": "x"}]
+)
+def test_annotations_may_name_a_secret(annotations: dict[str, str]) -> None:
+    rule = RULE["secret-not-in-annotations"]
+    assert isinstance(rule, ResourceRule)
+    declared = kube("apps/v1:Deployment", "x", {"metadata": {"annotations": annotations}}, by="p")
+    assert rule.problems(Resource.of(as_input(declared))) == []
+
+
+def remediated(seed: Seed, props: dict[str, Any]) -> dict[str, Any] | None:
+    """The properties that a repair hands back to the engine, as they go over the wire."""
+    policy = RULE[seed.rule].policy()
+    policy.enforcement_level = EnforcementLevel.REMEDIATE
+    servicer: Any = _PolicyAnalyzerServicer("pack", "0", [policy], EnforcementLevel.ADVISORY)
+    sent = struct_pb2.Struct()
+    sent.update(props)
+    one = seed.culprit
+    answer = servicer.Remediate(proto.AnalyzeRequest(type=one.type, name=one.name, urn=one.urn, properties=sent), None)
+    assert [given for given in answer.remediations if given.diagnostic] == []
+    changed = [json_format.MessageToDict(given.properties) for given in answer.remediations]
+    assert len(changed) <= 1
+    return changed[0] if changed else None
+
+
+@pytest.mark.parametrize("seed", REPAIRED, ids=[seed.rule for seed in REPAIRED])
+def test_a_repair_keeps_secrets_secret_and_unknowns_unknown(seed: Seed) -> None:
+    secret = {SPECIAL_SIG_KEY: SPECIAL_SECRET_SIG, "value": "hidden"}
+    props = {**seed.culprit.known(), "hiddenThing": secret, "laterThing": UNKNOWN_STRING_VALUE}
+    changed = remediated(seed, props)
+    assert changed is not None
+    assert changed["hiddenThing"] == secret
+    assert changed["laterThing"] == UNKNOWN_STRING_VALUE
+    assert remediated(seed, changed) is None
+
+
+@pytest.mark.parametrize("seed", REPAIRED, ids=[seed.rule for seed in REPAIRED])
+def test_a_repair_obeys_an_exemption(seed: Seed) -> None:
+    rule = RULE[seed.rule]
+    assert isinstance(rule, ResourceRule)
+    exemptions = [{"resource": seed.culprit.name, "reason": "there is a reason for it"}]
+    args = as_input(seed.culprit, config={"exemptions": exemptions})
+    assert rule.policy().remediate(args) is None
+    assert rule.policy().remediate(as_input(seed.culprit)) is not None
