@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -101,8 +100,9 @@ def job(
     regions: str | None = None,
     queue: str = "gpu",
     annotations: Mapping[str, str] | None = None,
+    seconds: int = 5,
 ) -> Json:
-    """A Job of one pod in the namespace `team`."""
+    """A Job of one pod in the namespace `team` that runs for so many seconds."""
     bound = {} if regions is None else {"kueue-fleet.dev/regions": regions}
     resources = {"requests": {"cpu": "1", GPU: gpus}, "limits": {GPU: gpus}}
     container = {"name": "main", "image": "train:1", "resources": resources}
@@ -118,7 +118,10 @@ def job(
         "spec": {
             "suspend": True,
             "backoffLimit": 0,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+            "template": {
+                "metadata": {"annotations": {"kueue-fleet.dev/run-seconds": str(seconds)}},
+                "spec": {"restartPolicy": "Never", "containers": [container]},
+            },
         },
     }
 
@@ -171,7 +174,16 @@ class ControllerLab:
         return found[0] if found else None
 
     def submit(self, body: Json) -> None:
-        self.manager.create(JOBS, body)
+        """Creates a Job; Kueue's webhooks may just be on their way."""
+
+        def create() -> bool:
+            try:
+                self.manager.create(JOBS, body)
+            except Refused as error:
+                raise AssertionError(str(error)) from None
+            return True
+
+        wait_until(create)
 
     def placed(self, name: str, seconds: float = PATIENCE_SECONDS) -> str:
         """Waits until a Job is admitted; the worker."""
@@ -298,14 +310,30 @@ def _cluster(supervisor: RunningSupervisor, paths: RehearsalPaths, entry: Any, e
     return OneCluster(entry.name, supervisor, engines, f"https://{made['endpoint']}", folder, token, ca_file)
 
 
-def _install(lab: ControllerLab, name: str) -> None:
+def install_kueue(lab: ControllerLab, name: str, kubernetes_version: str | None = None) -> None:
+    """Kueue as the fleet has it on a cluster, or would have it if that were of another version."""
     cluster = lab.clusters[name]
     values = cluster.folder / "values.yaml"
-    values.write_text(yaml.safe_dump(kueue_helm_values(lab.fleet, name)))
+    values.write_text(yaml.safe_dump(kueue_helm_values(lab.fleet, name, kubernetes_version)))
     cluster.helm(
         "upgrade", "--install", "kueue", str(cluster.engines.asset("kueue-chart")), "--namespace", "kueue-system",
-        "--create-namespace", "--wait", "--timeout", f"{PATIENCE_SECONDS:.0f}s", "--values", str(values),
+        "--create-namespace", "--wait", "--timeout", f"{2 * PATIENCE_SECONDS:.0f}s", "--values", str(values),
     )  # fmt: skip
+
+
+def wait_until_connected(lab: ControllerLab) -> None:
+    """Waits until the manager's Kueue is connected to every worker."""
+
+    def ready() -> bool:
+        clusters = lab.manager.items(f"{KUEUE}/multikueueclusters")
+        return bool(clusters) and all(condition(item, "Active") == "True" for item in clusters)
+
+    wait_until(ready)
+
+
+def _install(lab: ControllerLab, name: str) -> None:
+    cluster = lab.clusters[name]
+    install_kueue(lab, name)
     if name != MANAGER:
         for manifest in render_cluster(lab.fleet, name):
             if manifest["kind"] in PATHS:
@@ -337,12 +365,4 @@ def _connect(lab: ControllerLab) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-fleet-system"}}
     apply_object(lab.manager, namespace)
 
-    def ready() -> bool:
-        clusters = lab.manager.items(f"{KUEUE}/multikueueclusters")
-        return bool(clusters) and all(condition(item, "Active") == "True" for item in clusters)
-
-    wait_until(ready)
-
-
-def seconds_since(began: float) -> float:
-    return time.monotonic() - began
+    wait_until_connected(lab)

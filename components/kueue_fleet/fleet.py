@@ -209,6 +209,7 @@ class Fleet(pulumi.ComponentResource):
                 provider=cluster.provider,
                 endpoint=cluster.internal_endpoint,
                 ca_certificate=cluster.ca_certificate,
+                kubernetes_version=cluster.cluster.output("masterVersion"),
             )
             workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
             self.contents[entry.name] = ClusterContents(self.spec, connection, charts, workers)

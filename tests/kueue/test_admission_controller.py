@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import pulumi
 import pytest
@@ -71,3 +72,24 @@ def test_a_fleet_without_it_has_nothing_of_it() -> None:
     recording = pulumi_mocks.run(lambda: Fleet("lab", fleet()))
     assert recording.of_type("kueue-fleet:index:AdmissionController") == []
     assert not [resource for resource in recording if resource.name.startswith(f"{WORKER}/controller")]
+
+
+def values_of_kueue(cluster: str = MANAGER) -> dict[str, Any]:
+    release = pulumi_mocks.run(lambda: Fleet("lab", SPEC)).one("Release", f"{cluster}/kueue")
+    return dict(release.inputs["values"])
+
+
+def test_kueue_is_set_up_by_the_version_of_the_managers_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert values_of_kueue()["enableMutatingAdmissionPolicy"] is True
+    assert "enableMutatingAdmissionPolicy" not in values_of_kueue(WORKER)
+    asked: list[str | None] = []
+
+    def has_policies(version: str | None) -> bool:
+        asked.append(version)
+        return version is None
+
+    monkeypatch.setattr("kueue_fleet.spec.install.has_mutating_policies", has_policies)
+    values = values_of_kueue()
+    assert "enableMutatingAdmissionPolicy" not in values
+    assert "WorkloadRequestUseMergePatch: true" in values["managerConfig"]["controllerManagerConfigYaml"]
+    assert "1.36.3-gke.1" in asked

@@ -51,6 +51,8 @@ class ClusterConnection:
     """Address of its API server for the fleet's other clusters, without a scheme."""
     ca_certificate: pulumi.Output[str | None]
     """Authority that signs the certificate there, base64 PEM; None: a public one."""
+    kubernetes_version: "pulumi.Output[str] | None" = None
+    """Version of its API server; None: not known, which counts as new."""
 
 
 class ClusterContents:
@@ -142,11 +144,19 @@ class ClusterContents:
         self.kueue = KueueInstall(
             self._name("kueue"),
             self._spec.kueue,
-            values=fleet_spec.kueue_helm_values(self._spec, self._cluster.name),
+            values=self._kueue_values(),
             chart=charts.get("kueue"),
             deletion_protection=self._spec.protects(self._cluster.name),
             opts=self._opts(*before),
         )
+
+    def _kueue_values(self) -> "pulumi.Input[dict[str, Any]]":
+        """Values of Kueue's chart. Only a dispatcher of the fleet's own makes them depend on the server's version."""
+        spec, here = self._spec, self._cluster.name
+        plain = fleet_spec.kueue_helm_values(spec, here)
+        if self._cluster.kubernetes_version is None or plain == fleet_spec.kueue_helm_values(spec, here, "1.0"):
+            return plain
+        return self._cluster.kubernetes_version.apply(lambda version: fleet_spec.kueue_helm_values(spec, here, version))
 
     def _monitoring(self, charts: Mapping[str, str]) -> None:
         here = self._cluster.name
@@ -291,9 +301,7 @@ class ClusterContents:
             )
 
     def _grant(self) -> None:
-        self.access = self._worker_access(
-            "multikueue", fleet_spec.render_worker_access(self._spec, self._cluster.name)
-        )
+        self.access = self._worker_access("multikueue", fleet_spec.render_worker_access(self._spec, self._cluster.name))
 
     def _worker_access(self, name: str, objects: list[Manifest]) -> WorkerAccess:
         return WorkerAccess(

@@ -42,7 +42,7 @@ class _Installation(pulumi.ComponentResource):
         chart: str,
         version: str | None,
         namespace: str,
-        values: Mapping[str, Any],
+        values: "pulumi.Input[Mapping[str, Any]]",
         protect: bool,
         opts: pulumi.ResourceOptions | None,
     ) -> None:
@@ -85,7 +85,7 @@ class KueueInstall(_Installation):
         name: str,
         spec: KueueInstallation,
         *,
-        values: Mapping[str, Any],
+        values: "pulumi.Input[Mapping[str, Any]]",
         chart: str | None = None,
         deletion_protection: bool = True,
         opts: pulumi.ResourceOptions | None = None,

@@ -1,0 +1,326 @@
+"""The fleet's controller with real Kueue on a manager and two workers: where jobs run, and what a crash leaves."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controller_lab import (
+    MANAGER,
+    ControllerLab,
+    ControllerProcess,
+    controller_lab,
+    fleet_data,
+    install_kueue,
+    job,
+    wait_until_connected,
+)
+from kueue_fleet.admission.dispatch import parse_report
+from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
+from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
+
+EU, US = "worker-eu", "worker-us"
+PRICES = {"europe-west4": {"l4": 2.0, "b200": 10.0}, "us-east4": {"l4": 1.0, "b200": 10.1}}
+DISPATCH = {"widenAfter": "3s", "giveUpAfter": "40s", "retryAfter": "2s"}
+RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
+
+
+class Witness:
+    """Every Workload that was ever seen on a cluster, by a watch that misses nothing."""
+
+    def __init__(self, cluster: OneCluster) -> None:
+        self.seen: dict[str, Json] = {}
+        self._cluster = cluster
+        version = cluster.get(f"{KUEUE}/workloads")["metadata"]["resourceVersion"]
+        threading.Thread(target=self._watch, args=(version,), daemon=True).start()
+
+    def _watch(self, version: str) -> None:
+        request = urllib.request.Request(
+            f"{self._cluster.server}{KUEUE}/workloads?watch=1&resourceVersion={version}&timeoutSeconds=3600",
+            headers={"Authorization": f"Bearer {self._cluster.token}"},
+        )
+        context = ssl.create_default_context(cafile=str(self._cluster.ca_file))
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=3600) as stream:
+                for line in stream:
+                    item = json.loads(line)["object"]
+                    self.seen[item["metadata"]["name"]] = item
+        except OSError:
+            return
+
+    def jobs(self) -> set[str]:
+        """The jobs whose copies were seen."""
+        return {name.removeprefix("job-").rpartition("-")[0] for name in self.seen}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
+    data = fleet_data({EU: "europe-west4", US: "us-east4"}, prices=PRICES, dispatch=DISPATCH)
+    with controller_lab(tmp_path_factory.mktemp("lab"), data) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def witnesses(lab: ControllerLab) -> dict[str, Witness]:
+    return {name: Witness(cluster) for name, cluster in lab.workers.items()}
+
+
+@pytest.fixture(scope="module")
+def controller(lab: ControllerLab, witnesses: dict[str, Witness]) -> ControllerProcess:
+    return lab.start_controller("first")
+
+
+def report(lab: ControllerLab, name: str) -> Json:
+    workload = lab.workload(name)
+    assert workload is not None
+    [found] = [c for c in workload["status"]["conditions"] if c["type"] == DISPATCH_CONDITION]
+    return dict(found)
+
+
+def events(lab: ControllerLab, name: str) -> dict[str, str]:
+    workload = lab.workload(name)
+    assert workload is not None
+    items = lab.manager.items("/api/v1/namespaces/team/events")
+    mine = [item for item in items if item["involvedObject"].get("uid") == workload["metadata"]["uid"]]
+    return {item["reason"]: item["message"] for item in mine if item["source"].get("component") == CONTROLLER}
+
+
+CONTROLLER = "kueue-fleet-controller"
+
+
+def check_state(lab: ControllerLab, name: str, check: str = "fleet") -> Json:
+    workload = lab.workload(name)
+    assert workload is not None
+    [found] = [c for c in workload["status"].get("admissionChecks", []) if c["name"] == check]
+    return dict(found)
+
+
+@pytest.mark.usefixtures("controller")
+def test_the_cheaper_region_wins_when_both_are_free(lab: ControllerLab) -> None:
+    lab.submit(job("cheap"))
+    assert lab.placed("cheap") == US
+    assert events(lab, "cheap")["Nominated"] == f"Nominated {US} of 2 clusters"
+    scores = {verdict.cluster: verdict.score for verdict in parse_report(report(lab, "cheap")["message"]).verdicts}
+    assert scores == {EU: 0.9, US: 1.0}
+
+
+@pytest.mark.usefixtures("controller")
+def test_a_job_bound_to_a_region_runs_there_whatever_it_costs(lab: ControllerLab) -> None:
+    for index in range(4):
+        lab.submit(job(f"bound-{index}", regions="europe-west4"))
+    assert {lab.placed(f"bound-{index}") for index in range(4)} == {EU}
+    assert f"{US}: RegionNotAllowed: it is in us-east4" in report(lab, "bound-0")["message"]
+
+
+@pytest.mark.usefixtures("controller")
+def test_quota_is_never_counted_twice(lab: ControllerLab) -> None:
+    """Four jobs of four GPUs at once, eight on each worker: two go to each."""
+    lab.clear()
+    names = [f"wide-{index}" for index in range(4)]
+    for name in names:
+        lab.submit(job(name, gpus=4, seconds=600))
+    placed = [lab.placed(name) for name in names]
+    assert sorted(placed) == [EU, EU, US, US]
+    lab.clear()
+
+
+@pytest.mark.usefixtures("controller")
+def test_a_region_without_stock_is_left_after_the_set_time_and_not_asked_first_again(lab: ControllerLab) -> None:
+    began = time.monotonic()
+    lab.submit(job("no-stock", queue="dws"))
+    assert lab.placed("no-stock") == US
+    assert time.monotonic() - began > 3.0
+    assert set(parse_report(report(lab, "no-stock")["message"]).nominated) == {EU, US}
+    wait_until(lambda: not lab.workers[EU].items("/apis/autoscaling.x-k8s.io/v1/provisioningrequests"))
+    lab.submit(job("wiser", queue="dws"))
+    assert lab.placed("wiser") == US
+    # On a slow machine the other may be asked too, later.
+    assert parse_report(report(lab, "wiser")["message"]).nominated[0] == US
+
+
+@pytest.mark.usefixtures("controller")
+def test_a_check_that_can_never_pass_rejects_with_what_to_do_and_others_go_on(lab: ControllerLab) -> None:
+    lab.submit(job("endless", queue="gated"))
+    lab.submit(job("short", queue="gated", annotations=RUN))
+    assert lab.placed("short") == US
+    assert check_state(lab, "short")["state"] == "Ready"
+
+    def deactivated() -> bool:
+        found = lab.workload("endless")
+        return found is not None and found["spec"].get("active") is False
+
+    wait_until(deactivated)
+    assert "set annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds" in events(lab, "endless")["CheckRejected"]
+
+
+@pytest.mark.usefixtures("controller")
+def test_an_evicted_job_is_dispatched_anew(lab: ControllerLab) -> None:
+    policies = lab.manager.items("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies")
+    assert "kueue-clear-nominated-cluster-names" in {policy["metadata"]["name"] for policy in policies}
+    evict_and_see_it_back(lab, "evicted")
+
+
+def evict_and_see_it_back(lab: ControllerLab, name: str) -> None:
+    lab.submit(job(name, seconds=600))
+    lab.placed(name)
+    set_active(lab, name, active=False)
+
+    def status() -> Json:
+        found = lab.workload(name)
+        assert found is not None
+        return dict(found["status"])
+
+    wait_until(lambda: "admission" not in status())
+    assert not status().get("nominatedClusterNames")
+    assert status().get("clusterName") is None
+    set_active(lab, name, active=True)
+    assert lab.placed(name) in (EU, US)
+
+
+def set_active(lab: ControllerLab, name: str, *, active: bool) -> None:
+    workload = lab.workload(name)
+    assert workload is not None
+    path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
+    lab.manager.request("PATCH", path, {"spec": {"active": active}}, "application/merge-patch+json")
+
+
+@pytest.mark.usefixtures("controller")
+def test_a_job_that_no_cluster_may_take_gives_its_quota_back_and_is_not_stranded(lab: ControllerLab) -> None:
+    lab.submit(job("nowhere", regions="mars"))
+    wait_until(
+        lambda: lab.workload("nowhere") and condition(lab.workload("nowhere") or {}, DISPATCH_CONDITION) == "False"
+    )
+    assert report(lab, "nowhere")["reason"] == "NoSuitableCluster"
+    assert "label kueue-fleet.dev/regions of the workload allows only mars" in report(lab, "nowhere")["message"]
+    lab.manager.delete("/apis/batch/v1/namespaces/team/jobs/nowhere")
+
+
+@pytest.mark.usefixtures("controller")
+def test_garbage_in_labels_annotations_and_our_own_condition_moves_nothing_out_of_its_region(
+    lab: ControllerLab,
+) -> None:
+    lab.submit(job("garbage-eu", regions="europe-west4", annotations={RUN_KEY: "\u0663; drop", "x": "{" * 500}))
+    assert lab.placed("garbage-eu") == EU
+    workload = lab.workload("garbage-eu")
+    assert workload is not None
+    junk = {
+        "type": DISPATCH_CONDITION,
+        "status": "True",
+        "reason": "X",
+        "message": "Nominated \x00, of",
+        "lastTransitionTime": "1970-01-01T00:00:00Z",
+    }
+    path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}/status?fieldManager=junk&force=true"
+    body = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": workload["metadata"]["name"], "namespace": "team"},
+        "status": {"conditions": [junk]},
+    }
+    lab.manager.request("PATCH", path, body, "application/apply-patch+yaml")
+    lab.submit(job("after-garbage"))
+    assert lab.placed("after-garbage") in (EU, US)
+
+
+RUN_KEY = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+
+
+def test_a_crashed_leader_is_followed_by_the_other_replica_with_nothing_lost(
+    lab: ControllerLab, controller: ControllerProcess
+) -> None:
+    other = lab.start_controller("second")
+    names = [f"crash-{index}" for index in range(6)]
+    for name in names[:3]:
+        lab.submit(job(name, regions="europe-west4"))
+    controller.kill()
+    for name in names[3:]:
+        lab.submit(job(name))
+    assert {lab.placed(name) for name in names[:3]} == {EU}
+    assert {lab.placed(name) for name in names[3:]} <= {EU, US}
+    assert other.lines("leading")
+
+
+def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewhere(lab: ControllerLab) -> None:
+    lab.replicas[-1].stop()
+    lab.start_controller(
+        "watchdog",
+        dispatch={"widenAfter": "60s", "giveUpAfter": "120s", "retryAfter": "2s", "weights": {"waiting": 0}},
+        watchdog={"provisioningTimeout": "2s", "retries": 1},
+    )
+    lab.submit(job("stuck", queue="dws"))
+    assert lab.placed("stuck") == US
+    told = events(lab, "stuck")["ProvisioningTimeout"]
+    assert told.startswith("ProvisioningRequest ")
+    assert f"on {EU} was accepted" in told
+    assert told.endswith("retry 1 of 1")
+
+
+def test_a_window_that_opens_lets_the_job_in_and_the_deadline_gives_quota_back(lab: ControllerLab) -> None:
+    lab.replicas[-1].stop()
+    opens = int(time.time()) + 25
+    start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(opens))
+    window = {"name": "soon", "start": start, "duration": "1h"}
+    lab.start_controller(
+        "window",
+        dispatch={"widenAfter": "1s", "giveUpAfter": "2s", "retryAfter": "3s"},
+        checks=[{"name": "fleet", "regions": False, "calendar": [window]}],
+    )
+    lab.submit(job("early", queue="gated", annotations=RUN))
+    lab.submit(job("nobody", queue="gated", regions="mars", annotations=RUN))
+    wait_until(lambda: f"which opens at {start}" in check_state(lab, "early").get("message", ""))
+    assert check_state(lab, "early")["state"] == "Pending"
+    lab.placed("early")
+    assert time.time() >= opens
+
+    def gave_back() -> int:
+        workload = lab.workload("nobody")
+        assert workload is not None
+        stats = workload["status"].get("schedulingStats", {}).get("evictions", [])
+        return sum(int(one["count"]) for one in stats if one["reason"] == "AdmissionCheck")
+
+    wait_until(lambda: gave_back() >= 2)
+    lab.manager.delete("/apis/batch/v1/namespaces/team/jobs/nobody")
+
+
+def test_before_kubernetes_1_36_the_gate_does_what_the_policy_does(lab: ControllerLab) -> None:
+    lab.replicas[-1].stop()
+    install_kueue(lab, MANAGER, "1.35.2")
+    policies = lab.manager.items("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies")
+    assert "kueue-clear-nominated-cluster-names" not in {policy["metadata"]["name"] for policy in policies}
+    wait_until_connected(lab)
+    lab.start_controller("gate")
+    evict_and_see_it_back(lab, "gate")
+
+
+def test_at_no_moment_was_a_bound_job_outside_its_region(lab: ControllerLab, witnesses: dict[str, Witness]) -> None:
+    bound = {"garbage-eu", *(f"bound-{index}" for index in range(4)), *(f"crash-{index}" for index in range(3))}
+    assert bound <= witnesses[EU].jobs()
+    assert bound.isdisjoint(witnesses[US].jobs())
+    assert "nowhere" not in witnesses[EU].jobs() | witnesses[US].jobs()
+
+
+def test_no_job_has_two_copies_once_it_runs(lab: ControllerLab) -> None:
+    def single() -> bool:
+        admitted = [w for w in lab.manager.items(f"{KUEUE}/workloads") if condition(w, "Admitted") == "True"]
+        for workload in admitted:
+            if condition(workload, "Finished") == "True":
+                continue
+            name = workload["metadata"]["name"]
+            copies = [c for c in lab.workers.values() if c.find(f"{KUEUE}/namespaces/team/workloads/{name}")]
+            assert len(copies) == 1, name
+        return True
+
+    wait_until(single)
+
+
+def test_the_controller_says_in_its_metrics_and_log_what_it_did(lab: ControllerLab) -> None:
+    lines: list[Any] = [line for replica in lab.replicas for line in replica.lines("dispatch")]
+    assert any(line["nominated"] == [US] and line["scores"] for line in lines)
+    assert not [line for replica in lab.replicas for line in replica.lines() if line["level"] == "ERROR"]

@@ -1,0 +1,158 @@
+"""The controller as the component deploys it: by `pulumi up`, with its own account, in two replicas."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller_lab import JOBS, MANAGER, fleet_data, job
+from kueue_fleet.controller.patches import DISPATCH_MANAGER
+from kueue_fleet.rehearsal.session import Session
+from kueue_fleet.spec.controller_manifests import CONTROLLER_NAME
+from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
+
+ROOT = Path(__file__).parents[2]
+WORKER, NAMESPACE = "worker-eu", "kueue-fleet-system"
+
+
+@dataclass
+class Deployed:
+    """A fleet of a manager and one worker, brought up by Pulumi; requests are made as administrator."""
+
+    clusters: dict[str, OneCluster]
+
+    @property
+    def manager(self) -> OneCluster:
+        return self.clusters[MANAGER]
+
+    def workload(self, name: str) -> Json | None:
+        found = self.manager.items(f"{KUEUE}/namespaces/team/workloads")
+        mine = [each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name]
+        return mine[0] if mine else None
+
+    def controllers_token(self, cluster: str, namespace: str) -> str:
+        """A fresh token of the controller's account."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{CONTROLLER_NAME}/token"
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        return str(self.clusters[cluster].create(path, body)["status"]["token"])
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "stacks").mkdir()
+    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
+    project["main"] = str(ROOT / "stacks")
+    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
+    data = fleet_data({WORKER: "europe-west4"}, prices={"europe-west4": {"l4": 1.0}})
+    settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
+    (folder / "stacks" / "Pulumi.controller.yaml").write_text(yaml.safe_dump(settings))
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
+        session = Session.for_stack("controller", folder)
+        stack.enter_context(session.exclusive())
+        session.prepare_engines(print)
+        stack.enter_context(session.running(keep=False))
+        session.stand_ins()
+        run = session.pulumi().up()
+        for _ in run:
+            pass
+        token = session.paths.admin_token.read_text().strip()
+        yield Deployed({made["name"]: one_of(session, made, token) for made in session.client.clusters()})
+
+
+def one_of(session: Session, made: Json, token: str) -> OneCluster:
+    ca_file = session.paths.root / f"{made['name']}.crt"
+    ca_file.write_bytes(base64.b64decode(made["caCertificate"]))
+    # Nothing here asks for its supervisor.
+    nobody: Any = None
+    return OneCluster(
+        made["name"], nobody, session.engines, f"https://{made['endpoint']}", ca_file.parent, token, ca_file
+    )
+
+
+def test_two_replicas_are_ready_and_one_of_them_leads(deployed: Deployed) -> None:
+    manager = deployed.manager
+    made = manager.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{CONTROLLER_NAME}")
+    assert made["status"]["readyReplicas"] == 2
+    pods = {pod["metadata"]["name"] for pod in manager.items(f"/api/v1/namespaces/{NAMESPACE}/pods")}
+    lease = manager.get(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{CONTROLLER_NAME}")
+    assert lease["spec"]["holderIdentity"] in pods
+
+
+def test_a_job_is_nominated_by_it_and_admitted_on_the_worker(deployed: Deployed) -> None:
+    deployed.manager.create(JOBS, job("deployed"))
+
+    def admitted() -> Json | None:
+        found = deployed.workload("deployed")
+        return found if found is not None and condition(found, "Admitted") == "True" else None
+
+    found = wait_until(admitted)
+    assert found["status"]["clusterName"] == WORKER
+    assert DISPATCH_MANAGER in {entry["manager"] for entry in found["metadata"]["managedFields"]}
+
+
+def test_our_own_check_is_active_so_its_queue_is_too(deployed: Deployed) -> None:
+    def active() -> bool:
+        queues = deployed.manager.items(f"{KUEUE}/clusterqueues")
+        return bool(queues) and all(condition(queue, "Active") == "True" for queue in queues)
+
+    wait_until(active)
+
+
+REFUSED = [
+    ("GET", "/api/v1/secrets"),
+    ("GET", "/api/v1/pods"),
+    ("GET", "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"),
+    ("DELETE", "/api/v1/namespaces/team"),
+    ("GET", "/apis/batch/v1/jobs"),
+    ("POST", JOBS),
+    ("PATCH", f"{KUEUE}/clusterqueues/gpu"),
+    ("DELETE", f"{KUEUE}/clusterqueues/gpu"),
+    ("PATCH", f"{KUEUE}/namespaces/team/workloads/any"),
+    ("DELETE", f"{KUEUE}/namespaces/team/workloads/any"),
+    ("PATCH", f"{KUEUE}/multikueueclusters/{WORKER}"),
+    ("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{CONTROLLER_NAME}"),
+    ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+]
+REFUSED_ON_A_WORKER = [
+    ("PATCH", f"{KUEUE}/namespaces/team/workloads/any/status"),
+    ("PATCH", f"{KUEUE}/admissionchecks/dws/status"),
+    ("POST", "/api/v1/namespaces/team/events"),
+    ("PATCH", "/apis/autoscaling.x-k8s.io/v1/namespaces/team/provisioningrequests/any"),
+]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "namespace", "calls"),
+    [(MANAGER, NAMESPACE, REFUSED), (WORKER, "kueue-system", [*REFUSED, *REFUSED_ON_A_WORKER])],
+    ids=["manager", "worker"],
+)
+def test_whatever_was_not_granted_is_refused(
+    deployed: Deployed, cluster: str, namespace: str, calls: list[tuple[str, str]]
+) -> None:
+    token = deployed.controllers_token(cluster, namespace)
+    here = deployed.clusters[cluster]
+    for method, path in calls:
+        body: Json | None = None if method == "GET" else {}
+        with pytest.raises(Refused, match=r"^403 "):
+            here.request(method, path, body, "application/merge-patch+json" if method == "PATCH" else "", token)
+    assert here.request("GET", f"{KUEUE}/workloads", token=token)["kind"] == "WorkloadList"
+
+
+def test_it_is_not_to_be_seen_in_a_log_that_anything_was_refused(deployed: Deployed) -> None:
+    """Every watch works with the rules that were declared."""
+    pods = deployed.manager.items(f"/api/v1/namespaces/{NAMESPACE}/pods")
+    names = [f"{NAMESPACE}_{pod['metadata']['name']}_*/controller.log" for pod in pods]
+    logs = [log for name in names for log in deployed.manager.folder.rglob(name)]
+    assert logs
+    text = "".join(log.read_text() for log in logs)
+    assert '"message": "leading"' in text
+    assert "Forbidden" not in text
