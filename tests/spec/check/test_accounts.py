@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spec.builders import changed, problems
+from spec.builders import changed, fleet_data, problems
 from spec.pool_builders import ZONES, pools_data
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -181,3 +181,18 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 
 def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
+
+
+def test_a_queue_that_reaches_beyond_the_regions_of_its_team() -> None:
+    """Kueue's dispatchers would take the jobs there; the fleet's own does not."""
+    regions = {"teams/0/allowedRegions": ["us-east4"]}
+    assert problems(changed(fleet_data(), regions)) == [
+        "warning: teams[team-vision].allowedRegions: queue vision is in europe-west4 too, and Kueue's own dispatchers "
+        "know no regions; limit the clusters of the queue, or dispatch with the fleet's own controller"
+    ]
+    ours = {
+        "multiKueue/dispatcher": "External",
+        "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
+        "admissionController": {},
+    }
+    assert problems(changed(fleet_data(), regions | ours)) == []

@@ -8,6 +8,7 @@ from typing import Final
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.accounts import team_account_id
 from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.dispatch import DISPATCHER_NAME
 from kueue_fleet.spec.problem import Problem
 from kueue_fleet.spec.regions import REGION_RANGES
 from kueue_fleet.spec.teams import TeamEntry
@@ -75,9 +76,25 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     for local in team.local_queues:
         queue = fleet.queue(local.cluster_queue)
         where = [name for name in fleet.queue_clusters(queue) if name in fleet.job_clusters] if queue else []
-        if where and not {regions[name] for name in where} & set(team.allowed_regions):
+        reached = tuple(dict.fromkeys(regions[name] for name in where))
+        beyond = [region for region in reached if region not in team.allowed_regions]
+        if reached and len(beyond) == len(reached):
             yield Problem(
                 path,
-                f"queue {local.cluster_queue} is in {', '.join(dict.fromkeys(regions[name] for name in where))} only",
+                f"queue {local.cluster_queue} is in {', '.join(reached)} only",
                 "allow one of these regions, or use another queue",
             )
+        elif beyond and not _keeps_to_regions(scope):
+            yield Problem(
+                path,
+                f"queue {local.cluster_queue} is in {', '.join(beyond)} too, and Kueue's own dispatchers know no "
+                "regions",
+                "limit the clusters of the queue, or dispatch with the fleet's own controller",
+                "warning",
+            )
+
+
+def _keeps_to_regions(scope: Scope) -> bool:
+    """Whether the fleet's own dispatcher decides where jobs go."""
+    settings = scope.fleet.multi_kueue
+    return settings is not None and settings.dispatcher_name == DISPATCHER_NAME

@@ -78,8 +78,8 @@ def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         where = fleet.clusters_of(check)
         for cluster in fleet.clusters_of(queue):
             needed = not rule.on_flavors or fleet.flavors_on(cluster).intersection(rule.on_flavors)
-            needed = needed and check.controller_name != CHECK_CONTROLLER  # answered on the manager only
-            if cluster not in where and cluster in fleet.cluster_names and needed:
+            elsewhere = check.controller_name == CHECK_CONTROLLER  # answered on the manager only
+            if cluster not in where and cluster in fleet.cluster_names and needed and not elsewhere:
                 yield Problem(
                     path,
                     f"check {rule.name} does not exist on {cluster}, where the queue does",
