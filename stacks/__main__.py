@@ -4,12 +4,14 @@ In: config `kueue-fleet:fleet`, and optionally `kueue-fleet:charts` with other c
 what one needs to go on with it. A fleet that breaks a rule ends the program with the list of its problems.
 """
 
+import json
 from datetime import UTC, datetime
 
 import pulumi
 
 from kueue_fleet import Fleet
 from kueue_fleet.spec import FleetSpec, SpecError, check_dates, check_fleet, parse_fleet
+from kueue_fleet.spec.dashboards import grafana_dashboard
 
 
 def read_fleet(config: pulumi.Config) -> FleetSpec:
@@ -39,6 +41,11 @@ def main() -> None:
         },
     )
     pulumi.export("kubeconfig", fleet.kubeconfig)
+    if spec.observability.dashboard:
+        # For a Grafana of one's own: pulumi stack output grafanaDashboard > dashboard.json
+        controller = spec.admission_controller is not None
+        board = grafana_dashboard(f"{spec.name}: GPU batch fleet", spec.name, controller=controller)
+        pulumi.export("grafanaDashboard", json.dumps(board))
 
 
 main()
