@@ -1,0 +1,287 @@
+"""How fast the controller is: `python tests/controller_load.py` measures it on two bare control planes.
+
+One is the manager; the other stands for all of the workers, under as many names. There is no Kueue: Workloads are made
+with quota already reserved, and what the controller writes is watched.
+
+    nominations   Workloads that all wait when the controller starts: nominations per second, beside the same patches
+                  written by nothing but server-side apply, with as many requests at a time
+    latency       Workloads that come one after the other: from quota reserved to nominated, as a watcher sees it
+    memory        of the controller with all of them
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from bare_lab import BareCluster, bare_lab
+from controller_lab import GPU, import_root
+from kueue_fleet.controller.kube import ApiError, Json, KubeApi
+from kueue_fleet.controller.main import CONCURRENT
+from kueue_fleet.rehearsal.engines import EngineCache, build_engines
+from kueue_fleet.rehearsal.paths import engines_dir
+
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+API = "kueue.x-k8s.io/v1beta2"
+
+
+@dataclass
+class Measured:
+    """Everything that was measured; rates per second, times in milliseconds, memory in MiB."""
+
+    workers: int
+    workloads: int
+    plain_apply_rate: float
+    nomination_rate: float
+    share: float
+    at_rate: float
+    p50_ms: float
+    p99_ms: float
+    memory_mib: float
+
+
+def kubeconfig(folder: Path, name: str, cluster: BareCluster) -> Path:
+    import base64
+
+    file = folder / name
+    authority = base64.b64encode(cluster.authority.encode()).decode()
+    document = {
+        "clusters": [{"name": "c", "cluster": {"server": cluster.server, "certificate-authority-data": authority}}],
+        "users": [{"name": "u", "user": {"token": cluster.token}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+    }
+    file.write_text(yaml.safe_dump(document))
+    return file
+
+
+def install_crds(cluster: BareCluster) -> None:
+    engines = build_engines(EngineCache(engines_dir()), names=("etcd", "kubernetes", "kueue-assets"))
+    for file in sorted(engines.asset("kueue-crds").glob("*.yaml")):
+        for document in yaml.safe_load_all(file.read_text()):
+            if document and document["kind"] == "CustomResourceDefinition":
+                document["spec"].pop("conversion", None)
+                cluster.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", document)
+
+
+async def until(look: Any, seconds: float = 60.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await look():
+            await asyncio.sleep(0.2)
+
+
+async def make(api: KubeApi, path: str, kind: str, name: str, spec: Json, namespace: str | None = None) -> None:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    await api.create(path, {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec})
+
+
+async def prepare(manager: KubeApi, worker: KubeApi, workers: list[str], gpus: int) -> None:
+    """What Kueue and the fleet would have made, as far as the controller reads it."""
+
+    async def served(api: KubeApi) -> bool:
+        try:
+            for kind in ("workloads", "clusterqueues", "localqueues", "multikueueconfigs", "cohorts"):
+                await api.get(f"{KUEUE}/{kind}")
+        except ApiError:
+            return False
+        return True
+
+    for api in (manager, worker):
+        await until(lambda api=api: served(api))
+        await api.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
+    await manager.create("/api/v1/namespaces", {"metadata": {"name": "system"}})
+    quotas = [{"name": GPU, "nominalQuota": str(gpus)}]
+    groups = [{"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": quotas}]}]
+    await make(worker, f"{KUEUE}/resourceflavors", "ResourceFlavor", "l4", {})
+    await make(
+        worker, f"{KUEUE}/clusterqueues", "ClusterQueue", "gpu", {"namespaceSelector": {}, "resourceGroups": groups}
+    )
+    await make(worker, f"{KUEUE}/namespaces/team/localqueues", "LocalQueue", "gpu", {"clusterQueue": "gpu"}, "team")
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "multikueue"}
+    check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
+    await make(manager, f"{KUEUE}/admissionchecks", "AdmissionCheck", "multikueue", check)
+    await make(manager, f"{KUEUE}/multikueueconfigs", "MultiKueueConfig", "multikueue", {"clusters": workers})
+    for name in workers:
+        source = {"clusterSource": {"kubeConfig": {"location": name}}}
+        await make(manager, f"{KUEUE}/multikueueclusters", "MultiKueueCluster", name, source)
+        status = {"conditions": [condition("Active")]}
+        body = {"apiVersion": API, "kind": "MultiKueueCluster", "metadata": {"name": name}, "status": status}
+        await manager.apply(f"{KUEUE}/multikueueclusters/{name}/status", body, "lab")
+
+
+def condition(kind: str) -> Json:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"type": kind, "status": "True", "reason": "Lab", "message": "", "lastTransitionTime": now}
+
+
+async def submit(api: KubeApi, name: str) -> None:
+    """A Workload, and then its quota."""
+    container = {"name": "main", "image": "i", "resources": {"requests": {GPU: "1"}}}
+    pod_set = {"name": "main", "count": 1, "template": {"spec": {"containers": [container], "restartPolicy": "Never"}}}
+    spec = {"queueName": "gpu", "priority": 0, "podSets": [pod_set]}
+    await make(api, f"{KUEUE}/namespaces/team/workloads", "Workload", name, spec, "team")
+    await reserve(api, name)
+
+
+async def reserve(api: KubeApi, name: str) -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    assignment = {"name": "main", "count": 1, "flavors": {GPU: "multikueue"}, "resourceUsage": {GPU: "1"}}
+    status = {
+        "admission": {"clusterQueue": "gpu", "podSetAssignments": [assignment]},
+        "conditions": [condition("QuotaReserved")],
+        "admissionChecks": [{"name": "multikueue", "state": "Pending", "message": "", "lastTransitionTime": now}],
+    }
+    await api.apply(f"{KUEUE}/namespaces/team/workloads/{name}/status", body_of(name, status), "kueue-admission")
+
+
+def body_of(name: str, status: Json) -> Json:
+    return {"apiVersion": API, "kind": "Workload", "metadata": {"name": name, "namespace": "team"}, "status": status}
+
+
+async def side_by_side(items: list[str], work: Any) -> float:
+    """Seconds for all of them, as many at a time as the controller does."""
+    waiting = list(reversed(items))
+
+    async def one() -> None:
+        while waiting:
+            await work(waiting.pop())
+
+    began = time.monotonic()
+    await asyncio.gather(*(one() for _ in range(CONCURRENT)))
+    return time.monotonic() - began
+
+
+class Nominations:
+    """When each Workload was first seen to be nominated."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, float] = {}
+        self.example: Json = {}
+
+    async def follow(self, api: KubeApi, version: str) -> None:
+        async for _, item in api.watch(f"{KUEUE}/workloads", version):
+            name, status = item["metadata"]["name"], item.get("status") or {}
+            if status.get("nominatedClusterNames") and name not in self.seen:
+                self.seen[name] = time.monotonic()
+                self.example = status
+
+
+async def measure(folder: Path, clusters: list[BareCluster], workers: int, workloads: int, more: int) -> Measured:
+    names = [f"w{index:02}" for index in range(workers)]
+    (folder / "workers").mkdir()
+    for name in names:
+        kubeconfig(folder / "workers", name, clusters[1])
+    manager = KubeApi(kubeconfig(folder, "manager", clusters[0]))
+    worker = KubeApi(kubeconfig(folder, "worker", clusters[1]))
+    await prepare(manager, worker, names, gpus=workloads)
+    section = {"prices": {"us-east4": {"l4": 1.0}}}
+    configuration = {
+        "fleet": "load", "namespace": "system", "dispatches": True, "controller": section,
+        "teamRegions": {}, "kueue": {},
+        "workers": [{"name": name, "region": "us-east4", "kueue": {}} for name in names],
+    }  # fmt: skip
+    (folder / "config.yaml").write_text(yaml.safe_dump(configuration))
+    flood = [f"flood-{index:05}" for index in range(workloads)]
+    await side_by_side([*flood, *(f"plain-{name}" for name in flood)], lambda name: submit(manager, name))
+    found = Nominations()
+    version = (await manager.get(f"{KUEUE}/workloads", {"limit": "1"}))["metadata"]["resourceVersion"]
+    following = asyncio.create_task(found.follow(manager, version))
+    # The other half is not ours to nominate: the plain writer has it.
+    for name in flood:
+        await manager.apply(
+            f"{KUEUE}/namespaces/team/workloads/plain-{name}/status",
+            body_of(f"plain-{name}", {"clusterName": names[0]}),
+            "lab",
+        )
+    with (folder / "log").open("wb") as log:
+        arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers", "--listen", "127.0.0.1:0"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kueue_fleet.controller", *map(str, arguments)],
+            env={**os.environ, "KUBECONFIG": str(folder / "manager"), "PYTHONPATH": import_root()},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        await until(_async(lambda: len(found.seen) >= workloads), 600)
+        times = sorted(found.seen.values())
+        rate = (len(times) - 1) / (times[-1] - times[0])
+        conditions = [one for one in found.example["conditions"] if one["type"].startswith("kueue-fleet.dev/")]
+        patch = {"conditions": conditions}
+
+        async def plain(name: str) -> None:
+            path = f"{KUEUE}/namespaces/team/workloads/plain-{name}/status"
+            await manager.apply(path, body_of(f"plain-{name}", patch), "plain")
+
+        plain_rate = workloads / await side_by_side(flood, plain)
+        late = await _latencies(manager, found, more, 20.0)
+        memory = psutil.Process(process.pid).memory_info().rss / 2**20
+    finally:
+        process.kill()
+        process.wait()
+        following.cancel()
+        for api in (manager, worker):
+            await api.close()
+    ranked = sorted(late)
+    return Measured(
+        workers, workloads, plain_rate, rate, rate / plain_rate, 20.0,
+        1000 * statistics.median(ranked), 1000 * ranked[int(0.99 * (len(ranked) - 1))], memory,
+    )  # fmt: skip
+
+
+def _async(look: Any) -> Any:
+    async def ask() -> Any:
+        return look()
+
+    return ask
+
+
+async def _latencies(api: KubeApi, found: Nominations, count: int, rate: float) -> list[float]:
+    """From the moment that the reservation is written until the nomination is seen."""
+    began, reserved = time.monotonic(), {}
+    for index in range(count):
+        name = f"single-{index:04}"
+        container = {"name": "main", "image": "i", "resources": {"requests": {GPU: "1"}}}
+        pod_set = {
+            "name": "main",
+            "count": 1,
+            "template": {"spec": {"containers": [container], "restartPolicy": "Never"}},
+        }
+        spec = {"queueName": "gpu", "priority": 0, "podSets": [pod_set]}
+        await make(api, f"{KUEUE}/namespaces/team/workloads", "Workload", name, spec, "team")
+        await reserve(api, name)
+        reserved[name] = time.monotonic()
+        await asyncio.sleep(max(0.0, began + (index + 1) / rate - time.monotonic()))
+    await until(_async(lambda: all(name in found.seen for name in reserved)))
+    return [max(0.0, found.seen[name] - at) for name, at in reserved.items()]
+
+
+def run(workers: int, workloads: int, more: int) -> Measured:
+    """Measure, in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder, bare_lab(Path(folder)) as lab:
+        clusters = lab.clusters("manager", "workers")
+        for cluster in clusters:
+            install_crds(cluster)
+        (Path(folder) / "controller").mkdir()
+        return asyncio.run(measure(Path(folder) / "controller", clusters, workers, workloads, more))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=20)
+    parser.add_argument("--workloads", type=int, default=2000)
+    parser.add_argument("--more", type=int, default=400, help="Workloads that come at 20 a second")
+    given = parser.parse_args()
+    print(json.dumps(asdict(run(given.workers, given.workloads, given.more)), indent=1))
