@@ -1,13 +1,15 @@
 """Scenarios on the real Kueue, by hand. Needs the engines (`make engines`).
 
-    PYTHONPATH=tests python -m differential record --seed 21 --count 240          # adds corpus/21-classical.jsonl.xz
-    PYTHONPATH=tests python -m differential record --seed 22 --count 120 --fair   # adds corpus/22-fair.jsonl.xz
-    PYTHONPATH=tests python -m differential shrink --seed 21 --index 17 [--fair]  # makes one mismatch small
-    PYTHONPATH=tests python -m differential count                                 # the features of the corpus
+    PYTHONPATH=tests python -m differential record --setting fair --seed 21 --count 600   # corpus/fair-21.jsonl.xz
+    PYTHONPATH=tests python -m differential settle                                        # after the core was mended
+    PYTHONPATH=tests python -m differential shrink --setting fair --seed 21 --index 17    # makes one mismatch small
+    PYTHONPATH=tests python -m differential count                                         # the features of the corpus
 
-`record` keeps what Kueue answers where core and Kueue agree. Where they differ it asks Kueue once more: a scenario
-that Kueue then answers as the core does is kept with that answer; one that it answers in a third way depends on chance
-and is dropped, and the number of these is printed; the others are mismatches: they are printed, and the command fails.
+`record` asks Kueue each scenario of the seed that is not yet in the file, and keeps the answers with which the core
+agrees. Where it does not, Kueue is asked twice more: an answer with which the core agrees is kept, and these are listed,
+for what Kueue does then depends on its speed. The others are mismatches: they are printed, and the command fails. They
+are kept beside the corpus (`*.wrong`, not for git), from where `settle` takes them over once the core answers as Kueue
+did.
 """
 
 from __future__ import annotations
@@ -17,82 +19,113 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from differential import corpus, real
+from differential import corpus
+from differential.batch import answers
 from differential.compare import mismatch
 from differential.generate import scenario
+from differential.lab import Lab, kueue
+from differential.settings import SETTINGS
 from differential.shrink import shrunk
-from one_cluster import OneCluster
 
 Json = dict[str, Any]
-BATCH = 150
+BATCH = 200
+"""So many scenarios run side by side; more take proportionally longer."""
+BATCHES = 4
+"""So many batches run on one control plane, which keeps what they leave."""
+TIMES = 3
 
 
-def record(seed: int, count: int, fair: bool) -> int:
-    """Asks Kueue, and keeps its answers."""
+Record = tuple[Json, Json]
+
+
+class Asking:
+    """Scenarios that Kueue is asked: those to keep with their answers, and those that differ with theirs."""
+
+    def __init__(self, cases: list[Json]) -> None:
+        self.waiting = list(cases)
+        self.kept: list[Record] = []
+        self.wrong: list[Record] = []
+        self.again: list[str] = []
+        """The names of those that were asked more than once and are kept."""
+        self._times: dict[str, int] = {}
+
+    def go_on(self, lab: Lab, batch: str) -> None:
+        """One batch; a scenario that differs waits to be asked again, but not for ever."""
+        cases, self.waiting = self.waiting[:BATCH], self.waiting[BATCH:]
+        for case, answer in zip(cases, answers(lab, cases, batch), strict=True):
+            name = case["name"]
+            self._times[name] = self._times.get(name, 0) + 1
+            if mismatch(case, answer) is None:
+                self.kept.append((case, answer))
+                if self._times[name] > 1:
+                    self.again.append(name)
+            elif self._times[name] < TIMES:
+                self.waiting.append(case)
+            else:
+                self.wrong.append((case, answer))
+
+    def all(self, lab: Lab) -> None:
+        """Every batch on one control plane."""
+        number = 0
+        while self.waiting:
+            self.go_on(lab, f"b{number}")
+            number += 1
+
+
+def record(setting: str, seed: int, count: int) -> int:
+    """Asks Kueue what is not yet in the file of this setting and seed, and keeps its answers there."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, real.kueue(Path(folder), fair=fair) as cluster:
-        found = ask_twice(cluster, [scenario(seed, index, fair=fair) for index in range(count)])
-    corpus.save(corpus.FOLDER / f"{seed}-{'fair' if fair else 'classical'}.jsonl.xz", found.kept)
-    print("\n\n".join(found.wrong))
-    print(f"{len(found.kept)} kept, {found.chance} that depend on chance, {len(found.wrong)} mismatches")
-    print(f"{(time.monotonic() - started) / count * 1000:.0f} s per 1,000 scenarios")
+    path = corpus.FOLDER / f"{setting}-{seed}.jsonl.xz"
+    known = corpus.read(path) if path.exists() else []
+    names = {case["name"] for case, _ in known}
+    found = Asking([one for index in range(count) if (one := scenario(seed, index, setting))["name"] not in names])
+    found.kept.extend(known)
+    while found.waiting:
+        with tempfile.TemporaryDirectory() as folder, kueue(Path(folder), setting) as lab:
+            for number in range(BATCHES):
+                if found.waiting:
+                    found.go_on(lab, f"b{number}")
+                    corpus.save(path, found.kept)
+                    corpus.save(path.with_name(f"{path.name}.wrong"), found.wrong)
+                    print(f"{len(found.kept)} kept, asked more than once: {', '.join(found.again) or 'none'}")
+                    print(f"{len(found.wrong)} mismatches, {time.monotonic() - started:.0f} s", flush=True)
+    print("\n\n".join(mismatch(*one) or "" for one in found.wrong))
     return 1 if found.wrong else 0
 
 
-class Asked(NamedTuple):
-    """Scenarios to keep with their answers, banners of mismatches, and how many depend on chance."""
-
-    kept: list[tuple[Json, Json]]
-    wrong: list[str]
-    chance: int
-
-
-def ask_twice(cluster: OneCluster, cases: list[Json]) -> Asked:
-    """Kueue's answers; where the core differs, Kueue is asked again together with the next batch."""
-    answers: dict[str, list[Json]] = {case["name"]: [] for case in cases}
-    again: list[Json] = []
-    batch = 0
-    while cases[batch * BATCH :] or again:
-        asked = [*cases[batch * BATCH : (batch + 1) * BATCH], *again]
-        for case, answer in zip(asked, real.answers(cluster, asked, f"b{batch}"), strict=True):
-            answers[case["name"]].append(answer)
-        again = [case for case in asked if len(answers[case["name"]]) == 1 and mismatch(case, answers[case["name"]][0])]
-        batch += 1
-    return sort_out([(case, answers[case["name"]]) for case in cases])
-
-
-def sort_out(records: list[tuple[Json, list[Json]]]) -> Asked:
-    """What to make of one or two answers to each scenario."""
-    found = Asked([], [], 0)
-    for case, answers in records:
-        right = next((answer for answer in answers if mismatch(case, answer) is None), None)
-        if right is not None:
-            found.kept.append((case, right))
-        elif len(answers) > 1 and answers[0]["rounds"] != answers[1]["rounds"]:
-            found = found._replace(chance=found.chance + 1)
-        else:
-            found.wrong.append(mismatch(case, answers[0]) or "")
-    return found
+def settle() -> int:
+    """Adds to the corpus what differed when it was recorded and does not any more."""
+    left = 0
+    for path in sorted(corpus.FOLDER.glob("*.wrong")):
+        wrong = corpus.read(path)
+        right = [one for one in wrong if mismatch(*one) is None]
+        known = path.with_name(path.name.removesuffix(".wrong"))
+        corpus.save(known, [*corpus.read(known), *right])
+        wrong = [one for one in wrong if one not in right]
+        corpus.save(path, wrong)
+        left += len(wrong)
+        print(f"{path.name}: {len(right)} settled, {len(wrong)} left")
+    return 1 if left else 0
 
 
 def shrink(case: Json) -> int:
     """Makes a mismatch small, on the real Kueue."""
-    with tempfile.TemporaryDirectory() as folder, real.kueue(Path(folder), fair=case["fair"]) as cluster:
+    with tempfile.TemporaryDirectory() as folder, kueue(Path(folder), case["setting"]) as lab:
         asked = 0
 
         def differ(cases: list[Json]) -> list[bool]:
             nonlocal asked
             asked += 1
-            answers = real.answers(cluster, cases, f"ask{asked}") if cases else []
-            return [mismatch(one, answer) is not None for one, answer in zip(cases, answers, strict=True)]
+            found = answers(lab, cases, f"ask{asked}") if cases else []
+            return [mismatch(one, answer) is not None for one, answer in zip(cases, found, strict=True)]
 
         if not differ([case])[0]:
             print(f"scenario {case['name']}: no mismatch")
             return 0
         small = shrunk(case, differ)
-        (answer,) = real.answers(cluster, [small], "last")
+        (answer,) = answers(lab, [small], "last")
     print(mismatch(small, answer))
     return 1
 
@@ -100,20 +133,22 @@ def shrink(case: Json) -> int:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m differential", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("command", choices=("record", "shrink", "count"))
+    parser.add_argument("command", choices=("record", "settle", "shrink", "count"))
+    parser.add_argument("--setting", choices=SETTINGS, default="classical")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--count", type=int, default=BATCH)
     parser.add_argument("--index", type=int, default=0)
-    parser.add_argument("--fair", action="store_true")
     given = parser.parse_args()
     if given.command == "record":
-        return record(given.seed, given.count, given.fair)
+        return record(given.setting, given.seed, given.count)
+    if given.command == "settle":
+        return settle()
     if given.command == "shrink":
-        return shrink(scenario(given.seed, given.index, fair=given.fair))
+        return shrink(scenario(given.seed, given.index, given.setting))
     records = corpus.load()
     print(f"{len(records)} scenarios")
-    for name, count in sorted(corpus.counts(records).items()):
-        print(f"{count:6} {name}")
+    for name, number in sorted(corpus.counts(records).items()):
+        print(f"{number:6} {name}")
     return 0
 
 

@@ -1,8 +1,9 @@
 """The scenarios that are kept, each with the answer of the real Kueue.
 
-The file is made by `PYTHONPATH=tests python -m differential record` (see `differential.__main__`); one line of JSON has
-`case`, `made` (per workload: the second of its creation, the rank of its uid), `clock` (the second of each round),
-`times` (of reservations and evictions) and `rounds` (changes of states, and the order in which quota was reserved).
+The files are made by `PYTHONPATH=tests python -m differential record` (see `differential.__main__`). A line of JSON has
+`case`, `made` (per workload: the second of its creation, the rank of its uid) and `rounds`; a round has its `event`,
+the `trace` of what Kueue did (see `differential.trace`), its `end`, the `changes` of states, and the `times` of
+reservations and evictions. Times count from the moment at which all queues opened.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from differential.states import is_held
+from differential.steps import submitted
+
 Json = dict[str, Any]
 
 FOLDER = Path(__file__).parent / "corpus"
@@ -20,12 +24,16 @@ FOLDER = Path(__file__).parent / "corpus"
 
 def load() -> list[tuple[Json, Json]]:
     """Every scenario with Kueue's answer."""
+    return [one for path in sorted(FOLDER.glob("*.jsonl.xz")) for one in read(path)]
+
+
+def read(path: Path) -> list[tuple[Json, Json]]:
+    """The scenarios of one file with Kueue's answers."""
     found = []
-    for path in sorted(FOLDER.glob("*.jsonl.xz")):
-        with lzma.open(path, "rt") as lines:
-            for line in lines:
-                answer = json.loads(line)
-                found.append((answer.pop("case"), answer))
+    with lzma.open(path, "rt") as lines:
+        for line in lines:
+            answer = json.loads(line)
+            found.append((answer.pop("case"), answer))
     return found
 
 
@@ -45,8 +53,10 @@ def features(case: Json, answer: Json) -> set[str]:
     quotas = [quota for q in queues for group in q["groups"] for flavor in group.values() for quota in flavor.values()]
     states = [state for one in answer["rounds"] for state in one["changes"].values()]
     decided = " ".join(states)
+    heads = [head for one in answer["rounds"] for item in one["trace"] if item[0] == "c" for head in item[3]]
+    flat = [pod_set.get("topologyRequest", {}) for pod_set in pod_sets]
     given = {
-        "fair sharing": case["fair"],
+        f"setting {case['setting']}": True,
         "hierarchical cohorts": len(case["cohorts"]) > 1,
         "borrowing or lending limits": any("/" in quota for quota in quotas),
         "several flavors": any(len(q["groups"][0]) > 1 for q in queues),
@@ -60,15 +70,37 @@ def features(case: Json, answer: Json) -> set[str]:
         "several pod sets": any(len(workload["podSets"]) > 1 for workload in workloads),
         "partial admission": any("min" in p for p in pod_sets),
         "admission checks": any("checks" in q for q in queues),
+        "checks for some flavors": any(flavors for q in queues for flavors in q.get("checks", {}).values()),
+        "topology required": any("required" in asked for asked in flat),
+        "topology preferred": any("preferred" in asked for asked in flat),
+        "topology unconstrained": any("unconstrained" in asked for asked in flat),
+        "topology slices": any("podSetSliceSize" in asked for asked in flat),
     }
     found = {name for name, is_there in given.items() if is_there}
-    found |= {f"step {step[0]}" for step in case["steps"]}
+    found |= {f"event {one['event'][0]}" for one in answer["rounds"] if one["event"]}
+    found |= {f"cycle {outcome}" for _, outcome in heads}
+    if any("main*" in state and _reduced(workload, state) for workload, state in _reservations(case, answer)):
+        found.add("decided with fewer pods")
     tokens = (
         "InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing",
-        "ClusterQueueStopped", "AdmissionCheck", "WaitingForQuota", "ExceedsMaxQuota", "NoMatchingFlavor",
-        "WaitingForPreemptedWorkloads", "Reserved", "Admitted", "Deactivated",
+        "ClusterQueueStopped", "LocalQueueStopped", "AdmissionCheck", "PodsReadyTimeout", "WaitingForQuota",
+        "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed", "WaitingForPreemptedWorkloads", "Reserved",
+        "Admitted", "Deactivated",
     )  # fmt: skip
     return found | {f"decided {token}" for token in tokens if token in decided}
+
+
+def _reservations(case: Json, answer: Json) -> list[tuple[Json, str]]:
+    known = submitted(case)
+    return [
+        (known[name], state) for one in answer["rounds"] for name, state in one["changes"].items() if is_held(state)
+    ]
+
+
+def _reduced(workload: Json, state: str) -> bool:
+    """Whether a workload holds quota for fewer pods than it asked for."""
+    main = workload["podSets"]["main"]
+    return "min" in main and f"main*{main['count']} " not in state
 
 
 def counts(records: list[tuple[Json, Json]]) -> Counter[str]:

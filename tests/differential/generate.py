@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from differential import topologies
+
 Json = dict[str, Any]
 
 STOP = "MayStopSearch"
@@ -17,45 +19,54 @@ PARENTS = {"root": None, "left": "root", "right": "root", "deep": "left"}
 CHECK = "external"
 
 
-def scenario(seed: int, index: int, *, fair: bool) -> Json:
-    """The scenario of this number; with `fair`, for a Kueue with fair sharing."""
-    rng = random.Random(seed * 1_000_003 + index * 2 + fair)
-    return _Maker(rng, fair).make(seed, index)
+def scenario(seed: int, index: int, setting: str) -> Json:
+    """The scenario of this number, for a Kueue of this setting (`settings.SETTINGS`)."""
+    return _Maker(random.Random(f"{seed} {index} {setting}"), setting).make(seed, index)
 
 
 class _Maker:
-    def __init__(self, rng: random.Random, fair: bool) -> None:
+    def __init__(self, rng: random.Random, setting: str) -> None:
         self.rng = rng
-        self.fair = fair
+        self.setting = setting
+        self.fair = setting.startswith("fair")
         self.flavors = ["f1", "f2", "f3"][: rng.choice([1, 2, 2, 3])]
-        self.gpu = rng.random() < 0.4
+        self.levels = topologies.topology(rng) if setting == "topology" else []
+        self.gpu = not self.levels and rng.random() < 0.4
         self.two_groups = self.gpu and rng.random() < 0.5
         self.cohorts = ["root", "left", "right", "deep"][: rng.choice([1, 1, 2, 3, 4])]
         self.checks = rng.random() < 0.15
         self.queue_names = [f"q{n}" for n in range(rng.randint(1, 4))]
         self.workloads = 0
+        self.strict_share = 0.5 if rng.random() < 0.15 and not self.levels else 0.0
+        """Kueue never rests while a StrictFIFO queue has a head that it cannot admit, which costs."""
+        self.single = rng.random() < 0.93
+        """Whether StrictFIFO queues have one flavor; with more of them Kueue also writes without end."""
+        self.strict: set[str] = set()
 
     def make(self, seed: int, index: int) -> Json:
         rng = self.rng
-        case: Json = {"name": f"{seed}-{index}{'f' if self.fair else ''}", "fair": self.fair}
-        if self.fair:
-            case["strategies"] = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+        case: Json = {"name": f"{self.setting}-{seed}-{index}", "setting": self.setting}
         case["flavors"] = self._flavors()
+        if self.levels:
+            case["topologies"] = {topologies.TOPOLOGY: self.levels}
+            case["nodes"] = topologies.nodes(rng, self.flavors)
         case["cohorts"] = self._cohorts()
-        case["queues"] = {name: self._queue() for name in self.queue_names}
+        case["queues"] = {name: self._queue(name) for name in self.queue_names}
         case["localQueues"] = {f"l{name}": name for name in self.queue_names}
         if self.checks:
             case["checks"] = [CHECK]
-        first = rng.choice([2, 4, 6, 8])
+        first = rng.choice([1, 2, 3, 4, 6])
         case["workloads"] = dict(self._workload(rng.choice([0, 0, 1, 2])) for _ in range(first))
-        case["steps"] = [self._step(case) for _ in range(rng.randint(2, 6))]
+        case["steps"] = [self._step(case) for _ in range(rng.randint(2, 5))]
         return case
 
     def _flavors(self) -> Json:
         rng = self.rng
         found: Json = {name: {} for name in self.flavors}
         for name, spec in found.items():
-            if rng.random() < 0.3:
+            if self.levels:
+                spec["topologyName"] = topologies.TOPOLOGY
+            if self.levels or rng.random() < 0.3:
                 spec["nodeLabels"] = {"kind": name}
             if name != "f1" and rng.random() < 0.2:
                 spec["nodeTaints"] = [{"key": "t", "value": "v", "effect": "NoSchedule"}]
@@ -76,12 +87,14 @@ class _Maker:
             text += f"/{borrow}/{lend}"
         return text
 
-    def _groups(self, bounded: bool) -> list[Json]:
+    def _groups(self, bounded: bool, single: bool = False) -> list[Json]:
         rng = self.rng
         resources = ["cpu"] + (["gpu"] if self.gpu and not self.two_groups else [])
         names = [name for name in self.flavors if rng.random() < 0.85] or [self.flavors[0]]
         if rng.random() < 0.15:
             rng.shuffle(names)
+        if single:
+            del names[1:]
         groups: list[Json] = [{name: {r: self._quota(bounded, 8) for r in resources} for name in names}]
         if self.two_groups:
             groups.append({"g1": {"gpu": self._quota(bounded, 4)}})
@@ -99,8 +112,11 @@ class _Maker:
             found[name] = one
         return found
 
-    def _queue(self) -> Json:
+    def _queue(self, name: str) -> Json:
         rng = self.rng
+        strategy = "StrictFIFO" if rng.random() < self.strict_share else "BestEffortFIFO"
+        if strategy == "StrictFIFO" and self.single:
+            self.strict.add(name)
         cohort = rng.choice(self.cohorts) if rng.random() < 0.92 else None
         reclaim = rng.choice(["Never", "LowerPriority", "Any", "Any"])
         preemption: Json = {
@@ -115,10 +131,10 @@ class _Maker:
         if set(fungibility.values()) == {NEXT} and rng.random() < 0.6:
             fungibility["preference"] = rng.choice(["BorrowingOverPreemption", "PreemptionOverBorrowing"])
         queue: Json = {
-            "groups": self._groups(cohort is not None),
+            "groups": self._groups(cohort is not None, name in self.strict),
             "preemption": preemption,
             "flavorFungibility": fungibility,
-            "queueingStrategy": rng.choice(["StrictFIFO", "BestEffortFIFO", "BestEffortFIFO"]),
+            "queueingStrategy": strategy,
         }
         if cohort:
             queue["cohortName"] = cohort
@@ -154,27 +170,39 @@ class _Maker:
                 }
             if pod:
                 pod_set["pod"] = pod
-            if number == 0 and pod_set["count"] > 1 and rng.random() < 0.4:
+            asks = topologies.request(rng, self.levels, pod_set["count"]) if self.levels else None
+            if asks is not None:
+                pod_set["topologyRequest"] = asks
+            if number == 0 and pod_set["count"] > 1 and rng.random() < 0.4 and not self.levels:
                 pod_set["min"] = 1
             pod_sets["main" if number == 0 else "aux"] = pod_set
-        queue = rng.choice(self.queue_names)
-        return f"w{self.workloads:02}", {"queue": f"l{queue}", "priority": priority, "podSets": pod_sets}
+        workload = {"queue": f"l{rng.choice(self.queue_names)}", "priority": priority, "podSets": pod_sets}
+        if self.setting == "pods-ready" and rng.random() < 0.6:
+            workload["ready"] = True
+        return f"w{self.workloads:02}", workload
 
     def _step(self, case: Json) -> list[Any]:
         rng = self.rng
         kinds = {"submit": 50, "finish": 18, "delete": 4, "quota": 8, "stop": 4, "reclaim": 5, "priority": 4}
+        kinds["hold"] = 3
         if self.checks:
             kinds["check"] = 60
+        if self.setting == "pods-ready":
+            kinds["unready"] = 25
         kind = rng.choices(list(kinds), list(kinds.values()))[0]
         if kind == "submit":
             return [kind, *self._workload(rng.choice([0, 1, 2, 3, 4]))]
         if kind == "quota":
             queue = rng.choice(self.queue_names)
-            return [kind, queue, self._groups("cohortName" in case["queues"][queue])]
+            return [kind, queue, self._groups("cohortName" in case["queues"][queue], queue in self.strict)]
         if kind == "stop":
             return [kind, rng.choice(self.queue_names), rng.choice(["None", "Hold", "HoldAndDrain", "HoldAndDrain"])]
+        if kind == "hold":
+            return [kind, f"l{rng.choice(self.queue_names)}", rng.choice(["None", "Hold", "HoldAndDrain"])]
         if kind == "check":
-            return [kind, rng.randint(0, 9), rng.choice(["Ready", "Ready", "Ready", "Retry", "Rejected"])]
+            state = rng.choice(["Ready", "Ready", "Ready", "Retry", "Retry", "Rejected"])
+            later = [rng.choice([1, 6, 9])] if state == "Retry" and rng.random() < 0.5 else []
+            return [kind, rng.randint(0, 9), state, *later]
         if kind == "priority":
             return [kind, rng.randint(0, 9), rng.randint(0, 5)]
         return [kind, rng.randint(0, 9)]

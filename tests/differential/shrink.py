@@ -68,6 +68,7 @@ def _without_queue(case: Json, name: str) -> Json:
             step
             for step in case["steps"]
             if not (step[0] in ("quota", "stop") and step[1] == name)
+            and not (step[0] == "hold" and step[1] == local)
             and not (step[0] == "submit" and step[2]["queue"] == local)
         ],
     }

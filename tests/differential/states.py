@@ -24,9 +24,10 @@ def is_held(state: str) -> bool:
     return kind_of(state) in (RESERVED, ADMITTED, EVICTED)
 
 
-def pod_set_text(name: str, count: int, flavors: Mapping[str, str]) -> str:
-    """One pod set of an admission."""
-    return f"{name}*{count} {','.join(f'{resource}={flavors[resource]}' for resource in sorted(flavors))}"
+def pod_set_text(name: str, count: int, flavors: Mapping[str, str], places: Mapping[str, int] | None = None) -> str:
+    """One pod set of an admission, with the number of pods in each place if it has places."""
+    text = f"{name}*{count} {','.join(f'{resource}={flavors[resource]}' for resource in sorted(flavors))}"
+    return text + "".join(f" @{place}*{pods}" for place, pods in sorted((places or {}).items()))
 
 
 def held(kind: str, pod_sets: Iterable[str], why: str = "") -> str:

@@ -9,7 +9,11 @@ which they can apply by name, modulo their number; without any the round passes 
     delete N               the n-th pending workload is deleted
     quota QUEUE GROUPS     a ClusterQueue has new resource groups
     stop QUEUE POLICY      a ClusterQueue has a new stop policy
-    check N STATE          the check of the n-th workload that waits for one has a new state
+    hold LOCALQUEUE POLICY a LocalQueue has a new stop policy
+    check N STATE [LATER]  the check of the n-th workload that waits for one has a new state, to be tried again LATER
+    unready N              the pods of the n-th admitted workload are not all ready any more
+
+In the setting `pods-ready` the pods of a workload that is marked so are ready as soon as it is admitted.
     reclaim N              the n-th admitted workload needs one pod less in its first pod set of several
     priority N VALUE       the n-th pending workload has a new priority
 """
@@ -40,13 +44,14 @@ def next_event(case: Json, states: States, done: int) -> tuple[list[Any] | None,
 def resolve(case: Json, step: list[Any], states: States) -> list[Any] | None:
     """The step with a workload's name in place of a number."""
     kind = step[0]
-    if kind in ("submit", "quota", "stop"):
+    if kind in ("submit", "quota", "stop", "hold"):
         return step
     wanted = {
         "finish": (RESERVED, ADMITTED),
         "delete": (PENDING,),
         "check": (RESERVED,),
         "reclaim": (ADMITTED,),
+        "unready": (ADMITTED,),
         "priority": (PENDING,),
     }[kind]
     names = sorted(name for name, state in states.items() if kind_of(state) in wanted)

@@ -1,0 +1,74 @@
+"""A control plane with the real Kueue 0.19.2 in it, arranged for hundreds of scenarios side by side."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from differential.settings import configuration
+from one_cluster import PATIENCE_SECONDS, OneCluster, one_cluster
+
+Json = dict[str, Any]
+
+API = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = f"{API}/namespaces/default/workloads"
+HOOKS = "/apis/admissionregistration.k8s.io/v1"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+AT_ONCE = 24
+"""Requests under way at the same time."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A cluster with Kueue of one setting."""
+
+    cluster: OneCluster
+    setting: str
+
+    def session(self) -> aiohttp.ClientSession:
+        """Connections to the API server as its administrator."""
+        context = ssl.create_default_context(cafile=str(self.cluster.ca_file))
+        connector = aiohttp.TCPConnector(limit=AT_ONCE + 4, ssl=context)
+        headers = {"Authorization": f"Bearer {self.cluster.token}"}
+        return aiohttp.ClientSession(self.cluster.server, connector=connector, headers=headers)
+
+    def log(self) -> Path:
+        """The log of the Kueue that runs now."""
+        logs = self.cluster.folder.glob("clusters/*/system-0/pods/*/manager.log")
+        return max(logs, key=lambda path: path.stat().st_mtime)
+
+
+@contextmanager
+def kueue(folder: Path, setting: str) -> Iterator[Lab]:
+    """Kueue by its chart. Its webhooks are off, they would only check what is right; so are its events, which cost.
+
+    The controller manager is halted meanwhile: nothing here is its business, and it would give up nodes without agents.
+    """
+    with one_cluster(folder) as cluster:
+        settings = folder / "kueue.json"
+        settings.write_text(json.dumps(configuration(setting)))
+        cluster.helm(
+            "upgrade", "--install", "kueue", str(cluster.engines.asset("kueue-chart")), "--namespace", "kueue-system",
+            "--create-namespace", "--wait", "--timeout", f"{PATIENCE_SECONDS:.0f}s",
+            "--set-file", f"managerConfig.controllerManagerConfigYaml={settings}",
+        )  # fmt: skip
+        for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            for item in cluster.items(f"{HOOKS}/{kind}"):
+                if "kueue" in item["metadata"]["name"]:
+                    cluster.delete(f"{HOOKS}/{kind}/{item['metadata']['name']}")
+        for role in cluster.items(ROLES):
+            rules = [rule for rule in role["rules"] or () if "events" not in rule.get("resources", ())]
+            if role["metadata"]["name"].startswith("kueue-") and rules != role["rules"]:
+                cluster.request("PUT", f"{ROLES}/{role['metadata']['name']}", {**role, "rules": rules})
+        cluster.supervisor.client.kill(cluster.name, "kube-controller-manager", "SIGSTOP")
+        try:
+            yield Lab(cluster, setting)
+        finally:
+            cluster.supervisor.client.kill(cluster.name, "kube-controller-manager", "SIGCONT")

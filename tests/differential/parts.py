@@ -1,0 +1,100 @@
+"""A scenario's objects in a control plane that others share: every name has the scenario's prefix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from admission import expand
+
+Json = dict[str, Any]
+
+DEPTHS = {"root": 0, "left": 1, "right": 1, "deep": 2}
+"""Parents are there before their children, and all of them before their ClusterQueues."""
+SCENARIO_LABEL = "scenario"
+
+
+class Parts:
+    """The objects of one scenario as they stand.
+
+    Every ClusterQueue also needs the flavor `gate`, which does not exist before all else does: one write opens all.
+    """
+
+    def __init__(self, case: Json, prefix: str, batch: str) -> None:
+        self.case = case
+        self.prefix = prefix
+        self.batch = batch
+        self.queues = dict(case["queues"])
+
+    @property
+    def gate(self) -> str:
+        """The name of the flavor that opens all queues of the batch."""
+        return f"{self.batch}-gate"
+
+    def objects(self) -> list[Json]:
+        """Everything but the workloads."""
+        case, prefix = self.case, self.prefix
+        found = []
+        for name, levels in case.get("topologies", {}).items():
+            spec = {"levels": [{"nodeLabel": level} for level in levels]}
+            found.append({"kind": "Topology", "metadata": {"name": prefix + name}, "spec": spec})
+        for name, spec in case["flavors"].items():
+            found.append(expand.flavor(prefix + name, self._flavor(spec)))
+        for name, short in case["cohorts"].items():
+            parent = {"parent": prefix + short["parent"]} if "parent" in short else {}
+            found.append(expand.cohort(prefix + name, {**short, **parent, "groups": self._groups(short)}))
+        for name in case.get("checks", ()):
+            check = {"kind": "AdmissionCheck", "spec": {"controllerName": "example.com/external"}}
+            found.append({**check, "metadata": {"name": prefix + name}})
+        found += [self.queue(name) for name in case["queues"]]
+        for name in case["localQueues"]:
+            found.append(self.local_queue(name, "None"))
+        return found
+
+    def nodes(self) -> list[Json]:
+        """The scenario's nodes, each with its status."""
+        found = []
+        for name, short in self.case.get("nodes", {}).items():
+            labels = {**short["labels"], SCENARIO_LABEL: self.prefix.rstrip("-")}
+            if "kubernetes.io/hostname" in labels:
+                labels["kubernetes.io/hostname"] = self.prefix + name
+            node = expand.node(self.prefix + name, {**short, "labels": labels})
+            found.append({"apiVersion": "v1", **node})
+        return found
+
+    def _flavor(self, spec: Json) -> Json:
+        if "topologyName" not in spec:
+            return spec
+        labels = {**spec["nodeLabels"], SCENARIO_LABEL: self.prefix.rstrip("-")}
+        return {**spec, "nodeLabels": labels, "topologyName": self.prefix + spec["topologyName"]}
+
+    def queue(self, name: str) -> Json:
+        """A ClusterQueue as it is now."""
+        short = self.queues[name]
+        given = {**short, "groups": [*self._groups(short), {self.gate: {"example.com/gate": "0"}}]}
+        if "cohortName" in short:
+            given["cohortName"] = self.prefix + short["cohortName"]
+        if "checks" in short:
+            given["checks"] = {
+                self.prefix + check: [self.prefix + flavor for flavor in flavors]
+                for check, flavors in short["checks"].items()
+            }
+        return expand.queue(self.prefix + name, given)
+
+    def local_queue(self, name: str, stop_policy: str) -> Json:
+        """A LocalQueue."""
+        spec = {"clusterQueue": self.prefix + self.case["localQueues"][name], "stopPolicy": stop_policy}
+        return {"kind": "LocalQueue", "metadata": {"name": self.prefix + name}, "spec": spec}
+
+    def workload(self, name: str, short: Json) -> Json:
+        """A workload to create."""
+        found = expand.workload(f"default/{self.prefix}{name}", {**short, "queue": self.prefix + short["queue"]})
+        del found["metadata"]["uid"], found["metadata"]["creationTimestamp"], found["status"]
+        found["metadata"]["labels"] = {"batch": self.batch}
+        for pod_set in found["spec"]["podSets"]:
+            pod_set["template"]["spec"]["restartPolicy"] = "Never"
+            pod_set["template"]["spec"]["containers"][0]["image"] = "none"
+        return found
+
+    def _groups(self, short: Json) -> list[Json]:
+        groups = short.get("groups", ())
+        return [{self.prefix + flavor: quotas for flavor, quotas in group.items()} for group in groups]

@@ -1,0 +1,51 @@
+"""Random topologies, nodes in them, and what workloads ask of them; for the setting `topology`."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+BLOCK, RACK, HOST = "cloud.example.com/block", "cloud.example.com/rack", "kubernetes.io/hostname"
+TOPOLOGY: Final = "t"
+_LEVELS: Final = ([HOST], [RACK, HOST], [RACK, HOST], [BLOCK, RACK, HOST], [BLOCK, RACK], [RACK])
+
+
+def topology(rng: random.Random) -> list[str]:
+    """The levels of a topology, the widest first."""
+    return list(rng.choice(_LEVELS))
+
+
+def nodes(rng: random.Random, flavors: list[str]) -> Json:
+    """Some nodes, each of one flavor (label `kind`); now and then one is tainted, cordoned or not ready."""
+    found: Json = {}
+    for number in range(rng.randint(2, 7)):
+        name = f"n{number}"
+        block = rng.randint(1, 2)
+        labels = {BLOCK: f"b{block}", RACK: f"b{block}r{rng.randint(1, 2)}", HOST: name, "kind": rng.choice(flavors)}
+        node: Json = {"labels": labels, "allocatable": {"cpu": str(rng.choice([1, 2, 3, 4, 8])), "pods": "20"}}
+        if rng.random() < 0.08:
+            node["taints"] = [{"key": "t", "value": "v", "effect": "NoSchedule"}]
+        elif rng.random() < 0.05:
+            node["unschedulable"] = True
+        elif rng.random() < 0.05:
+            node["ready"] = False
+        found[name] = node
+    return found
+
+
+def request(rng: random.Random, levels: list[str], count: int) -> Json | None:
+    """What a pod set asks of the topology; None for nothing."""
+    kind = rng.choice(["required", "required", "preferred", "preferred", "unconstrained", "slices", None])
+    level = rng.choice(levels)
+    if kind is None:
+        return None
+    if kind == "unconstrained":
+        return {"unconstrained": True}
+    if kind != "slices":
+        return {kind: level}
+    sizes = [size for size in (1, 2, 3) if count % size == 0]
+    inner = rng.choice(levels[levels.index(level) :])
+    asked = {rng.choice(["required", "preferred"]): level}
+    return {**asked, "podSetSliceRequiredTopology": inner, "podSetSliceSize": rng.choice(sizes)}

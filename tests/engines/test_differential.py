@@ -1,0 +1,30 @@
+"""A fresh batch of random scenarios: the core decides as the real Kueue does."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+from differential.__main__ import Asking
+from differential.compare import mismatch
+from differential.generate import scenario
+from differential.lab import kueue
+from differential.settings import SETTINGS
+
+COUNT = 100
+SEED = "DIFFERENTIAL_SEED"
+
+
+def test_a_fresh_batch(tmp_path: Path) -> None:
+    """The seed chooses the setting too. Scenarios are asked again only if they differ; see docs/fidelity.md."""
+    seed = int(os.environ.get(SEED) or random.SystemRandom().randint(1000, 10**6))
+    setting = SETTINGS[seed % len(SETTINGS)]
+    print(f"{SEED}={seed} ({setting})")
+    found = Asking([scenario(seed, index, setting) for index in range(COUNT)])
+    with kueue(tmp_path, setting) as lab:
+        found.all(lab)
+    banners = [mismatch(*one) or "" for one in found.wrong[:3]]
+    assert not found.wrong, f"{SEED}={seed}: {len(found.wrong)} of {COUNT} differ\n\n" + "\n\n".join(banners)
+    assert len(found.kept) == COUNT
+    assert len(found.again) <= COUNT // 10, f"{SEED}={seed}: asked again: {', '.join(found.again)}"
