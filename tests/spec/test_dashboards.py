@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from kueue_fleet.spec.dashboards import SECTIONS, cloud_monitoring_dashboard, grafana_dashboard, sections
+from kueue_fleet.spec.dashboard_charts import SECTIONS, sections
+from kueue_fleet.spec.dashboards import cloud_monitoring_dashboard, grafana_dashboard
 from promql import query_problems
 
 CHARTS = [chart for section in sections(controller=True) for chart in section.charts]
