@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.spec.machine_zones import regions_offering, zones_offering
+from kueue_fleet.spec.machine_zones import regions_offering, regions_with, zones_offering
 from kueue_fleet.spec.machines import (
     ATTACHABLE,
     accelerators,
@@ -78,3 +78,5 @@ def test_zones() -> None:
     assert zones_offering("g2-standard-24", "us-east1") is None
     assert "us-east4" in regions_offering("a2-ultragpu-1g")
     assert regions_offering("g2-standard-24") == ()
+    assert "us-east5" in (regions_with("nvidia-a100-80gb") or ())
+    assert regions_with("nvidia-l4") is None

@@ -66,3 +66,18 @@ def regions_offering(machine_type: str) -> tuple[str, ...]:
         (zones for prefix, zones in _OFFERED.items() if machine_type.startswith(prefix)), {}
     )
     return tuple(known)
+
+
+_MACHINES_WITH: Final[Mapping[str, tuple[str, ...]]] = {
+    "nvidia-tesla-a100": ("a2-highgpu-", "a2-megagpu-"),
+    "nvidia-a100-80gb": ("a2-ultragpu-",),
+}
+"""For kinds of GPU whose machine types are all listed above, these."""
+
+
+def regions_with(accelerator: str) -> tuple[str, ...] | None:
+    """The regions where machines with the kind of GPU are offered; None where nothing is known about it."""
+    prefixes = _MACHINES_WITH.get(accelerator)
+    if prefixes is None:
+        return None
+    return tuple(dict.fromkeys(region for prefix in prefixes for region in _OFFERED[prefix]))

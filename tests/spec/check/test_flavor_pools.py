@@ -177,10 +177,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "NAP unknown accelerator": (
         nap(nodeLabels={ACCELERATOR: "nvidia-l5", SPOT_LABEL: "true"}),
         [
-            (
-                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is no accelerator of "
-                "GKE; did you mean nvidia-l4?"
-            ),
+            "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is no accelerator of "
+            "GKE that is known here; did you mean nvidia-l4?",
+            "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: batch has no pool with these labels, and "
+            "makes no nodes with nvidia-l5 by itself; add it to "
+            "clusters[batch].nodeAutoProvisioning.resourceLimits, or add a node pool",
         ],
     ),
     "NAP own label": (
@@ -219,3 +220,24 @@ def test_auto_provisioned_nodes() -> None:
     assert problems(changed(D, nap(nodeLabels=labels))) == []
     own = {"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"}
     assert problems(changed(D, nap(nodeLabels={**labels, "team": "a"}, tolerations=[own]))) == []
+
+
+def test_accelerators_of_autopilot_clusters() -> None:
+    def said(accelerator: str, cluster: str) -> list[str]:
+        changes = {
+            "flavors/1/nodeLabels": {ACCELERATOR: accelerator},
+            "flavors/1/clusters": [cluster],
+            "clusters/2/region": "europe-west3",
+        }
+        return problems(changed(fleet_data(), changes))
+
+    assert said("nvidia-l4", "worker-b") == []
+    assert said("nvidia-l44", "worker-b") == [
+        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l44 is no accelerator of GKE that is "
+        "known here; did you mean nvidia-l4?"
+    ]
+    assert said("nvidia-a100-80gb", "worker-b") == [
+        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-a100-80gb is not known to be offered "
+        "in europe-west3, where cluster worker-b is; use one of asia-southeast1, europe-west4, us-central1, us-east4, "
+        "us-east5, or leave worker-b out of the flavor's clusters"
+    ]

@@ -18,6 +18,7 @@ from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.entries import FlavorEntry
 from kueue_fleet.spec.flavor_nodes import tolerates
+from kueue_fleet.spec.machine_zones import regions_with
 from kueue_fleet.spec.machines import accelerators
 from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, QUEUED, ResolvedNodePool
 from kueue_fleet.spec.problem import Problem
@@ -67,6 +68,8 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
                 f"add {cluster.name} to nodePools[{flavor.node_pool}].clusters, or leave it out of the flavor's",
             )
         return
+    if not pools and cluster.runs_jobs:
+        yield from _offered(path, flavor, cluster)
     # Pools of clusters whose nodes no part of this file describes are somebody else's.
     described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None
     if cluster.mode == "Autopilot" or not cluster.runs_jobs or not described:
@@ -77,6 +80,30 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         yield _no_pool(scope, flavor, cluster)
     else:
         yield from _auto_provisioned(path, flavor, cluster)
+
+
+def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """The kind of GPU exists, and is offered in the cluster's region, as far as known."""
+    accelerator = flavor.node_labels.get(ACCELERATOR)
+    at = f"{path}.nodeLabels[{ACCELERATOR}]"
+    if accelerator is None:
+        return
+    if accelerator not in accelerators():
+        yield Problem(
+            at,
+            f"{accelerator} is no accelerator of GKE that is known here",
+            suggest.instead(accelerator, sorted(accelerators()), "accelerators"),
+            "warning",
+        )
+        return
+    regions = regions_with(accelerator)
+    if regions is not None and cluster.region not in regions:
+        yield Problem(
+            at,
+            f"{accelerator} is not known to be offered in {cluster.region}, where cluster {cluster.name} is",
+            f"use one of {', '.join(regions[: suggest.LISTED])}, or leave {cluster.name} out of the flavor's clusters",
+            "warning",
+        )
 
 
 def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Problem:
@@ -131,13 +158,7 @@ def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> 
     """Nodes that GKE can make: a kind of GPU within the limits, and own labels with the taint of the same name."""
     provisioning = cluster.node_auto_provisioning
     accelerator = flavor.node_labels.get(ACCELERATOR)
-    if accelerator is not None and accelerator not in accelerators():
-        yield Problem(
-            f"{path}.nodeLabels[{ACCELERATOR}]",
-            f"{accelerator} is no accelerator of GKE",
-            suggest.instead(accelerator, sorted(accelerators()), "accelerators"),
-        )
-    elif accelerator is not None and provisioning is not None and not provisioning.limit(accelerator):
+    if accelerator is not None and provisioning is not None and not provisioning.limit(accelerator):
         yield Problem(
             f"{path}.nodeLabels[{ACCELERATOR}]",
             f"{cluster.name} has no pool with these labels, and makes no nodes with {accelerator} by itself",
