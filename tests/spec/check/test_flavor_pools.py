@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spec.builders import REMOVED, Data, changed, problems
+from spec.builders import REMOVED, Data, changed, fleet_data, problems
 from spec.pool_builders import CALENDAR, QUEUED, RESERVED, ZONES, flavor_quota, pools_data
 
 
@@ -233,11 +233,11 @@ def test_accelerators_of_autopilot_clusters() -> None:
 
     assert said("nvidia-l4", "worker-b") == []
     assert said("nvidia-l44", "worker-b") == [
-        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l44 is no accelerator of GKE that is "
-        "known here; did you mean nvidia-l4?"
+        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l44 is no accelerator of GKE that "
+        "is known here; did you mean nvidia-l4?"
     ]
     assert said("nvidia-a100-80gb", "worker-b") == [
-        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-a100-80gb is not known to be offered "
-        "in europe-west3, where cluster worker-b is; use one of asia-southeast1, europe-west4, us-central1, us-east4, "
-        "us-east5, or leave worker-b out of the flavor's clusters"
+        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-a100-80gb is not known to be "
+        "offered in europe-west3, where cluster worker-b is; use one of asia-southeast1, europe-west4, us-central1, "
+        "us-east4, us-east5, or leave worker-b out of the flavor's clusters"
     ]
