@@ -122,8 +122,15 @@ class Rule:
         return False
 
     def settings(self, config: Mapping[str, Any] | None = None) -> Settings:
-        """Its settings, with `config` over the defaults."""
-        return Settings(self.schema, config)
+        """Its settings, with `config` over the defaults.
+
+        Raises:
+            ValueError: a setting that the rule does not have; Pulumi itself lets those pass.
+        """
+        schema = self.schema
+        if unknown := (config or {}).keys() - schema.keys():
+            raise ValueError(f"{self.name}: there is no setting {', '.join(sorted(unknown))}; use {', '.join(schema)}")
+        return Settings(schema, config)
 
     def policy(self) -> Policy:
         """The rule as a policy for a `PolicyPack`."""

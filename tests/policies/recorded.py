@@ -71,7 +71,8 @@ def findings(recording: Recording, config: Mapping[str, Mapping[str, Any]] | Non
     """Everything that breaks a rule."""
     estate = estate_of(recording)
     for rule in RULES:
-        settings = (config or {}).get(rule.name, {})
+        given = (config or {}).get(rule.name, {})
+        settings = {name: value for name, value in given.items() if name != "enforcementLevel"}
         if isinstance(rule, ResourceRule):
             for one in recording:
                 resource = Resource(one.type, one.name, one.urn, one.inputs, one.protect)

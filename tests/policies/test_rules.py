@@ -268,6 +268,11 @@ def test_an_exemption_from_a_stack_rule_holds_for_the_resource_it_names(seed: Se
     assert len(list(rule.problems(estate, other))) == 1
 
 
+def test_a_setting_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="region-allowed: there is no setting regionz; use regions, exemptions"):
+        BY_NAME["region-allowed"].settings({"regionz": ["europe-west4"]})
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_says_who_it_is(rule: ResourceRule | StackRule) -> None:
     policy = rule.policy()
