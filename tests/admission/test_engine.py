@@ -286,6 +286,23 @@ class TestStopPolicies:
         assert (found.reason, found.message) == ("Suspended", "LocalQueue cq is inactive")
         assert not cluster.engine.wants_cycle
 
+    @pytest.mark.parametrize(("policy", "woken"), [(StopPolicy.NONE, True), (StopPolicy.HOLD, False)])
+    def test_quota_that_a_stopped_local_queues_workload_gives_back_wakes_nobody(
+        self, policy: StopPolicy, woken: bool
+    ) -> None:
+        cluster = Cluster(queue("x", 1, cohort="co"), queue("y", 0, cohort="co"))
+        cluster.submit(job("a", to="x"))
+        cluster.cycle()
+        cluster.submit(job("b", to="y"))
+        cluster.cycle()
+        changed = tuple(
+            replace(local, stop_policy=policy) if local.name == "x" else local
+            for local in cluster.engine.objects.local_queues
+        )
+        cluster.engine.handle(ObjectsChanged(1, replace(cluster.engine.objects, local_queues=changed)))
+        cluster.engine.handle(Finished(2, "ns/a"))
+        assert (cluster.engine.next_timer() == 3) is woken
+
     def test_only_the_tree_that_changed_is_looked_at_again(self) -> None:
         queues = queue("x", 1, cohort="co"), queue("y", 1, cohort="co"), queue("z", 1)
         cluster = Cluster(*queues)

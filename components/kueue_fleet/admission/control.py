@@ -90,7 +90,7 @@ class WorkloadControl(Membership):
     def _stop_counting(self, info: WorkloadInfo) -> None:
         """Others may have the quota of a deactivated workload at once, before its pods are gone."""
         if self.cache.remove(info):
-            self._reactivate_later(info.cluster_queue)
+            self._wake_others(info)
 
     def _release(self, info: WorkloadInfo) -> None:
         name = info.cluster_queue
@@ -98,7 +98,7 @@ class WorkloadControl(Membership):
         lifecycle.release(info, self.now)
         self.cache.refresh(info)
         self._decide(Released(self.now, info.key, name))
-        self._reactivate_later(name)
+        self._wake_others(info)
         if not info.workload.active:
             self._enqueue(info)
             return

@@ -190,7 +190,6 @@ class Engine(WorkloadControl):
                 raise InvariantError(f"workload {info.key} stopped, but it holds no quota or was not evicted")
             self._release(info)
             return
-        queue = info.cluster_queue
         info.finished = isinstance(event, Finished)
         self.cache.remove(info)
         self._dequeue(info)
@@ -198,7 +197,7 @@ class Engine(WorkloadControl):
             self._timers.cancel(kind, info.key)
         self._second_passes.pop(info.key, None)
         del self.workloads[info.key]
-        self._reactivate_later(queue)
+        self._wake_others(info)
 
     def _change_workload(self, event: ReclaimableChanged | PriorityChanged | ActiveChanged | GatedByChanged) -> None:
         info = self._get(event.key)
@@ -215,7 +214,7 @@ class Engine(WorkloadControl):
         self.cache.refresh(info)
         if counted:
             self.cache.add(info)
-            self._reactivate_later(info.cluster_queue)
+            self._wake_others(info)
         if isinstance(event, ActiveChanged):
             self._change_active(info)
         elif not info.is_reserved:

@@ -128,6 +128,15 @@ class Membership:
                 found.append(name)
         return found
 
+    def _wake_others(self, info: WorkloadInfo) -> None:
+        """Quota came free: parked workloads of the tree are looked at again.
+
+        Kueue finds the tree by the LocalQueue, and does not know one that is stopped: then nobody is.
+        """
+        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        if local is not None and local.stop_policy is StopPolicy.NONE:
+            self._reactivate_later(local.cluster_queue)
+
     def _reactivate_later(self, cluster_queue: str) -> None:
         """Something changed in a cohort tree: its parked workloads are looked at again, with a little delay."""
         queue = self.cache.queues.get(cluster_queue)
