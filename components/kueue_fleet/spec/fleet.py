@@ -178,9 +178,13 @@ class FleetSpec(SpecModel):
         if entry.clusters is not None:
             return entry.clusters
         if isinstance(entry, NodePoolEntry):
-            return tuple(name for name in self.job_clusters if self.cluster(name).mode == "Standard")
+            return self._standard_job_clusters
         pool = self.node_pool(entry.node_pool) if isinstance(entry, FlavorEntry) and entry.node_pool else None
         return self.clusters_of(pool) if pool is not None else self.job_clusters
+
+    @cached_property
+    def _standard_job_clusters(self) -> tuple[str, ...]:
+        return tuple(name for name in self.job_clusters if self.cluster(name).mode == "Standard")
 
     @cached_property
     def _node_pools(self) -> Mapping[str, NodePoolEntry]:
