@@ -241,3 +241,14 @@ def test_accelerators_of_autopilot_clusters() -> None:
         "offered in europe-west3, where cluster worker-b is; use one of asia-southeast1, europe-west4, us-central1, "
         "us-east4, us-east5, or leave worker-b out of the flavor's clusters"
     ]
+
+
+def test_a_flavor_by_hand_does_not_wait_for_a_calendar_reservation() -> None:
+    by_hand = {"name": "calendar", "nodeLabels": {"cloud.google.com/gke-nodepool": "calendar"}}
+    assert problems(changed(pools_data(), {"flavors/5": by_hand})) == [
+        "flavors[calendar].nodeLabels: lead to calendar only, which waits for its calendar reservation, and the quota "
+        "of a flavor by hand stays open meanwhile; write nodePool: calendar instead of nodeLabels, which closes it until "
+        "then"
+    ]
+    active = {"flavors/5": by_hand, "nodePools/5/capacity/active": True}
+    assert problems(changed(pools_data(), active)) == []

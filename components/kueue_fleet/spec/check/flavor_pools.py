@@ -76,6 +76,13 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         return
     if pools:
         yield from _taints(path, flavor, pools)
+        if all(pool.closed for pool in pools):
+            yield Problem(
+                f"{path}.nodeLabels",
+                f"lead to {', '.join(pool.name for pool in pools)} only, which waits for its calendar reservation, and "
+                "the quota of a flavor by hand stays open meanwhile",
+                f"write nodePool: {pools[0].name} instead of nodeLabels, which closes it until then",
+            )
     elif cluster.node_auto_provisioning is None:
         yield _no_pool(scope, flavor, cluster)
     else:
