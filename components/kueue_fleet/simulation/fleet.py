@@ -45,14 +45,15 @@ def fleet_run(fleet: FleetSpec, file: WorkloadFile, delays: Delays, *, seed: int
     if problems:
         raise SimulationError(problems)
     home = fleet.manager.name if fleet.manager is not None else fleet.cluster_names[0]
-    parsed = _parse(fleet, home, submitted)
+    parsed = parse_fleet_objects(fleet, home, submitted)
     run = FleetRun(fleet, file, home, {name: found.objects for name, found in parsed.items()}, delays, seed)
     for (entry, _, at, run_seconds), workload in zip(submitted, parsed[home].workloads, strict=True):
         run.expect(replace(workload, created=at), run_seconds, entry)
     return run
 
 
-def _parse(fleet: FleetSpec, home: str, submitted: Sequence[Submission]) -> Mapping[str, Parsed]:
+def parse_fleet_objects(fleet: FleetSpec, home: str, submitted: Sequence[Submission]) -> Mapping[str, Parsed]:
+    """The objects of each cluster, and on the one where jobs are submitted their workloads. Raises SimulationError."""
     parsed: dict[str, Parsed] = {}
     try:
         for cluster in fleet.cluster_names:

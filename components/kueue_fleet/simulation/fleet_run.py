@@ -28,6 +28,7 @@ from kueue_fleet.admission.events import (
     Deleted,
     Event,
     Finished,
+    ObjectsChanged,
     PodsReadyChanged,
     PodsStopped,
     Submitted,
@@ -297,6 +298,12 @@ class FleetRun:
         for check in sorted(self._dispatch_checks):
             if check in self.clusters[self.home].engine.workloads[key].checks:
                 self.handle(self.home, CheckStateChanged(now, key, check, CheckState.RETRY, "the copy was evicted"))
+
+    def change(self, objects: Mapping[str, Objects], now: float) -> None:
+        """Every cluster has other queues and quotas from now on."""
+        for name, found in objects.items():
+            self.handle(name, ObjectsChanged(now, found))
+            self.dispatcher.load(name, found)
 
     # Workers that are lost
 

@@ -47,6 +47,9 @@ class Dispatcher(Protocol):
     def touch(self, cluster: str, key: str) -> None:
         """Something happened to a workload on a worker."""
 
+    def load(self, cluster: str, objects: Objects) -> None:
+        """A cluster has other queues and quotas."""
+
     def admitted(self, job: Job, worker: str, now: float) -> None:
         """The job is admitted on a worker."""
 
@@ -76,6 +79,9 @@ class KueueDispatcher:
         return Offer(workers[:asked], started + rounds * ROUND_SECONDS if asked < len(workers) else None)
 
     def touch(self, cluster: str, key: str) -> None:
+        """Nothing depends on it."""
+
+    def load(self, cluster: str, objects: Objects) -> None:
         """Nothing depends on it."""
 
     def admitted(self, job: Job, worker: str, now: float) -> None:
@@ -157,6 +163,11 @@ class FleetDispatcher:
         """Something happened to a workload on a worker."""
         if cluster in self._touched:
             self._touched[cluster][key] = None
+
+    def load(self, cluster: str, objects: Objects) -> None:
+        """A cluster has other queues and quotas."""
+        if cluster in self._books:
+            self._books[cluster].load(objects)
 
     def admitted(self, job: Job, worker: str, now: float) -> None:
         """The job is admitted on a worker."""
