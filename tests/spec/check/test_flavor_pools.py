@@ -247,8 +247,8 @@ def test_a_flavor_by_hand_does_not_wait_for_a_calendar_reservation() -> None:
     by_hand = {"name": "calendar", "nodeLabels": {"cloud.google.com/gke-nodepool": "calendar"}}
     assert problems(changed(pools_data(), {"flavors/5": by_hand})) == [
         "flavors[calendar].nodeLabels: lead to calendar only, which waits for its calendar reservation, and the quota "
-        "of a flavor by hand stays open meanwhile; write nodePool: calendar instead of nodeLabels, which closes it until "
-        "then"
+        "of a flavor by hand stays open meanwhile; write nodePool: calendar instead of nodeLabels, which closes it "
+        "until then"
     ]
     active = {"flavors/5": by_hand, "nodePools/5/capacity/active": True}
     assert problems(changed(pools_data(), active)) == []
