@@ -69,7 +69,7 @@ def kubeconfig(folder: Path, name: str, cluster: BareCluster) -> Path:
 
 
 def install_crds(cluster: BareCluster) -> None:
-    engines = build_engines(EngineCache(engines_dir()), names=("etcd", "kubernetes", "kueue-assets"))
+    engines = build_engines(EngineCache(engines_dir()), names=("etcd", "kubernetes", "kueue"))
     for file in sorted(engines.asset("kueue-crds").glob("*.yaml")):
         for document in yaml.safe_load_all(file.read_text()):
             if document and document["kind"] == "CustomResourceDefinition":
@@ -172,11 +172,13 @@ class Nominations:
         self.example: Json = {}
 
     async def follow(self, api: KubeApi, version: str) -> None:
-        async for _, item in api.watch(f"{KUEUE}/workloads", version):
-            name, status = item["metadata"]["name"], item.get("status") or {}
-            if status.get("nominatedClusterNames") and name not in self.seen:
-                self.seen[name] = time.monotonic()
-                self.example = status
+        while True:
+            async for _, item in api.watch(f"{KUEUE}/workloads", version):
+                version = item["metadata"]["resourceVersion"]
+                name, status = item["metadata"]["name"], item.get("status") or {}
+                if status.get("nominatedClusterNames") and name not in self.seen:
+                    self.seen[name] = time.monotonic()
+                    self.example = status
 
 
 async def measure(folder: Path, clusters: list[BareCluster], workers: int, workloads: int, more: int) -> Measured:
@@ -215,7 +217,10 @@ async def measure(folder: Path, clusters: list[BareCluster], workers: int, workl
             stderr=log,
         )
     try:
-        await until(_async(lambda: len(found.seen) >= workloads), 600)
+        try:
+            await until(_async(lambda: len(found.seen) >= workloads), 600)
+        except TimeoutError:
+            raise SystemExit(f"only {len(found.seen)} nominated; {(folder / 'log').read_text()[-3000:]}") from None
         times = sorted(found.seen.values())
         rate = (len(times) - 1) / (times[-1] - times[0])
         conditions = [one for one in found.example["conditions"] if one["type"].startswith("kueue-fleet.dev/")]
@@ -264,7 +269,7 @@ async def _latencies(api: KubeApi, found: Nominations, count: int, rate: float) 
         await reserve(api, name)
         reserved[name] = time.monotonic()
         await asyncio.sleep(max(0.0, began + (index + 1) / rate - time.monotonic()))
-    await until(_async(lambda: all(name in found.seen for name in reserved)))
+    await until(_async(lambda: all(name in found.seen for name in reserved)), 300)
     return [max(0.0, found.seen[name] - at) for name, at in reserved.items()]
 
 

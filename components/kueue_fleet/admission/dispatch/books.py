@@ -218,13 +218,19 @@ class Books:
             del self._waiting[info.key]
 
 
+_CREATED = WorkloadStatus()
+
+
 def _plain(workload: Workload) -> Workload:
+    if all(pod_set.topology is None for pod_set in workload.pod_sets):
+        return workload
     return replace(workload, pod_sets=tuple(replace(ps, topology=None) for ps in workload.pod_sets))
 
 
 def _without_status(workload: Workload) -> Workload:
     """The workload as its copy begins on a worker."""
-    return replace(_plain(workload), status=WorkloadStatus())
+    plain = _plain(workload)
+    return plain if plain.status == _CREATED else replace(plain, status=_CREATED)
 
 
 def _without_topology(objects: Objects) -> Objects:
