@@ -6,37 +6,20 @@ pull Kueue from registry.k8s.io. Services get GKE's own range, the same in every
 Shared VPC, peering, VPN; give clusters the ids of such a network instead.
 """
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 
 import pulumi
 
 from kueue_fleet.gcp.resources import ComputeNetwork, ComputeRouter, ComputeRouterNat, ComputeSubnetwork
-from kueue_fleet.spec.regions import REGION_RANGES
+from kueue_fleet.spec.regions import REGION_RANGES, default_pod_range
 
 POD_RANGE_NAME = "pods"
 """Name of the secondary range for pods; clusters of a region share it."""
 SERVICE_RANGE_NAME = "services"
 """Name of the secondary range for Services, where one is given."""
 
-_NODE_RANGES = ipaddress.ip_network("10.128.0.0/9")
-_POD_PREFIX = 15
 _MIN_NAT_PORTS = 64
 _MAX_NAT_PORTS = 4096
-
-
-def default_pod_range(region: str) -> str | None:
-    """The range of a region's pods: 512 nodes with 110 pods each; None for a region that is not known.
-
-    `10.164.0.0/20`, the nodes of europe-west4, gives `10.36.0.0/15`: the same place in that half of 10.0.0.0/8 which
-    the auto-mode networks' node ranges leave free. It depends on the region's name alone and overlaps no other.
-    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing_secondary_range_pods.
-    """
-    if region not in REGION_RANGES:
-        return None
-    nodes = ipaddress.ip_network(REGION_RANGES[region])
-    first = int(nodes.network_address) - int(_NODE_RANGES.network_address) + int(ipaddress.ip_address("10.0.0.0"))
-    return f"{ipaddress.ip_address(first)}/{_POD_PREFIX}"
 
 
 class Network(pulumi.ComponentResource):

@@ -1,4 +1,4 @@
-"""The regions of Google Cloud, and a range for the nodes in each.
+"""The regions of Google Cloud, and ranges for the nodes and pods in each.
 
 Data. A new region appears here with the next release of the library; until then `network.ranges` of the fleet gives it
 a range, which also says that it exists.
@@ -6,6 +6,7 @@ a range, which also says that it exists.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 
 REGION_RANGES: Mapping[str, str] = {
@@ -53,3 +54,21 @@ REGION_RANGES: Mapping[str, str] = {
 }
 """Node range by region: those of Google's auto-mode networks, which never overlap. A region's range depends on nothing
 but its name, so that adding a region moves no other. Source: https://cloud.google.com/vpc/docs/subnets#ip-ranges."""
+
+_NODE_RANGES = ipaddress.IPv4Network("10.128.0.0/9")
+_POD_RANGES = ipaddress.IPv4Network("10.0.0.0/9")
+_POD_PREFIX = 15
+
+
+def default_pod_range(region: str) -> str | None:
+    """The range of a region's pods: 512 nodes with 110 pods each; None for a region that is not known.
+
+    `10.164.0.0/20`, the nodes of europe-west4, gives `10.36.0.0/15`: the same place in that half of 10.0.0.0/8 which
+    the auto-mode networks' node ranges leave free. It depends on the region's name alone and overlaps no other.
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing_secondary_range_pods.
+    """
+    if region not in REGION_RANGES:
+        return None
+    nodes = ipaddress.IPv4Network(REGION_RANGES[region])
+    place = int(nodes.network_address) - int(_NODE_RANGES.network_address)
+    return f"{_POD_RANGES.network_address + place}/{_POD_PREFIX}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from small_fleets import WORKER, fleet_data
 from spec.builders import changed, problems
 from spec.pool_builders import pools_data
 
@@ -64,6 +65,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ('network.serviceRanges[us-central1]: "10.1.2.0/29" is too small for pods or Services; use /28 or larger'),
         ],
     ),
+    "overlap of nodes with pods as they are by default": (
+        {"network": {"ranges": {"us-central1": "10.1.0.0/20"}}},
+        [
+            (
+                "network.podRanges[us-central1]: 10.0.0.0/15 overlaps 10.1.0.0/20 of network.ranges[us-central1]; "
+                "use a range of its own"
+            ),
+        ],
+    ),
     "overlap services": (
         {"network": {"podRanges": {"us-central1": "10.4.0.0/14"}, "serviceRanges": {"us-central1": "10.4.0.0/20"}}},
         [
@@ -83,3 +93,14 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 
 def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
+
+
+def test_two_clusters_of_a_region_do_not_share_a_range_of_services() -> None:
+    data = fleet_data(WORKER, network={"serviceRanges": {"europe-west4": "10.127.0.0/20"}})
+    said = [text for text in problems(data) if not text.startswith("warning")]
+    assert said == []
+    data["clusters"][1]["region"] = "europe-west4"
+    assert [text for text in problems(data) if not text.startswith("warning")] == [
+        "network.serviceRanges[europe-west4]: 2 clusters are in europe-west4, but a range of Services is for one; "
+        "remove it; GKE's own range is good for every cluster"
+    ]

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.regions import REGION_RANGES
+from kueue_fleet.spec.regions import REGION_RANGES, default_pod_range
 
 
 def check_network(scope: Scope) -> Iterator[Problem]:
-    """Ranges of nodes, pods and Services of the fleet's regions are apart; none is for a region without a cluster."""
+    """Ranges of nodes, pods and Services of the fleet's regions are apart; none is for a region without a cluster.
+
+    A range of Services is for one cluster: GKE does not let two share one that is named.
+    """
     network = scope.fleet.network
     if scope.is_unread("network", "clusters"):
         return
-    regions = {cluster.region for cluster in scope.fleet.clusters}
+    regions = Counter(cluster.region for cluster in scope.fleet.clusters)
+    pods = {region: text for region in regions if (text := default_pod_range(region))}
     used: dict[str, str] = {}
     sections: tuple[tuple[str, Mapping[str, str]], ...] = (
         ("ranges", {**REGION_RANGES, **network.ranges}),
-        ("podRanges", network.pod_ranges),
+        ("podRanges", pods | dict(network.pod_ranges)),
         ("serviceRanges", network.service_ranges),
     )
     for field, ranges in sections:
@@ -31,6 +36,13 @@ def check_network(scope: Scope) -> Iterator[Problem]:
                 yield Problem(
                     f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster", "warning"
                 )
+    for region in network.service_ranges:
+        if regions[region] > 1:
+            yield Problem(
+                f"network.serviceRanges[{region}]",
+                f"{regions[region]} clusters are in {region}, but a range of Services is for one",
+                "remove it; GKE's own range is good for every cluster",
+            )
     for (first, one), (second, other) in combinations(used.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
             yield Problem(second, f"{other} overlaps {one} of {first}", "use a range of its own")
