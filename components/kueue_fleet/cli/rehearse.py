@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kueue_fleet.spec import FleetSpec
 
 DEFAULT_STACK = "dws-multikueue"
-JOBS_TIMEOUT_SECONDS = 180.0
+JOBS_TIMEOUT_SECONDS = 300.0
 _CLUSTER_TYPE = "gcp:container/cluster:Cluster"
 
 
