@@ -2,7 +2,7 @@
 
 In: a `gcp:container/cluster:Cluster`. Out: problems. What Autopilot brings by itself is not asked of an Autopilot
 cluster: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-security. The control plane's address is in
-`gke_endpoint`, nodes are in `gke_nodes`.
+`gke_endpoint`, nodes are in `gke_nodes` and `gke_auto_provisioning`, versions and bills in `gke_operations`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pulumi_policy import Severity
 from kueue_fleet.spec import Problem
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
-from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, truth
+from kueue_fleet_policies.values import UNKNOWN
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 _AUTOPILOT: Final = "Autopilot has it built in"
@@ -37,18 +37,6 @@ def _workload_identity(cluster: Resource, _: Settings) -> Iterator[Problem]:
             "is missing, so pods act as the node's service account",
             "set it to PROJECT.svc.id.goog",
         )
-
-
-def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Problem]:
-    channel = cluster.get("releaseChannel.channel")
-    if channel is UNKNOWN:
-        return
-    allowed = settings.names("channels")
-    if channel is None and not cluster.is_off("enableAutopilot"):
-        return
-    if channel not in allowed:
-        said = "is missing" if channel is None else f"is {channel}"
-        yield Problem("releaseChannel.channel", said, f"set it to one of {', '.join(allowed)}")
 
 
 def _shielded(cluster: Resource, _: Settings) -> Iterator[Problem]:
@@ -85,22 +73,6 @@ def _network_policy(cluster: Resource, _: Settings) -> Iterator[Problem]:
             "is not ADVANCED_DATAPATH and networkPolicy is off, so NetworkPolicy objects have no effect",
             "set datapathProvider to ADVANCED_DATAPATH",
         )
-
-
-def _observed(cluster: Resource, config: str, service: str) -> Iterator[Problem]:
-    components = cluster.get(f"{config}.enableComponents")
-    if cluster.get(service) == "none":
-        yield Problem(service, 'is "none"', "leave it out")
-    elif isinstance(components, list) and UNKNOWN not in components and "SYSTEM_COMPONENTS" not in components:
-        yield Problem(f"{config}.enableComponents", "does not hold SYSTEM_COMPONENTS", "add SYSTEM_COMPONENTS")
-
-
-def _logging(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    yield from _observed(cluster, "loggingConfig", "loggingService")
-
-
-def _monitoring(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    yield from _observed(cluster, "monitoringConfig", "monitoringService")
 
 
 def _client_certificate(cluster: Resource, _: Settings) -> Iterator[Problem]:
@@ -167,86 +139,11 @@ def _autopilot_nodes(cluster: Resource, _: Settings) -> Iterator[Problem]:
             yield Problem(key, "is set on an Autopilot cluster, which every update would then replace", "remove it")
 
 
-def _labels(cluster: Resource, settings: Settings) -> Iterator[Problem]:
-    labels = cluster.get("resourceLabels")
-    missing = [label for label in settings.names("labels") if label not in (labels or {})] if labels != UNKNOWN else []
-    if labels is not UNKNOWN and not labels:
-        yield Problem("resourceLabels", "are missing, so no bill says whose cluster it is", "set at least one")
-    elif missing:
-        yield Problem("resourceLabels", f"do not hold {', '.join(missing)}", "add what is missing")
-
-
-def _cost_allocation(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if cluster.is_off("costManagementConfig.enabled"):
-        yield Problem("costManagementConfig.enabled", "is not true, so bills do not name namespaces", "set it to true")
-
-
-def _allocate_cost(props: dict[str, Any]) -> None:
-    props["costManagementConfig"] = {"enabled": True}
-
-
-def _maintenance(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    policy = cluster.get("maintenancePolicy")
-    windows = ("recurringWindow", "recurringMaintenanceWindow", "dailyMaintenanceWindow")
-    if policy is not UNKNOWN and not any(at(policy, window) is not None for window in windows):
-        yield Problem(
-            "maintenancePolicy",
-            "has no window, so nodes are upgraded at any hour, under running jobs",
-            "set recurringWindow with startTime, endTime and recurrence",
-        )
-
-
-def _regional(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    location = cluster.get("location")
-    if isinstance(location, str) and location.count("-") == 2:
-        yield Problem(
-            "location",
-            f"is the zone {location}: one control plane, which is away during upgrades",
-            f"set it to the region {location.rsplit('-', 1)[0]}",
-        )
-
-
 def _insecure_bindings(cluster: Resource, _: Settings) -> Iterator[Problem]:
     for who in ("Authenticated", "Unauthenticated"):
         path = f"rbacBindingConfig.enableInsecureBindingSystem{who}"
         if cluster.is_on(path):
             yield Problem(path, f"is true: roles may be given to system:{who.lower()}", "set it to false")
-
-
-def _nap_integrity(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    defaults = cluster.get("clusterAutoscaling.autoProvisioningDefaults")
-    if not _standard(cluster) or not cluster.is_on("clusterAutoscaling.enabled") or defaults is UNKNOWN:
-        return
-    for option in ("enableIntegrityMonitoring", "enableSecureBoot"):
-        path = f"clusterAutoscaling.autoProvisioningDefaults.shieldedInstanceConfig.{option}"
-        value = truth(at(defaults, f"shieldedInstanceConfig.{option}"))
-        if value is False or (value is None and option == "enableSecureBoot"):
-            yield Problem(path, "is not true for auto-provisioned nodes", "set it to true")
-
-
-def _nap_management(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if not _standard(cluster) or not cluster.is_on("clusterAutoscaling.enabled"):
-        return
-    for option in ("autoRepair", "autoUpgrade"):
-        path = f"clusterAutoscaling.autoProvisioningDefaults.management.{option}"
-        if cluster.flag(path) is False:
-            yield Problem(path, "is false for auto-provisioned nodes", "set it to true")
-
-
-def _nap_limits(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if not _standard(cluster) or not cluster.is_on("clusterAutoscaling.enabled"):
-        return
-    limits = cluster.get("clusterAutoscaling.resourceLimits")
-    if holds_unknown(limits):
-        return
-    known = {entries(limit).get("resourceType") for limit in items(limits)}
-    for needed in ("cpu", "memory"):
-        if needed not in known:
-            yield Problem(
-                "clusterAutoscaling.resourceLimits",
-                f"has no maximum of {needed}, without which GKE refuses node auto-provisioning",
-                f"add {{resourceType: {needed}, maximum: ...}}",
-            )
 
 
 _GROUP: Final = "GKE cluster"
@@ -263,23 +160,6 @@ RULES: Final = (
         check=_workload_identity,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
-    ),
-    ResourceRule(
-        name="gke-release-channel",
-        asks="A release channel keeps the cluster's version.",
-        cis="5.5.4",
-        source=f"{_GKE}/concepts/release-channels",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_release_channel,
-        options={
-            "channels": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Channels that are allowed.",
-                "default": ["RAPID", "REGULAR", "STABLE", "EXTENDED"],
-            }
-        },
     ),
     ResourceRule(
         name="gke-shielded-nodes",
@@ -326,24 +206,6 @@ RULES: Final = (
         check=_network_policy,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
-    ),
-    ResourceRule(
-        name="gke-logging",
-        asks="System logs go to Cloud Logging.",
-        cis="5.7.1",
-        source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_logging,
-    ),
-    ResourceRule(
-        name="gke-monitoring",
-        asks="System metrics go to Cloud Monitoring.",
-        cis="5.7.1",
-        source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_monitoring,
     ),
     ResourceRule(
         name="gke-no-client-certificate",
@@ -432,85 +294,5 @@ RULES: Final = (
         group=_GROUP,
         types=(CLUSTER,),
         check=_autopilot_nodes,
-    ),
-    ResourceRule(
-        name="gke-labels",
-        asks="The cluster's labels say whose it is.",
-        level=ADVISORY,
-        severity=Severity.LOW,
-        source=f"{_GKE}/how-to/creating-managing-labels",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_labels,
-        options={
-            "labels": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Labels that every cluster has to have.",
-                "default": [],
-            }
-        },
-    ),
-    ResourceRule(
-        name="gke-cost-allocation",
-        asks="Bills name namespaces.",
-        level=ADVISORY,
-        severity=Severity.LOW,
-        source=f"{_GKE}/how-to/cost-allocations",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_cost_allocation,
-        remedy=_allocate_cost,
-    ),
-    ResourceRule(
-        name="gke-maintenance-window",
-        asks="Upgrades have their hours.",
-        level=ADVISORY,
-        severity=Severity.LOW,
-        source=f"{_GKE}/concepts/maintenance-windows-and-exclusions",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_maintenance,
-    ),
-    ResourceRule(
-        name="gke-regional",
-        asks="The control plane is in more than one zone.",
-        level=ADVISORY,
-        source=f"{_GKE}/concepts/regional-clusters",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_regional,
-    ),
-    ResourceRule(
-        name="gke-auto-provisioning-shielded",
-        asks="Auto-provisioned nodes boot securely.",
-        cis="5.5.7",
-        source=f"{_GKE}/how-to/shielded-gke-nodes",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_nap_integrity,
-        exemption=_autopilot_has_it,
-        exempts=_NOT_AUTOPILOT,
-    ),
-    ResourceRule(
-        name="gke-auto-provisioning-management",
-        asks="Auto-provisioned nodes are repaired and upgraded.",
-        cis="5.5.3",
-        source=f"{_GKE}/how-to/node-auto-provisioning",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_nap_management,
-        exemption=_autopilot_has_it,
-        exempts=_NOT_AUTOPILOT,
-    ),
-    ResourceRule(
-        name="gke-auto-provisioning-limits",
-        asks="Node auto-provisioning has limits.",
-        source=f"{_GKE}/how-to/node-auto-provisioning",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_nap_limits,
-        exemption=_autopilot_has_it,
-        exempts="Autopilot clusters, which the quotas of Kueue limit, see spend-quota",
     ),
 )

@@ -1,0 +1,95 @@
+"""Rules about the nodes that node auto-provisioning makes.
+
+In: a `gcp:container/cluster:Cluster`. Out: problems. Who these nodes run as is in `gke_nodes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_fleet.spec import Problem
+from kueue_fleet_policies.resource import CLUSTER, Resource
+from kueue_fleet_policies.rule import ResourceRule, Settings
+from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, truth
+
+_GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
+_ON_AUTOPILOT: Final = "Autopilot runs its nodes itself"
+
+
+def _on_autopilot(cluster: Resource) -> str | None:
+    return _ON_AUTOPILOT if cluster.autopilot else None
+
+
+def _nap_integrity(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    defaults = cluster.get("clusterAutoscaling.autoProvisioningDefaults")
+    if not cluster.is_off("enableAutopilot") or not cluster.is_on("clusterAutoscaling.enabled") or defaults is UNKNOWN:
+        return
+    for option in ("enableIntegrityMonitoring", "enableSecureBoot"):
+        path = f"clusterAutoscaling.autoProvisioningDefaults.shieldedInstanceConfig.{option}"
+        value = truth(at(defaults, f"shieldedInstanceConfig.{option}"))
+        if value is False or (value is None and option == "enableSecureBoot"):
+            yield Problem(path, "is not true for auto-provisioned nodes", "set it to true")
+
+
+def _nap_management(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    if not cluster.is_off("enableAutopilot") or not cluster.is_on("clusterAutoscaling.enabled"):
+        return
+    for option in ("autoRepair", "autoUpgrade"):
+        path = f"clusterAutoscaling.autoProvisioningDefaults.management.{option}"
+        if cluster.flag(path) is False:
+            yield Problem(path, "is false for auto-provisioned nodes", "set it to true")
+
+
+def _nap_limits(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    if not cluster.is_off("enableAutopilot") or not cluster.is_on("clusterAutoscaling.enabled"):
+        return
+    limits = cluster.get("clusterAutoscaling.resourceLimits")
+    if holds_unknown(limits):
+        return
+    known = {entries(limit).get("resourceType") for limit in items(limits)}
+    for needed in ("cpu", "memory"):
+        if needed not in known:
+            yield Problem(
+                "clusterAutoscaling.resourceLimits",
+                f"has no maximum of {needed}, without which GKE refuses node auto-provisioning",
+                f"add {{resourceType: {needed}, maximum: ...}}",
+            )
+
+
+_GROUP: Final = "GKE auto-provisioning"
+
+RULES: Final = (
+    ResourceRule(
+        name="gke-auto-provisioning-shielded",
+        asks="Auto-provisioned nodes boot securely.",
+        cis="5.5.7",
+        source=f"{_GKE}/how-to/shielded-gke-nodes",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_nap_integrity,
+        exemption=_on_autopilot,
+        exempts="Autopilot clusters, whose nodes Google cares for",
+    ),
+    ResourceRule(
+        name="gke-auto-provisioning-management",
+        asks="Auto-provisioned nodes are repaired and upgraded.",
+        cis="5.5.3",
+        source=f"{_GKE}/how-to/node-auto-provisioning",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_nap_management,
+        exemption=_on_autopilot,
+        exempts="Autopilot clusters, whose nodes Google cares for",
+    ),
+    ResourceRule(
+        name="gke-auto-provisioning-limits",
+        asks="Node auto-provisioning has limits.",
+        source=f"{_GKE}/how-to/node-auto-provisioning",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_nap_limits,
+        exemption=_on_autopilot,
+        exempts="Autopilot clusters, which the quotas of Kueue limit, see spend-quota",
+    ),
+)

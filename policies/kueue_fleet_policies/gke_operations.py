@@ -1,0 +1,174 @@
+"""Rules about running a GKE cluster: versions, logs, metrics, upgrades, bills.
+
+In: a `gcp:container/cluster:Cluster`. Out: problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pulumi_policy import Severity
+
+from kueue_fleet.spec import Problem
+from kueue_fleet_policies.resource import CLUSTER, Resource
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.values import UNKNOWN, at
+
+_GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
+
+
+def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Problem]:
+    channel = cluster.get("releaseChannel.channel")
+    if channel is UNKNOWN:
+        return
+    allowed = settings.names("channels")
+    if channel is None and not cluster.is_off("enableAutopilot"):
+        return
+    if channel not in allowed:
+        said = "is missing" if channel is None else f"is {channel}"
+        yield Problem("releaseChannel.channel", said, f"set it to one of {', '.join(allowed)}")
+
+
+def _observed(cluster: Resource, config: str, service: str) -> Iterator[Problem]:
+    components = cluster.get(f"{config}.enableComponents")
+    if cluster.get(service) == "none":
+        yield Problem(service, 'is "none"', "leave it out")
+    elif isinstance(components, list) and UNKNOWN not in components and "SYSTEM_COMPONENTS" not in components:
+        yield Problem(f"{config}.enableComponents", "does not hold SYSTEM_COMPONENTS", "add SYSTEM_COMPONENTS")
+
+
+def _logging(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    yield from _observed(cluster, "loggingConfig", "loggingService")
+
+
+def _monitoring(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    yield from _observed(cluster, "monitoringConfig", "monitoringService")
+
+
+def _labels(cluster: Resource, settings: Settings) -> Iterator[Problem]:
+    labels = cluster.get("resourceLabels")
+    missing = [label for label in settings.names("labels") if label not in (labels or {})] if labels != UNKNOWN else []
+    if labels is not UNKNOWN and not labels:
+        yield Problem("resourceLabels", "are missing, so no bill says whose cluster it is", "set at least one")
+    elif missing:
+        yield Problem("resourceLabels", f"do not hold {', '.join(missing)}", "add what is missing")
+
+
+def _cost_allocation(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    if cluster.is_off("costManagementConfig.enabled"):
+        yield Problem("costManagementConfig.enabled", "is not true, so bills do not name namespaces", "set it to true")
+
+
+def _allocate_cost(props: dict[str, Any]) -> None:
+    props["costManagementConfig"] = {"enabled": True}
+
+
+def _maintenance(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    policy = cluster.get("maintenancePolicy")
+    windows = ("recurringWindow", "recurringMaintenanceWindow", "dailyMaintenanceWindow")
+    if policy is not UNKNOWN and not any(at(policy, window) is not None for window in windows):
+        yield Problem(
+            "maintenancePolicy",
+            "has no window, so nodes are upgraded at any hour, under running jobs",
+            "set recurringWindow with startTime, endTime and recurrence",
+        )
+
+
+def _regional(cluster: Resource, _: Settings) -> Iterator[Problem]:
+    location = cluster.get("location")
+    if isinstance(location, str) and location.count("-") == 2:
+        yield Problem(
+            "location",
+            f"is the zone {location}: one control plane, which is away during upgrades",
+            f"set it to the region {location.rsplit('-', 1)[0]}",
+        )
+
+
+_GROUP: Final = "GKE operations"
+
+RULES: Final = (
+    ResourceRule(
+        name="gke-release-channel",
+        asks="A release channel keeps the cluster's version.",
+        cis="5.5.4",
+        source=f"{_GKE}/concepts/release-channels",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_release_channel,
+        options={
+            "channels": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Channels that are allowed.",
+                "default": ["RAPID", "REGULAR", "STABLE", "EXTENDED"],
+            }
+        },
+    ),
+    ResourceRule(
+        name="gke-logging",
+        asks="System logs go to Cloud Logging.",
+        cis="5.7.1",
+        source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_logging,
+    ),
+    ResourceRule(
+        name="gke-monitoring",
+        asks="System metrics go to Cloud Monitoring.",
+        cis="5.7.1",
+        source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_monitoring,
+    ),
+    ResourceRule(
+        name="gke-labels",
+        asks="The cluster's labels say whose it is.",
+        level=ADVISORY,
+        severity=Severity.LOW,
+        source=f"{_GKE}/how-to/creating-managing-labels",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_labels,
+        options={
+            "labels": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Labels that every cluster has to have.",
+                "default": [],
+            }
+        },
+    ),
+    ResourceRule(
+        name="gke-cost-allocation",
+        asks="Bills name namespaces.",
+        level=ADVISORY,
+        severity=Severity.LOW,
+        source=f"{_GKE}/how-to/cost-allocations",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_cost_allocation,
+        remedy=_allocate_cost,
+    ),
+    ResourceRule(
+        name="gke-maintenance-window",
+        asks="Upgrades have their hours.",
+        level=ADVISORY,
+        severity=Severity.LOW,
+        source=f"{_GKE}/concepts/maintenance-windows-and-exclusions",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_maintenance,
+    ),
+    ResourceRule(
+        name="gke-regional",
+        asks="The control plane is in more than one zone.",
+        level=ADVISORY,
+        source=f"{_GKE}/concepts/regional-clusters",
+        group=_GROUP,
+        types=(CLUSTER,),
+        check=_regional,
+    ),
+)
