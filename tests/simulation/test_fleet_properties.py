@@ -71,13 +71,12 @@ class Fleets:
             entry = job("x", namespace=team, queue=queue, pods=pods, priorityClass=f"p{priority}")
             file = workload_file([entry])
             fleet, _ = self.get("AllAtOnce", "Never", 4)
-            (found,) = parse_fleet_objects(fleet, "manager", list(file.submissions(0)))["manager"].workloads
+            (found,) = parse_fleet_objects(fleet, "manager", [file.jobs[0].manifest("x")])["manager"].workloads
             self._workloads[key] = found
         return self._workloads[key]
 
 
 FLEETS = Fleets()
-ENTRY = workload_file([job("x")]).jobs[0]
 
 
 class World:
@@ -98,7 +97,7 @@ class World:
     def submit(self, number: int, team: str, queue: str, pods: int, priority: int, seconds: float | None) -> None:
         shape = FLEETS.workload(team, queue, pods, priority)
         name = f"job-{number}"
-        self.run.expect(replace(shape, name=name, uid=name, created=self.now), seconds, ENTRY)
+        self.run.expect(replace(shape, name=name, uid=name, created=self.now), seconds)
         self.wait(0)
 
     def wait(self, seconds: float) -> None:

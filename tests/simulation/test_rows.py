@@ -12,7 +12,7 @@ def test_one_row_for_each_time_a_job_ran() -> None:
     file = workload_file(jobs, outages=[{"cluster": EUROPE, "at": 100, "seconds": 5000}])
     rows = job_rows(simulate_fleet(fleet(), file, Delays()).records)
     assert rows == [
-        JobRow("team-a/a", EUROPE, ("l4-spot",), preempted=False, next=US),
+        JobRow("team-a/a", EUROPE, ("l4-spot",), preempted=False, next=f"{US} l4-spot"),
         JobRow("team-a/a", US, ("l4-spot",), preempted=False, next=""),
         JobRow("team-a/huge", "", (), preempted=False, next=""),
     ]
@@ -28,5 +28,5 @@ def test_preempted_rows_say_so() -> None:
     rows = job_rows(simulate_fleet(parse_fleet(data), workload_file(jobs), Delays()).records)
     of_low = [row for row in rows if row.job == "team-a/low-1"]
     assert [row.preempted for row in of_low] == [True, False]
-    assert of_low[0].next == of_low[1].cluster
+    assert of_low[0].next == f"{of_low[1].cluster} l4-spot"
     assert [row.preempted for row in rows if row.job == "team-a/urgent"] == [False]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     Run = Callable[[Sequence[Change]], Result]
 
 _SHOWN_PROBLEMS = 20
+JOB_FIELDS = ("jobs", "waits", "reclaims", "outages", "steps", "begin")
+"""What --what-if changes in the workload file; everything else is the stack's."""
 
 
 class Output(StrEnum):
@@ -48,6 +50,14 @@ def simulate(
     ] = None,
     workload: Annotated[
         Path | None, typer.Option("--workload", "-w", help="The jobs that are submitted to the stack.")
+    ] = None,
+    jobs: Annotated[
+        Path | None,
+        typer.Option(
+            "--jobs",
+            help="Jobs and JobSets as kubectl takes them, submitted to the stack at second 0, or by `steps` of the "
+            "workload file.",
+        ),
     ] = None,
     objects: Annotated[
         Path | None,
@@ -113,6 +123,8 @@ def simulate(
 
         kueue-fleet simulate fleet.yaml -w jobs.yaml --what-if 'clusterQueues[dws].preemption.withinClusterQueue=Never'
 
+        kueue-fleet simulate stacks/Pulumi.batch-platform.yaml --jobs examples/batch-platform/jobs.yaml
+
         kueue-fleet simulate --objects cluster.yaml
 
         kubectl get -o yaml resourceflavors,cohorts,clusterqueues,localqueues,jobs -A | kueue-fleet simulate --objects -
@@ -126,9 +138,11 @@ def simulate(
     from kueue_fleet.simulation.generator import HARNESS_DELAYS
     from kueue_fleet.simulation.what_if import comparison, parse_change
 
-    if [stack, objects, kueue_generator].count(None) != 2 or (stack is None) != (workload is None):
+    of_stack = workload is not None or jobs is not None
+    if [stack, objects, kueue_generator].count(None) != 2 or (stack is not None) != of_stack:
         raise console.CommandError(
-            "give one of: STACK with --workload FILE, --objects PATH, --kueue-generator FILE", exit_code=2
+            "give one of: STACK with --workload FILE or --jobs PATH, --objects PATH, --kueue-generator FILE",
+            exit_code=2,
         )
     if until is not None and not 0 <= until < math.inf:
         raise console.CommandError(f"--until {until:g}: is no number of seconds; write 0 or more", exit_code=2)
@@ -137,8 +151,8 @@ def simulate(
     try:
         delays = parse_delays(delay, Delays() if kueue_generator is None else HARNESS_DELAYS)
         changes = [parse_change(text) for text in what_if]
-        if stack is not None and workload is not None:
-            run = _of_stack(stack, workload, delays, until, seed)
+        if stack is not None:
+            run = _of_stack(stack, workload, jobs, delays, until, seed)
         elif kueue_generator is not None:
             run = _of_generator(kueue_generator, delays, until, seed, fair_sharing=fair_sharing)
         else:
@@ -164,7 +178,9 @@ def simulate(
         simulate_tables.show_difference(result, changed)
 
 
-def _of_stack(stack: Path, workload: Path, delays: Delays, until: float | None, seed: int) -> Run:
+def _of_stack(
+    stack: Path, workload: Path | None, manifests: Path | None, delays: Delays, until: float | None, seed: int
+) -> Run:
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import simulate_fleet
     from kueue_fleet.simulation.models import as_model, read_data
@@ -172,20 +188,23 @@ def _of_stack(stack: Path, workload: Path, delays: Delays, until: float | None, 
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
     fleet = load_fleet(stack)
-    text, jobs = read_text(stack), read_data(_read(workload, "a workload file"), str(workload))
+    source = str(workload or "")
+    text = read_text(stack)
+    jobs = {} if workload is None else read_data(_read(workload, "a workload file"), source)
+    given = [] if manifests is None else read_objects(manifests)
 
     def run(changes: Sequence[Change]) -> Result:
-        of_jobs = [change for change in changes if change.root in ("jobs", "waits")]
+        of_jobs = [change for change in changes if change.root in JOB_FIELDS]
         of_fleet = [change for change in changes if change not in of_jobs]
-        file = as_model(apply_changes(jobs, of_jobs), str(workload), WorkloadFile)
+        file = as_model(apply_changes(jobs, of_jobs), source, WorkloadFile)
         if not of_fleet:
-            return simulate_fleet(fleet, file, delays, until=until, seed=seed)
+            return simulate_fleet(fleet, file, delays, until=until, seed=seed, manifests=given)
         data = fleet_data(load_yaml(text, str(stack)), str(stack))
         try:
             other = parse_fleet(apply_changes(data, of_fleet))
         except SpecError as refused:
             raise SimulationError(f"{stack} with --what-if: {problem}" for problem in refused.problems) from None
-        return simulate_fleet(other, file, delays, until=until, seed=seed)
+        return simulate_fleet(other, file, delays, until=until, seed=seed, manifests=given)
 
     return run
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
 
 _SHOWN_WORKLOADS = 60
+_UNLIMITED_COLUMNS = 10_000
 
 
 def show(result: Result) -> None:
@@ -39,7 +40,7 @@ def show(result: Result) -> None:
             *(_time(workload[name]) for name in ("arrivedAt", "admittedAt", "finishedAt")),
             str(len(workload["evictions"]) or "-"),
         )
-    console.out.print(table)
+    console.out.print(table, width=None if console.interactive() else _UNLIMITED_COLUMNS, crop=False)
     if len(workloads) > _SHOWN_WORKLOADS:
         rest = console.count(len(workloads) - _SHOWN_WORKLOADS, "more workload")
         console.out.print(f"and {rest}; --output json has all")

@@ -8,28 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
+from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_kueue import Parsed, parse_objects
 from kueue_fleet.simulation.cluster import drive
 from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet_run import FleetRun
-from kueue_fleet.simulation.raw import check_references
+from kueue_fleet.simulation.raw import check_references, name_documents, run_seconds_of
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.spec import FleetSpec, kueue_configuration, render_cluster
 from kueue_fleet.spec.dispatch import DISPATCHER_NAME
 
+STEP_LABEL: Final = "kueue-fleet.dev/step"
+"""On a Job or JobSet: of which step it is, for `steps` of the workload file."""
+
 Submission = tuple[JobEntry, str, float, float | None]
 
 
 def simulate_fleet(
-    fleet: FleetSpec, file: WorkloadFile, delays: Delays, *, until: float | None = None, seed: int = 0
+    fleet: FleetSpec,
+    file: WorkloadFile,
+    delays: Delays,
+    *,
+    until: float | None = None,
+    seed: int = 0,
+    manifests: Sequence[Document] = (),
 ) -> Result:
-    """What happens to the jobs of the file. Raises SimulationError with every problem, paths as in the two files."""
-    run = fleet_run(fleet, file, delays, seed=seed)
+    """What happens to the jobs of the file, and to those given as Kubernetes objects, which arrive by its `steps`.
+
+    Raises SimulationError with every problem, paths as in the files.
+    """
+    run = fleet_run(fleet, file, delays, seed=seed, manifests=manifests)
     drive(run.agenda, list(run.clusters.values()), 0.0, until)
     records = run.settle()
     teams = {namespace: team.name for team in fleet.teams for namespace in team.namespace_names}
@@ -37,29 +52,61 @@ def simulate_fleet(
     return Result(arrived, 0.0, until, seed, teams)
 
 
-def fleet_run(fleet: FleetSpec, file: WorkloadFile, delays: Delays, *, seed: int = 0) -> FleetRun:
+def fleet_run(
+    fleet: FleetSpec, file: WorkloadFile, delays: Delays, *, seed: int = 0, manifests: Sequence[Document] = ()
+) -> FleetRun:
     """The same before anything has happened."""
-    problems = [*_check(fleet, file)]
     submitted = list(file.submissions(seed))
-    problems += _check_names(submitted)
+    manifests = name_documents(manifests)
+    problems = [*_check(fleet, file), *_check_names(submitted), *_check_manifests(file, manifests)]
+    if not submitted and not manifests:
+        problems.append("jobs: there are none; add some, or give --jobs")
     if problems:
         raise SimulationError(problems)
+    # The core gives Jobs first and then JobSets.
+    ordered = sorted(manifests, key=lambda document: document.data["kind"] == "JobSet")
     home = fleet.manager.name if fleet.manager is not None else fleet.cluster_names[0]
-    parsed = parse_fleet_objects(fleet, home, submitted)
+    jobs = [*(entry.manifest(name) for entry, name, _, _ in submitted), *(document.data for document in ordered)]
+    parsed = parse_fleet_objects(fleet, home, jobs)
     run = FleetRun(fleet, file, home, {name: found.objects for name, found in parsed.items()}, delays, seed)
-    for (entry, _, at, run_seconds), workload in zip(submitted, parsed[home].workloads, strict=True):
-        run.expect(replace(workload, created=at), run_seconds, entry)
+    workloads = parsed[home].workloads
+    for (entry, _, at, seconds), workload in zip(submitted, workloads, strict=False):
+        given = replace(workload, created=at)
+        run.expect(given, seconds, labels=entry.labels, run_limit=entry.max_run_seconds)
+    for document, workload in zip(ordered, workloads[len(submitted) :], strict=True):
+        metadata = document.data["metadata"]
+        labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+        at = file.steps.get(labels.get(STEP_LABEL, ""), 0.0)
+        limit = annotations.get(RUN_DURATION_ANNOTATION)
+        run.expect(
+            replace(workload, created=at),
+            run_seconds_of(document),
+            labels=labels,
+            run_limit=int(limit) if isinstance(limit, str) and limit.isdigit() else None,
+        )
     return run
 
 
-def parse_fleet_objects(fleet: FleetSpec, home: str, submitted: Sequence[Submission]) -> Mapping[str, Parsed]:
-    """The objects of each cluster, and on the one where jobs are submitted their workloads. Raises SimulationError."""
+def _check_manifests(file: WorkloadFile, manifests: Sequence[Document]) -> Iterator[str]:
+    steps = set()
+    for where, data in manifests:
+        if data["kind"] not in ("Job", "JobSet"):
+            yield f"{where}: is a {data['kind']}; give Jobs and JobSets only, the fleet has the rest"
+        else:
+            steps.add((data["metadata"].get("labels") or {}).get(STEP_LABEL))
+    for name in file.steps:
+        if name not in steps:
+            yield f"steps.{name}: no job has the label {STEP_LABEL} with this value; remove it, or label the jobs"
+
+
+def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]]) -> Mapping[str, Parsed]:
+    """The objects of each cluster, and on `home`, where jobs are submitted, their workloads. Raises SimulationError."""
     parsed: dict[str, Parsed] = {}
     try:
         for cluster in fleet.cluster_names:
-            jobs = [entry.manifest(name) for entry, name, _, _ in submitted] if cluster == home else []
             configuration = parse_configuration(kueue_configuration(fleet, cluster))
-            parsed[cluster] = parse_objects([*render_cluster(fleet, cluster), *jobs], configuration)
+            given = [*render_cluster(fleet, cluster), *(jobs if cluster == home else ())]
+            parsed[cluster] = parse_objects(given, configuration)
     except ObjectError as error:
         raise SimulationError(error.problems) from None
     except NotModelledError as error:

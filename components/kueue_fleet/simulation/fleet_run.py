@@ -43,7 +43,7 @@ from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.nodes import Nodes
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher
 from kueue_fleet.simulation.records import Record, State
-from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
+from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_fleet.spec import FleetSpec
 
 WORKER_LOST_SECONDS: Final = 900.0
@@ -87,10 +87,17 @@ class FleetRun:
             self.agenda.plan(outage.at, partial(self.lose, outage.cluster))
             self.agenda.plan(outage.at + outage.seconds, partial(self.reach, outage.cluster))
 
-    def expect(self, workload: Workload, run_seconds: float | None, entry: JobEntry) -> None:
-        """Let a workload arrive."""
+    def expect(
+        self,
+        workload: Workload,
+        run_seconds: float | None,
+        *,
+        labels: Mapping[str, str] | None = None,
+        run_limit: int | None = None,
+    ) -> None:
+        """Let a workload arrive. `labels` are its job's, `run_limit` are the seconds that the job tells DWS."""
         record = Record(workload.key, workload.namespace, workload.name, workload.created, run_seconds)
-        self.jobs[workload.key] = Job(workload, record, entry.labels, entry.max_run_seconds)
+        self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
 
     def settle(self) -> list[Record]:

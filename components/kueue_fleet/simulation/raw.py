@@ -167,6 +167,25 @@ def _run_seconds(item: _Item, problems: list[str]) -> float | None:
     return max(own, default=None)
 
 
+def name_documents(documents: Iterable[Document]) -> list[Document]:
+    """The same, each with a name: those with generateName get its numbers. Raises SimulationError."""
+    problems: list[str] = []
+    named = [Document(item.where, item.data) for item in _items(documents, problems)]
+    if problems:
+        raise SimulationError(problems)
+    return named
+
+
+def run_seconds_of(document: Document) -> float | None:
+    """The run time that a Job or JobSet says, None for ever. Raises SimulationError."""
+    problems: list[str] = []
+    items = list(_items([document], problems))
+    seconds = _run_seconds(items[0], problems) if items else None
+    if problems:
+        raise SimulationError(problems)
+    return seconds
+
+
 def _number(text: object) -> float | None:
     try:
         seconds = float(text) if isinstance(text, (str, int, float)) and not isinstance(text, bool) else math.nan

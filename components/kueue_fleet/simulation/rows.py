@@ -12,8 +12,10 @@ from kueue_fleet.simulation.records import Record, Run
 
 
 class JobRow(NamedTuple):
-    """`job` is namespace/name. `cluster` and `flavors` are empty where it never ran; `next` is where it ran after this,
-    empty if nowhere. `preempted`: whether another job was the reason that it ended.
+    """`job` is namespace/name. `cluster` and `flavors` are empty where it never ran.
+
+    `next` is where it ran after this, cluster and flavors; empty if nowhere. `preempted`: whether it ended because of
+    another job.
     """
 
     job: str
@@ -39,6 +41,10 @@ def _rows(record: Record) -> list[JobRow]:
         return [JobRow(job, "", (), preempted=False, next="")]
     following: list[Run | None] = [*record.runs[1:], None]
     return [
-        JobRow(job, run.cluster or "", run.flavors, run.end == "Preempted", (after.cluster or "") if after else "")
+        JobRow(job, run.cluster or "", run.flavors, run.end == "Preempted", _place(after) if after else "")
         for run, after in zip(record.runs, following, strict=True)
     ]
+
+
+def _place(run: Run) -> str:
+    return " ".join((*([run.cluster] if run.cluster else ()), *run.flavors))

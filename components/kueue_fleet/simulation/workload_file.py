@@ -22,6 +22,7 @@ In: YAML. Out: `WorkloadFile`. Strict: unknown fields and wrong values are refus
       - { cluster: worker-us-east4, flavor: l4-spot, perHour: 0.2, back: exponential(300) }
     outages:                            # the manager cannot reach a worker
       - { cluster: worker-us-east4, at: 600, seconds: 1800 }
+    steps: { first: 0, second: 60 }     # when jobs of `--jobs` are submitted, by their label kueue-fleet.dev/step
     begin: 2026-12-01T00:00:00Z         # what second 0 is, for calendar windows
 """
 
@@ -103,7 +104,9 @@ class OutageEntry(SpecModel):
 class WorkloadFile(SpecModel):
     """Jobs, how long they wait for capacity, and what goes wrong meanwhile."""
 
-    jobs: Annotated[tuple[JobEntry, ...], Field(min_length=1)]
+    jobs: tuple[JobEntry, ...] = ()
+    steps: dict[Text, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
+    """Second at which those of the given Kubernetes jobs are submitted whose label `kueue-fleet.dev/step` is this."""
     waits: tuple[WaitEntry, ...] = ()
     reclaims: tuple[ReclaimEntry, ...] = ()
     outages: tuple[OutageEntry, ...] = ()

@@ -1,0 +1,41 @@
+"""Where jobs of the company's fleet go when reserved nodes are full."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kueue_fleet.cli import app
+
+ROOT = Path(__file__).parents[2]
+
+
+def flavors(stack: str) -> dict[str, list[str]]:
+    """The flavors each job ran on, in order."""
+    arguments = [f"stacks/Pulumi.{stack}.yaml", "--workload", "examples/dev/workload.yaml", "--output", "json"]
+    done = CliRunner().invoke(app, ["simulate", *arguments])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["workloads"]
+    assert {job["state"] for job in found} == {"Finished"}
+    return {job["name"]: [flavor for run in job["runs"] for flavor in run["flavors"]] for job in found}
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def test_jobs_overflow_from_reserved_to_flex_start_to_spot_to_on_demand() -> None:
+    found = flavors("dev")
+    tilers = [found[f"tiler-{number}"] for number in (1, 2, 3, 4)]
+    assert tilers == [["l4-reserved"], ["l4-flex"], ["l4-spot"], ["l4-on-demand"]]
+    assert found["foundation"] == ["h100-flex"]
+
+
+def test_in_production_the_same_jobs_fit_the_reserved_nodes() -> None:
+    found = flavors("prod")
+    assert found.pop("foundation") == ["h100-flex"]
+    assert set(map(tuple, found.values())) == {("l4-reserved",)}
