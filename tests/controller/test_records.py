@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.build import NOW, condition, when, workload
@@ -10,6 +10,9 @@ from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.admission.from_workloads import Context
 from kueue_fleet.controller.records import Record, read_record
+
+QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no failure."""
 
 
 def read(**changes: Any) -> Record:
@@ -54,6 +57,7 @@ JUNK = st.recursive(
 )
 
 
+@QUIET
 @given(labels=JUNK, annotations=JUNK, conditions=JUNK, checks=JUNK, admission=JUNK, version=JUNK)
 def test_whatever_is_in_an_object_it_gives_a_record(
     labels: Any, annotations: Any, conditions: Any, checks: Any, admission: Any, version: Any
@@ -64,6 +68,7 @@ def test_whatever_is_in_an_object_it_gives_a_record(
     assert read_record(item, Context()).key == "ns/train"
 
 
+@QUIET
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_whatever_is_in_our_own_conditions(since: str, message: str) -> None:
     junk = {"type": DISPATCH_CONDITION, "status": "True", "lastTransitionTime": since, "message": message}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from admission.dispatch.build import EU, SETTINGS, US, request, worker
@@ -16,6 +16,9 @@ from kueue_fleet.admission.dispatch import (
     parse_report,
 )
 from kueue_fleet.admission.dispatch.model import Action, Reason
+
+QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no failure."""
 
 
 def test_the_message_in_plain_words() -> None:
@@ -43,6 +46,7 @@ def decision(*texts: str) -> Decision:
     return Decision("ns/a", 0.0, Action.NOMINATE, Reason.NO_SUITABLE_CLUSTER, (), "none", verdicts, 0.0, None)
 
 
+@QUIET
 @given(st.lists(st.text(max_size=2000), max_size=20))
 def test_whatever_a_worker_says_each_cluster_stays_one_line(texts: list[str]) -> None:
     message = describe(decision(*texts))
