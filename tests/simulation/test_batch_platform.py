@@ -1,7 +1,7 @@
 """The walk-through of the batch platform, simulated, beside the numbers that its authors published.
 
 Three columns: the published tables; the platform with the quotas of the publication, 16 GPUs on 8 real ones; and the
-platform of this repository. docs/batch-platform-simulated.md shows the same table and says why rows differ.
+platform of this repository. docs/batch-platform.md shows the same table and says why rows differ.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def test_every_job_ends() -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_the_page_shows_what_is_simulated(step: str) -> None:
-    page = (ROOT / "docs/batch-platform-simulated.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/batch-platform.md").read_text(encoding="utf-8")
     rows = re.findall(rf"^\| {step} \| (\w+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
     assert {kind: (one.strip(), two.strip(), three.strip()) for kind, one, two, three in rows} == {
         kind: (published, table(True, SHOWN[step])[kind], table(False, SHOWN[step])[kind])
