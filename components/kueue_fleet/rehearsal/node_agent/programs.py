@@ -69,7 +69,10 @@ class Adaptation:
 
 
 def default_programs(*, kueue: Path, jobset: Path, kueue_visibility_directory: bool = True) -> dict[str, Program]:
-    """The images of Kueue, JobSet and the fleet's controller, under whatever registry: the keys are the last two parts of a repository."""
+    """The images of Kueue, JobSet and the fleet's controller, under whatever registry.
+
+    The keys are the last two parts of a repository.
+    """
     return {
         "kueue/kueue": Program(
             (str(kueue),),
