@@ -168,6 +168,11 @@ class Controller:
                 level = logging.INFO if error.is_conflict or error.is_not_found else logging.WARNING
                 log.log(level, "not written", extra={"fields": {"key": key, "error": str(error)[:500]}})
                 queue.retry(key)
+            except Exception:
+                # One workload that the core cannot decide must not keep it from all others.
+                self.metrics.failures.labels("bug").inc()
+                log.exception("no decision", extra={"fields": {"key": key}})
+                queue.retry(key)
             finally:
                 queue.done(key)
                 self._alive_at = time.monotonic()

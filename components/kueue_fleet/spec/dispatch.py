@@ -147,7 +147,7 @@ class AdmissionController(RuledModel):
     replicas: Annotated[Count, Field(ge=1, le=5)] = 2
     """One leads, the others stand by; default 2."""
     namespace: DnsLabel = "kueue-fleet-system"
-    """Where it runs on the manager, and where its account is on each worker."""
+    """Where it runs on the manager. Its account on each worker is in Kueue's namespace there."""
     dispatch: Dispatch = Field(default_factory=Dispatch)
     prices: Mapping[Text, Mapping[Text, Price]] = Field(default_factory=dict)
     """Price of one device for an hour, in one currency: by region, then by flavor."""

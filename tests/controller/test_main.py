@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from controller.build import Fixture
+from kueue_fleet.controller.kube import ApiError
+from kueue_fleet.controller.main import ConfigurationError, Controller, Settings, read_configuration
+from kueue_fleet.controller.reconcile import Reconciler
+from kueue_fleet.controller.work_queue import WorkQueue
+
+
+def settings(folder: Path) -> Settings:
+    file = folder / "config.yaml"
+    file.write_text(yaml.safe_dump(Fixture().configuration.wire()))
+    return Settings(file, folder, None, "127.0.0.1", 0)
+
+
+class Poisoned:
+    """Decides about everything but one key."""
+
+    def __init__(self) -> None:
+        self.decided: list[str] = []
+        self.failed = 0
+
+    async def look_at(self, key: str) -> float | None:
+        if key == "poison":
+            self.failed += 1
+            raise RuntimeError("a bug")
+        if key == "refused" and "refused" not in self.decided:
+            self.decided.append(key)
+            raise ApiError(409, "Conflict", "somebody was faster")
+        self.decided.append(key)
+        return None
+
+
+async def test_what_cannot_be_decided_keeps_nobody_else_from_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    controller, queue, reconciler = Controller(settings(tmp_path)), WorkQueue(time.time), Poisoned()
+    for key in ("poison", "refused", "fine"):
+        queue.add(key)
+    task = asyncio.create_task(controller._reconcile(queue, cast("Reconciler", reconciler)))
+    async with asyncio.timeout(10):
+        while reconciler.failed < 2 or reconciler.decided.count("refused") < 2:
+            await asyncio.sleep(0.01)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert "fine" in reconciler.decided
+    assert "a bug" in caplog.text
+    assert b'kueue_fleet_failures_total{status="bug"}' in controller.metrics.text()
+    assert b'kueue_fleet_failures_total{status="409"} 1.0' in controller.metrics.text()
+
+
+@pytest.mark.parametrize("content", ["", "[", "fleet: 1", "{fleet: lab, namespace: x}"])
+def test_a_configuration_that_cannot_be_read(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(content)
+    with pytest.raises(ConfigurationError, match="deploy the controller with its component, which writes it"):
+        read_configuration(file)
+
+
+async def test_health_readiness_and_metrics(tmp_path: Path) -> None:
+    controller = Controller(settings(tmp_path))
+    request: Any = None
+    assert (await controller._health(request)).status == 200
+    assert (await controller._ready(request)).text == "standing by"
+    assert b"kueue_fleet_leader 0.0" in cast("bytes", (await controller._metrics(request)).body)
+    controller._leading, controller._alive_at = True, time.monotonic() - 61
+    assert (await controller._health(request)).status == 503
