@@ -38,8 +38,8 @@ golden: $(READY) ## rewrite the golden files; read the diff before you commit it
 	@git --no-pager diff --stat -- '*.ambr' '*.yaml'
 
 .PHONY: bench
-bench: $(READY) engines ## measure, and print figures beside a peer's from the same run
-	@PYTHONPATH=tests $(BIN)/python -m bench
+bench: $(READY) engines ## measure, and print figures beside a peer's from the same run (PARTS="explain harness")
+	@PYTHONPATH=tests $(BIN)/python -m bench $(PARTS)
 
 .PHONY: engines
 engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)

@@ -1,4 +1,8 @@
-"""`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run."""
+"""`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
+
+`python -m bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, harness,
+rehearsal. The figures of a part replace those that it wrote to bench.json before.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,35 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from rich.console import Console
 from rich.table import Table
 
+from bench.harness import HarnessRun, recorded, run_harness
 from bench.large_fleet import WORKERS, large_fleet
 from bench.rehearsal import measure_by_hand, measure_rehearsal
-from bench.simulation import HARNESS_MEANS
+from bench.simulation import HARNESS_MEANS, measure
+from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.spec import parse_fleet_text, render_fleet
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench.json"
 REPEATS = 3
+
+
+class Figure(NamedTuple):
+    """One row: what was measured, what it should be at most, and a peer's figure in the same unit."""
+
+    what: str
+    value: float
+    unit: str
+    limit: float | None = None
+    peer: str = ""
+    peer_value: float = 0.0
 
 
 def run_module(module: str, arguments: list[str]) -> Any:
@@ -39,62 +57,127 @@ def best_of(arguments: list[str]) -> dict[str, float]:
     return min(runs, key=lambda run: float(run["wallSeconds"]))
 
 
-def measure_spec() -> tuple[float, float]:
-    """Seconds to read, check and render the largest fleet from its text, and those of its YAML parser alone."""
+def fleets() -> Iterator[Figure]:
+    """Registering a fleet with a mock engine, and checking and rendering it."""
+    graph = best_of(["fleet"])
+    resources = int(graph["resources"])
+    bare = best_of(["bare", str(resources)])
+    what = f"import and register {resources} resources, 1 + {WORKERS} clusters"
+    yield Figure(what, graph["wallSeconds"], "s", 2.0, "bare SDK", bare["wallSeconds"])
     text = yaml.safe_dump(large_fleet())
     began = time.perf_counter()
     render_fleet(parse_fleet_text(text, source="bench"))
     whole = time.perf_counter() - began
     began = time.perf_counter()
     yaml.load(text, yaml.CSafeLoader)
-    return whole, time.perf_counter() - began
+    parser = time.perf_counter() - began
+    yield Figure(f"read, check, render 1 + {WORKERS} clusters", whole, "s", None, "YAML parser alone", parser)
 
 
-def main() -> None:
-    """Measure everything, print it, and write it to bench.json."""
+def command() -> Iterator[Figure]:
+    """How long `--help` takes."""
+
+    def seconds(script: str) -> float:
+        began = time.perf_counter()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "components")}
+        subprocess.run([sys.executable, "-c", script, "--help"], env=environment, capture_output=True, check=True)
+        return time.perf_counter() - began
+
+    own = min(seconds("from kueue_fleet.cli import main; main()") for _ in range(5))
+    bare = min(seconds("import typer, rich.console") for _ in range(5))
+    yield Figure("kueue-fleet --help", own, "s", None, "importing its CLI library", bare)
+
+
+def explain() -> Iterator[Figure]:
+    """One `explain`, the whole command, on dumps of large clusters."""
+    for row in run_module("bench.dumps", []):
+        holders = f", {row['holders']} hold quota" if row["holders"] else ""
+        what = f"explain, {row['pending']} pending{holders}, {row['format']}"
+        limit = 1.0 if not row["holders"] else None
+        yield Figure(f"{what}: CPU", row["cpuSeconds"], "s", limit, "parser alone", row["parserSeconds"])
+        yield Figure(f"{what}: memory", row["peakMiB"], "MiB")
+
+
+def decisions() -> Iterator[Figure]:
+    """Time per decision by the length of the queue, beside what it would be if it grew as the logarithm."""
+    rows = run_module("bench.decisions", [])
+    for row in rows:
+        grown = rows[0]["microseconds"] * row["log"]
+        what = f"one decision, {row['pending']} pending"
+        yield Figure(what, row["microseconds"], "us", grown, "grown as the log", grown)
+
+
+def simulation() -> Iterator[Figure]:
+    """Kueue's own sets, simulated with the delays of a machine with CPU to spare."""
+    for name, limit in (("baseline", 10.0), ("large-scale", 90.0)):
+        simulated = run_module("bench.simulation", [name])
+        yield Figure(f"simulate {simulated['workloads']} workloads: {name}", simulated["wallSeconds"], "s", limit)
+        yield Figure(f"simulate {name}: CPU", simulated["cpuSeconds"], "s")
+        yield Figure(f"simulate {name}: memory", simulated["peakMiB"], "MiB", 1024)
+        for label, mean in simulated["means"].items():
+            published = HARNESS_MEANS[name][label] / 1000
+            yield Figure(f"{name}: mean wait of {label}", mean, "s", None, "Kueue's CI, published", published)
+
+
+def harness() -> Iterator[Figure]:
+    """Kueue's harness on its baseline set, and the simulation of it with the delays that its log shows."""
+    try:
+        ran: HarnessRun = run_harness()
+    except RehearsalError as refused:
+        print(f"{refused}; its recorded figures are used", file=sys.stderr)
+        ran = recorded()
+    peer = f"harness, {ran.when}"
+    simulated = measure("baseline", ran.delays, ran.creation)
+    yield Figure("baseline: wall", simulated["wallSeconds"], "s", 10.0, peer, ran.wall_seconds)
+    yield Figure("baseline: CPU", simulated["cpuSeconds"], "s", None, peer, ran.cpu_seconds)
+    for label, mean in simulated["means"].items():
+        what = f"baseline: mean wait of {label}, its delays"
+        yield Figure(what, mean, "s", 1.2 * ran.means[label], peer, ran.means[label])
+    for name in ("write", "start", "release"):
+        yield Figure(f"harness: mean delay {name}", getattr(ran.delays, name).numbers[0], "s")
+    yield Figure("harness: mean load of the machine", ran.load, "")
+
+
+def rehearsal() -> Iterator[Figure]:
+    """A rehearsal, beside the same charts and objects put there by hand."""
+    seconds, memory = measure_rehearsal()
+    by_hand = measure_by_hand()["by hand"]
+    yield Figure("rehearsal: pulumi up of 4 clusters", seconds["pulumi up"], "s", None, "by hand", by_hand)
+    yield Figure("rehearsal: command to first admitted job", seconds["first job admitted"], "s", 60)
+    yield Figure("rehearsal: command to all jobs settled", seconds["all jobs settled"], "s", 180)
+    yield Figure("rehearsal: second pulumi up", seconds["second pulumi up"], "s")
+    yield Figure("rehearsal: pulumi destroy", seconds["pulumi destroy"], "s")
+    yield Figure("memory: 4 control planes and Kueue", memory["control planes and Kueue"], "MiB", 3072)
+    yield Figure("memory: every process of the rehearsal", memory["everything"], "MiB")
+
+
+PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
+    part.__name__: part for part in (fleets, command, explain, decisions, simulation, harness, rehearsal)
+}
+
+
+def main(wanted: list[str]) -> None:
+    """Measure the parts, print them, and write them to bench.json beside what it has of the others."""
+    unknown = [name for name in wanted if name not in PARTS]
+    if unknown:
+        sys.exit(f"bench: there is no part {', '.join(unknown)}; parts are {', '.join(PARTS)}")
     console = Console()
     table = Table("what", "measured", "limit", "peer", "ratio", box=None, header_style="bold")
-
-    def row(what: str, value: float, unit: str, limit: float | None, peer: str = "", peer_value: float = 0.0) -> None:
-        shown = f"{peer} {peer_value:.2f} {unit}" if peer else ""
-        ratio = f"{value / peer_value:.2f}" if peer_value else ""
-        table.add_row(what, f"{value:.2f} {unit}", f"{limit:g} {unit}" if limit else "", shown, ratio)
-        figures.append(
-            {"what": what, "value": value, "unit": unit, "limit": limit, "peer": peer, "peerValue": peer_value}
-        )
-
-    figures: list[dict[str, Any]] = []
-    with console.status("fleets in memory"):
-        graph = best_of(["fleet"])
-        bare = best_of(["bare", str(int(graph["resources"]))])
-        spec, parser = measure_spec()
-    resources = int(graph["resources"])
-    row(f"import and register {resources} resources, 1 + {WORKERS} clusters", graph["wallSeconds"], "s", 2.0,
-        "bare SDK", bare["wallSeconds"])  # fmt: skip
-    row(f"read, check, render 1 + {WORKERS} clusters", spec, "s", None, "YAML parser alone", parser)
-    for name, limit in (("baseline", 10.0), ("large-scale", 90.0)):
-        with console.status(f"simulation: {name}"):
-            simulated = run_module("bench.simulation", [name])
-        row(f"simulate {simulated['workloads']} workloads: {name}", simulated["wallSeconds"], "s", limit)
-        row(f"memory: simulate {name}", simulated["peakMiB"], "MiB", 1024)
-        for label, mean in simulated["means"].items():
-            row(f"{name}: simulated mean wait of {label}", mean, "s", None, "Kueue's CI, as published",
-                HARNESS_MEANS[name][label] / 1000)  # fmt: skip
-    with console.status("a rehearsal"):
-        seconds, memory = measure_rehearsal()
-    with console.status("the same by hand"):
-        by_hand = measure_by_hand()["by hand"]
-    row("rehearsal: pulumi up of 4 clusters", seconds["pulumi up"], "s", None, "helm and apply by hand", by_hand)
-    row("rehearsal: command to first admitted job", seconds["first job admitted"], "s", 60)
-    row("rehearsal: command to all jobs settled", seconds["all jobs settled"], "s", 180)
-    row("rehearsal: second pulumi up", seconds["second pulumi up"], "s", None)
-    row("rehearsal: pulumi destroy", seconds["pulumi destroy"], "s", None)
-    row("memory: 4 control planes and Kueue", memory["control planes and Kueue"], "MiB", 3072)
-    row("memory: every process of the rehearsal", memory["everything"], "MiB", None)
+    kept: dict[str, Any] = json.loads(RESULTS.read_text()).get("parts", {}) if RESULTS.exists() else {}
+    for name in wanted or PARTS:
+        with console.status(name):
+            figures = list(PARTS[name]())
+        machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        kept[name] = {"when": when, "machine": machine, "figures": [figure._asdict() for figure in figures]}
+        for figure in figures:
+            limit = f"{figure.limit:.4g} {figure.unit}" if figure.limit else ""
+            peer = f"{figure.peer} {figure.peer_value:.2f} {figure.unit}" if figure.peer else ""
+            ratio = f"{figure.value / figure.peer_value:.2f}" if figure.peer_value else ""
+            table.add_row(figure.what, f"{figure.value:.2f} {figure.unit}", limit, peer, ratio)
+        RESULTS.write_text(json.dumps({"parts": kept}, indent=2) + "\n")
     console.print(table)
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
-    RESULTS.write_text(json.dumps({"machine": machine, "figures": figures}, indent=2) + "\n")
-    console.print(f"written to {RESULTS.relative_to(ROOT)}; {machine}")
+    console.print(f"written to {RESULTS.relative_to(ROOT)}")
 
 
-main()
+main(sys.argv[1:])

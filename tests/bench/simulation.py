@@ -8,7 +8,8 @@ import sys
 import time
 from typing import Any, Final
 
-from kueue_fleet.simulation.generator import HARNESS_DELAYS, read_generator, simulate_generated
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.generator import HARNESS_DELAYS, Creation, read_generator, simulate_generated
 from kueue_fleet.simulation.result import waiting_times
 
 # Cohorts, queues in each; per class: workloads in a queue, interval, run time, priority, CPUs.
@@ -55,15 +56,21 @@ def generator_text(name: str) -> str:
     return json.dumps({"cohorts": [{"className": "cohort", "count": cohorts, "queuesSets": [queue]}]})
 
 
-def measure(name: str) -> dict[str, Any]:
-    """Wall seconds, peak MiB of this process, and mean seconds to admission by class."""
-    began = time.perf_counter()
-    result = simulate_generated(read_generator(generator_text(name), name), HARNESS_DELAYS)
-    seconds = time.perf_counter() - began
+def measure(name: str, delays: Delays = HARNESS_DELAYS, creation: Creation | None = None) -> dict[str, Any]:
+    """Seconds of wall and CPU, peak MiB of this process, and mean seconds to admission by class."""
+    began, busy = time.perf_counter(), time.process_time()
+    result = simulate_generated(read_generator(generator_text(name), name, creation=creation), delays)
+    seconds, cpu = time.perf_counter() - began, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     means = {wait.name: wait.mean for wait in waiting_times(result.records)}
     assert all(record.finished_at is not None for record in result.records)
-    return {"wallSeconds": seconds, "peakMiB": peak, "means": means, "workloads": len(result.records)}
+    return {
+        "wallSeconds": seconds,
+        "cpuSeconds": cpu,
+        "peakMiB": peak,
+        "means": means,
+        "workloads": len(result.records),
+    }
 
 
 if __name__ == "__main__":

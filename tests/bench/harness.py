@@ -1,0 +1,153 @@
+"""Kueue's own performance harness, its baseline set, run here: built once from Kueue's Go module, which carries it.
+
+Where there is no Go, no etcd or no kube-apiserver it does not run, and `RECORDED` has what it measured when it did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from bench.harness_delays import measure_delays
+from bench.simulation import SETS
+from kueue_fleet.rehearsal.engines import ENGINES, EngineCache, Engines, find_engines
+from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go
+from kueue_fleet.rehearsal.paths import RehearsalError, engines_dir
+from kueue_fleet.rehearsal.processes import die_with_parent
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.distributions import exponential
+from kueue_fleet.simulation.generator import Creation
+
+RECORDED: Final = Path(__file__).parent / "harness_recorded.json"
+_TIMEOUT: Final = "20m"
+_PROGRAMS: Final = ("runner", "minimalkueue")
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessRun:
+    """What the harness measured. Seconds and MiB of its Kueue; means by class; `load` is the machine's mean load."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_mib: float
+    means: dict[str, float]
+    load: float
+    delays: Delays
+    creation: Creation
+    when: str = "this run"
+
+
+def recorded() -> HarnessRun:
+    """What it measured once, on the machine that the file names; delays by their means."""
+    data = json.loads(RECORDED.read_text())
+    drawn = {name: exponential(data["delays"][name]) for name in ("write", "start", "release", "stop")}
+    return HarnessRun(
+        wall_seconds=data["wallSeconds"],
+        cpu_seconds=data["cpuSeconds"],
+        peak_mib=data["peakMiB"],
+        means=data["means"],
+        load=11.3,
+        delays=Delays(data["delays"]["decision"], data["delays"]["burst"], **drawn),
+        creation=Creation(**data["creation"]),
+        when=f"recorded {data['when'][:10]}",
+    )
+
+
+def run_harness() -> HarnessRun:
+    """Run the baseline set, which takes about seven minutes. Raises RehearsalError where it cannot run."""
+    cache = EngineCache(engines_dir())
+    engines = find_engines(cache)
+    go = find_go(os.environ)
+    if go is None:
+        raise RehearsalError("Kueue's harness: needs Go on PATH; install Go 1.26 or newer")
+    module = _module(go)
+    programs = _build(cache, go, module)
+    with tempfile.TemporaryDirectory(prefix="kf-harness-") as folder:
+        return _run(Path(folder), programs, module, engines)
+
+
+def _module(go: GoToolchain) -> Path:
+    """The folder of Kueue's module, in the version that the rehearsal uses."""
+    engine = next(engine for engine in ENGINES if engine.name == "kueue")
+    found = subprocess.run(
+        [go.executable, "mod", "download", "-json", f"{engine.module}@{engine.version}"],
+        env=dict(go.environment), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if found.returncode != 0:
+        raise RehearsalError(f"Kueue's harness: its module cannot be had: {found.stdout or found.stderr}")
+    return Path(json.loads(found.stdout)["Dir"])
+
+
+def _build(cache: EngineCache, go: GoToolchain, module: Path) -> Path:
+    """The folder with both programs."""
+    key = module.name.rpartition("@")[2]
+
+    def fill(folder: Path) -> None:
+        packages = [f"./test/performance/scheduler/{name}" for name in _PROGRAMS]
+        # The module's own go.mod has what the harness needs beyond Kueue.
+        done = subprocess.run(
+            [go.executable, "build", "-mod=mod", "-o", f"{folder}/", *packages],
+            cwd=module, env=dict(go.environment), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise RehearsalError(f"Kueue's harness: go build failed: {done.stderr[-400:]}")
+
+    with cache.locked("kueue-harness", waiting=lambda: None):
+        return cache.entry("kueue-harness", key) or cache.store("kueue-harness", key, fill)
+
+
+def _run(folder: Path, programs: Path, module: Path, engines: Engines) -> HarnessRun:
+    assets = folder / "assets"
+    assets.mkdir()
+    for name in ("etcd", "kube-apiserver"):
+        (assets / name).symlink_to(engines.binary(name))
+    (assets / "kubectl").touch()
+    scheduler = module / "test" / "performance" / "scheduler"
+    output = folder / "out"
+    output.mkdir()
+    loads = []
+    with (folder / "runner.log").open("w") as log:
+        process = subprocess.Popen(
+            [
+                programs / "runner", "--o", output, "--crds", module / "config" / "components" / "crd" / "bases",
+                "--generatorConfig", scheduler / "configs" / "baseline" / "generator.yaml",
+                "--minimalKueue", programs / "minimalkueue", "--timeout", _TIMEOUT, "--withLogs", "--logToFile",
+            ],
+            env={**os.environ, "PROJECT_DIR": str(module / "config"), "KUBEBUILDER_ASSETS": str(assets)},
+            stdout=log, stderr=subprocess.STDOUT, preexec_fn=die_with_parent(),
+        )  # fmt: skip
+        try:
+            while process.poll() is None:
+                loads.append(os.getloadavg()[0])
+                time.sleep(5)
+        finally:
+            process.terminate()
+            process.wait()
+    if process.returncode != 0:
+        raise RehearsalError(f"Kueue's harness: failed: {(folder / 'runner.log').read_text()[-400:]}")
+    return _read(output, sum(loads) / len(loads))
+
+
+def _read(output: Path, load: float) -> HarnessRun:
+    summary: dict[str, Any] = yaml.safe_load((output / "summary.yaml").read_text())["workloadClasses"]
+    stats: dict[str, int] = yaml.safe_load((output / "minimalkueue.stats.yaml").read_text())
+    run_seconds = {label: numbers[2] / 1000 for label, numbers in SETS["baseline"][2].items()}
+    with (output / "minimalkueue.err.log").open() as log:
+        delays, creation = measure_delays(log, run_seconds)
+    return HarnessRun(
+        wall_seconds=stats["wallMs"] / 1000,
+        cpu_seconds=(stats["userMs"] + stats["sysMs"]) / 1000,
+        peak_mib=stats["maxrss"] / 1024,
+        means={name: of_class["averageTimeToAdmissionMs"] / 1000 for name, of_class in sorted(summary.items())},
+        load=round(load, 1),
+        delays=delays,
+        creation=creation,
+    )
