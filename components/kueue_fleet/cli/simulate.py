@@ -69,7 +69,7 @@ def simulate(
     ] = None,
     kueue_generator: Annotated[
         Path | None,
-        typer.Option("--kueue-generator", help="A generator.yaml of Kueue's performance harness, without topologies."),
+        typer.Option("--kueue-generator", help="A generator.yaml of Kueue's performance harness."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of all numbers that are drawn.")] = 0,
     until: Annotated[

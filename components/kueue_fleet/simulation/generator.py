@@ -1,7 +1,7 @@
 """The workloads of Kueue's own performance harness, from its generator file.
 
 In: the data of a `generator.yaml`. Out: a cluster's objects and arrivals, named as the harness names them. A set of
-workloads creates one each `creationIntervalMs`, the first after one interval. Topologies are refused.
+workloads creates one each `creationIntervalMs`, the first after one interval.
 Source: kueue@v0.19.2 test/performance/scheduler/runner/generator/generator.go.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
-from typing import Annotated, Any, Final
+from itertools import product
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -21,15 +22,17 @@ from kueue_fleet.admission.model import (
     Configuration,
     FlavorQuotas,
     LocalQueue,
+    Node,
     Objects,
     Preemption,
     PreemptionPolicy,
     ResourceFlavor,
     ResourceGroup,
     ResourceQuota,
+    Topology,
     Workload,
 )
-from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.admission.pods import PodSet, SliceConstraint, TopologyRequest
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import exponential
 from kueue_fleet.simulation.errors import SimulationError
@@ -71,13 +74,19 @@ Amount = Annotated[Quantity, BeforeValidator(lambda value: str(value) if isinsta
 
 
 class WorkloadTemplate(SpecModel):
-    """One workload: a pod set of `podCount` pods with `request` CPUs each."""
+    """One workload: a pod set with `request` CPUs for each pod; `podCount` of them where it asks for a topology level.
+
+    `balanced` asks for `sliceSize` pods (default 1) in each domain.
+    """
 
     class_name: Text
     runtime_ms: Count
     priority: Int32 = 0
     request: Amount
-    pod_count: Count = 1
+    pod_count: Annotated[Count, Field(ge=1, le=1_000_000)] = 1
+    tas_constraint: Literal["required", "preferred", "balanced"] | None = None
+    tas_level: Text | None = None
+    slice_size: Annotated[Count, Field(ge=1)] = 1
 
 
 class WorkloadsSet(SpecModel):
@@ -108,9 +117,43 @@ class CohortSet(SpecModel):
     queues_sets: tuple[QueuesSet, ...] = ()
 
 
-class GeneratorFile(SpecModel):
-    """A generator file without topologies."""
+class NodeCapacity(SpecModel):
+    """What a node has."""
 
+    cpu: Amount = Quantity("96")
+    memory: Amount = Quantity("256Gi")
+
+
+class TopologyLevel(SpecModel):
+    """`count` domains in each domain of the level above."""
+
+    name: Text
+    count: Annotated[Count, Field(ge=1)]
+    node_label: Text
+    capacity: NodeCapacity = NodeCapacity()
+    """Of the nodes, which are the lowest level."""
+
+
+class TopologyConfig(SpecModel):
+    """Nodes, and how they stand."""
+
+    name: Text
+    levels: Annotated[tuple[TopologyLevel, ...], Field(min_length=2)]
+
+
+class FlavorConfig(SpecModel):
+    """The one ResourceFlavor."""
+
+    name: Text
+    node_label: Text | None = None
+    topology_name: Text | None = None
+
+
+class GeneratorFile(SpecModel):
+    """A generator file."""
+
+    topology: TopologyConfig | None = None
+    resource_flavor: FlavorConfig = FlavorConfig(name="rf")
     cohorts: Annotated[tuple[CohortSet, ...], Field(min_length=1)]
 
 
@@ -139,6 +182,8 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Cr
         for queues in cohorts.queues_sets
         for item in queues.workloads_sets
     )
+    if (flavor := file.resource_flavor).topology_name not in (None, file.topology.name if file.topology else None):
+        raise SimulationError([f"{source}: resourceFlavor.topologyName: there is no topology {flavor.topology_name}"])
     most_queues = sum(cohorts.count * queues.count for cohorts in file.cohorts for queues in cohorts.queues_sets)
     if max(total, most_queues) > MOST_WORKLOADS:
         made = f"{total} workloads in {most_queues} queues"
@@ -151,7 +196,7 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Cr
             for set_number, queue_set in enumerate(cohorts.queues_sets):
                 for queue_index in range(queue_set.count):
                     name = f"{queue_set.class_name}-{set_number}-{queue_index}-{cohort}"
-                    queues.append(_queue(name, cohort, queue_set))
+                    queues.append(_queue(name, cohort, queue_set, file.resource_flavor.name))
                     streams += [_Stream(name, index, item) for index, item in enumerate(queue_set.workloads_sets)]
     names = [queue.name for queue in queues]
     if len(set(names)) < len(names):
@@ -160,18 +205,20 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Cr
     objects = Objects(
         cluster_queues=tuple(queues),
         local_queues=tuple(LocalQueue(name, name, name) for name in names),
-        flavors=(ResourceFlavor("rf"),),
+        flavors=(_flavor(file.resource_flavor),),
+        topologies=_topologies(file),
+        nodes=tuple(_nodes(file.topology)) if file.topology is not None else (),
         configuration=configuration,
     )
     return Generated(objects, tuple(_arrivals(streams, Writer(creation.seconds, creation.burst))))
 
 
-def _queue(name: str, cohort: str, queue_set: QueuesSet) -> ClusterQueue:
+def _queue(name: str, cohort: str, queue_set: QueuesSet, flavor: str) -> ClusterQueue:
     limit = queue_set.borrowing_limit
     quota = ResourceQuota(
         quota_amount("cpu", queue_set.nominal_quota), None if limit is None else quota_amount("cpu", limit)
     )
-    group = ResourceGroup(("cpu",), (FlavorQuotas("rf", (("cpu", quota),)),))
+    group = ResourceGroup(("cpu",), (FlavorQuotas(flavor, (("cpu", quota),)),))
     preemption = Preemption(queue_set.within_cluster_queue, queue_set.reclaim_within_cohort)
     return ClusterQueue(name, cohort, (group,), preemption=preemption)
 
@@ -218,7 +265,52 @@ def _arrivals(streams: Sequence[_Stream], writer: Writer) -> Iterator[Arrival]:
 
 def _pod_set(template: WorkloadTemplate) -> PodSet:
     requests = (("cpu", request_amount("cpu", template.request)),)
-    return PodSet(count=template.pod_count, requests=requests, node_requests=requests)
+    wish = _wish(template)
+    count = template.pod_count if wish is not None else 1
+    return PodSet(count=count, requests=requests, node_requests=requests, topology=wish)
+
+
+def _wish(template: WorkloadTemplate) -> TopologyRequest | None:
+    level = template.tas_level
+    if level is None:
+        return None
+    match template.tas_constraint:
+        case "required":
+            return TopologyRequest(required=level)
+        case "preferred":
+            return TopologyRequest(preferred=level)
+        case "balanced":
+            return TopologyRequest(slices=(SliceConstraint(level, template.slice_size),))
+        case None:
+            return None
+
+
+def _flavor(config: FlavorConfig) -> ResourceFlavor:
+    labels = ((config.node_label, "tas"),) if config.node_label is not None else ()
+    return ResourceFlavor(config.name, labels, topology=config.topology_name)
+
+
+def _topologies(file: GeneratorFile) -> tuple[Topology, ...]:
+    if file.topology is None:
+        return ()
+    return (Topology(file.topology.name, tuple(level.node_label for level in file.topology.levels)),)
+
+
+def _nodes(config: TopologyConfig) -> Iterator[Node]:
+    """One node for each path down the levels. Source: kueue@v0.19.2, topology_generator.go beside the above."""
+    capacity = config.levels[-1].capacity
+    allocatable = (
+        ("cpu", request_amount("cpu", capacity.cpu)),
+        ("memory", request_amount("memory", capacity.memory)),
+        ("pods", 110),
+    )
+    for path in product(*(range(level.count) for level in config.levels)):
+        labels = [("tas-node-group", "tas")]
+        labels += [
+            (level.node_label, f"{level.name}-{number}") for level, number in zip(config.levels, path, strict=True)
+        ]
+        name = "-".join(["node", *(f"{level.name[0]}{n}" for level, n in zip(config.levels, path, strict=True))])
+        yield Node(name, tuple(sorted(labels)), allocatable=allocatable)
 
 
 def simulate_generated(generated: Generated, delays: Delays, *, until: float | None = None, seed: int = 0) -> Result:
