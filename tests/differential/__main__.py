@@ -6,7 +6,7 @@
     PYTHONPATH=tests python -m differential count                                         # the features of the corpus
 
 `record` asks Kueue each scenario of the seed that is not yet in the file, and keeps the answers with which the core
-agrees. Where it does not, Kueue is asked twice more: an answer with which the core agrees is kept, and these are listed,
+agrees. Where it does not, Kueue is asked twice more: an answer with which the core agrees is kept, and listed,
 for what Kueue does then depends on its speed. The others are mismatches: they are printed, and the command fails. They
 are kept beside the corpus (`*.wrong`, not for git), from where `settle` takes them over once the core answers as Kueue
 did.

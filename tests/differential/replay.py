@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from admission import expand
@@ -52,8 +53,11 @@ class Chance:
     echoes: bool = True
     """Whether Kueue's own writes, when they come back, void the progress of flavor searches."""
 
+    writes: int = 2
+    """How many of its own writes Kueue needs to let a workload queue again whose check asked for a little delay."""
 
-CHANCES = (Chance(), Chance(whole_seconds=True), Chance(echoes=False), Chance(whole_seconds=True, echoes=False))
+
+CHANCES = tuple(Chance(*one) for one in product((False, True), (True, False), (2, 1)))
 """The most likely one first."""
 JUST_BEFORE_MS = 40
 """Kueue logs what it sees before it takes it to heart; a cycle that starts so soon after it may not know of it."""
@@ -99,14 +103,18 @@ def parse(case: Json, workloads: Json) -> Parsed:
 class _Engine(Engine):
     """An engine that looks at parked workloads again when Kueue does."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, writes: int) -> None:
+        self.writes = writes
         self.owed: set[str] = set()
         self.deferred: dict[str, int] = {}
+        self.timeouts: set[str] = set()
         super().__init__(objects)
 
     def _go_off(self, kind: Timer, name: str) -> None:
         if kind is Timer.REACTIVATE and name.startswith("cohort "):
             self.owed.add(name)
+        elif kind is Timer.PODS_READY:
+            self.timeouts.add(name)
         else:
             super()._go_off(kind, name)
 
@@ -119,7 +127,7 @@ class _Engine(Engine):
 
     def _finish_backoff(self, info: WorkloadInfo) -> None:
         """Kueue needs a write of its own for that, and one more before it to forget how long the workload waits."""
-        self.deferred[info.key] = 1 if info.requeue_at is None else 2
+        self.deferred[info.key] = 1 if info.requeue_at is None else self.writes
 
     def requeue(self, key: str, writes: int = 1) -> None:
         """Kueue saw writes of a workload without quota."""
@@ -149,15 +157,24 @@ class _Engine(Engine):
     def _is_alone(self, node: str) -> bool:
         return node in self.cache.queues and self.cache.queues[node].parent is None
 
+    def time_out(self, key: str) -> list[Decision]:
+        """A timeout that is due is dealt with."""
+        self._decisions = []
+        if key in self.timeouts:
+            self.timeouts.discard(key)
+            super()._go_off(Timer.PODS_READY, key)
+        return self._decisions
+
     def at_cycle(self, number: int) -> None:
         """The next cycle has this number; Kueue counts those without heads of this scenario too."""
         self.cycles = number - 1
 
-    def echo(self, key: str) -> None:
-        """Kueue saw its own write of a workload with quota."""
+    def echo(self, key: str, *, voids: bool) -> list[Decision]:
+        """Kueue saw its own write of a workload with quota; the eviction, if its pods are not ready for too long."""
         info = self.workloads.get(key)
-        if info is not None and info.cluster_queue in self.cache.queues:
+        if voids and info is not None and info.cluster_queue in self.cache.queues:
             self.cache.queues[info.cluster_queue].generation += 1
+        return self.time_out(key)
 
 
 class Replay:
@@ -173,7 +190,7 @@ class Replay:
         self._idle_cycles = 0
         self.evicted: dict[str, str] = {}
         parsed = parse(self.case, self._dated(case["workloads"]))
-        self.engine = _Engine(parsed.objects)
+        self.engine = _Engine(parsed.objects, chance.writes)
         self._first = parsed.workloads
 
     def play(self, one: Json, late: set[int]) -> Iterator[tuple[list[Any], list[list[str]]]]:
@@ -205,11 +222,12 @@ class Replay:
                 self.engine.requeue(f"{NAMESPACE}/{item[2]}")
             elif kind == "u":
                 self._handle(TimePassed(now))
-                if self.chance.echoes:
-                    self.engine.echo(f"{NAMESPACE}/{item[2]}")
+                self._note(self.engine.echo(f"{NAMESPACE}/{item[2]}", voids=self.chance.echoes))
             else:
                 yield item, self._cycles(now, item)
         self._handle(TimePassed(max(expand.ZERO + one["end"] / 1000, self.engine.now)))
+        for key in sorted(self.engine.timeouts):
+            self._note(self.engine.time_out(key))
         self.engine.settle()
         self._set_times(one["times"])
 
@@ -327,6 +345,10 @@ class Replay:
 
     def _handle(self, event: Event) -> list[Decision]:
         decisions = self.engine.handle(event)
+        self._note(decisions)
+        return decisions
+
+    def _note(self, decisions: list[Decision]) -> None:
         for one in decisions:
             name = one.key.partition("/")[2]
             if isinstance(one, QuotaReserved):
@@ -338,7 +360,6 @@ class Replay:
                 if one.preemption is not None:
                     why += f" {one.preemption} by {one.preemptor.partition('/')[2]}"
                 self.evicted[name] = why
-        return decisions
 
     def _stopped(self, info: WorkloadInfo) -> bool:
         local = info.workload.queue

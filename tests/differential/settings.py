@@ -10,7 +10,7 @@ from typing import Any, Final
 Json = dict[str, Any]
 
 FINAL, INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
-READY_TIMEOUT_SECONDS = 3
+READY_TIMEOUT_SECONDS = 8
 
 _DECIDES: Final[dict[str, Json]] = {
     "classical": {},
@@ -52,4 +52,4 @@ def configuration(setting: str) -> Json:
 
 def quiet_seconds(setting: str) -> float:
     """A round is over when nothing has happened for so long: longer than any delay of Kueue's own."""
-    return 5.5 if setting == "pods-ready" else 2.0
+    return READY_TIMEOUT_SECONDS + 3.0 if setting == "pods-ready" else 2.0
