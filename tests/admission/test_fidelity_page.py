@@ -1,0 +1,47 @@
+"""The table in docs/fidelity.md counts the scenarios that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
+ROW = re.compile(r"^\| (?:`[^`]*` )?(Test[^|]*?) \| (\d+) \| (\d+) \|", re.MULTILINE)
+
+
+class Counts(NamedTuple):
+    """Cases that were carried over, and cases that were not."""
+
+    carried_over: int
+    left_out: int
+
+
+ROWS = {found[1]: Counts(int(found[2]), int(found[3])) for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
+
+
+def files() -> dict[str, Counts]:
+    """By the first test that a file of scenarios names as its source."""
+    found = {}
+    for path in sorted(SCENARIOS.glob("*.yaml")):
+        loaded = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+        first = re.search(r"Test\w+", loaded["source"])
+        assert first is not None, path
+        found[first[0]] = Counts(len(loaded["cases"]), len(loaded.get("left_out") or {}))
+    return found
+
+
+FILES = files()
+
+
+def test_every_table_is_on_the_page_once() -> None:
+    assert sorted(row.partition(",")[0] for row in ROWS) == sorted(FILES)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_counts_are_those_of_the_files(row: str) -> None:
+    assert ROWS[row] == FILES[row.partition(",")[0]]
