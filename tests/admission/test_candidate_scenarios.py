@@ -1,0 +1,46 @@
+"""Kueue's own cases for the order in which workloads are preempted."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kueue_fleet.admission.candidates import sort_candidates
+from kueue_fleet.admission.gates import Gates
+from kueue_fleet.admission.info import WorkloadInfo, refresh_order
+from kueue_fleet.admission.model import Workload, WorkloadStatus
+
+FILE = Path(__file__).parent / "scenarios" / "candidates.yaml"
+CASES = yaml.safe_load(FILE.read_text(encoding="utf-8"))["cases"]
+OWN = "preemptor"
+
+
+def candidate(name: str, fields: dict[str, Any], gates: Gates) -> WorkloadInfo:
+    status = WorkloadStatus(reserved_at=fields.get("reserved", 0), evicted_at=fields.get("evicted"))
+    workload = Workload(
+        namespace="",
+        name=name,
+        uid=name,
+        queue="",
+        pod_sets=(),
+        priority=fields.get("priority", 0),
+        priority_boost=fields.get("priority_boost", 0),
+        status=status,
+    )
+    info = WorkloadInfo(workload)
+    info.cluster_queue = fields.get("queue", OWN)
+    refresh_order(info, gates, None)
+    return info
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
+def test_the_order(case: dict[str, Any]) -> None:
+    gates = Gates(**case.get("gates", {}))
+    for given in permutations(case["candidates"].items()):
+        candidates = [candidate(name, fields, gates) for name, fields in given]
+        sort_candidates(candidates, OWN)
+        assert [info.workload.name for info in candidates] == case["want"]
