@@ -16,7 +16,7 @@ from differential.trace import Log, Trace
 
 Json = dict[str, Any]
 
-LEAST_SCENARIOS = 390
+LEAST_SCENARIOS = 590
 LEAST_OF_A_FEATURE = 5
 
 
@@ -37,7 +37,7 @@ def test_the_corpus_is_large_and_covers_every_feature() -> None:
 
 
 EVERY_FEATURE = (
-    "setting classical",
+    "setting classical", "setting fair",
     "hierarchical cohorts", "borrowing or lending limits", "several flavors", "several resource groups",
     "both fungibility preferences", "taints", "node selectors or affinity", "StrictFIFO", "BestEffortFIFO",
     "borrowWithinCohort", "several pod sets", "partial admission", "decided with fewer pods", "admission checks",
@@ -46,7 +46,7 @@ EVERY_FEATURE = (
     "event reclaim", "event priority", "event release",
     "cycle assumed", "cycle NoFit", "cycle PendingPreemption", "cycle PreemptionNoCandidates",
     "cycle FailedAfterNomination",
-    "decided InClusterQueue", "decided InCohortReclamation",
+    "decided InClusterQueue", "decided InCohortReclamation", "decided InCohortFairSharing",
     "decided InCohortReclaimWhileBorrowing", "decided ClusterQueueStopped", "decided LocalQueueStopped",
     "decided AdmissionCheck", "decided WaitingForQuota", "decided ExceedsMaxQuota",
     "decided NoMatchingFlavor", "decided WaitingForPreemptedWorkloads",
