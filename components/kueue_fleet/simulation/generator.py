@@ -194,10 +194,12 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Cr
         for number in range(cohorts.count):
             cohort = f"{cohorts.class_name}-{number}"
             for set_number, queue_set in enumerate(cohorts.queues_sets):
+                pod_sets = [tuple(map(_pod_set, item.workloads)) for item in queue_set.workloads_sets]
                 for queue_index in range(queue_set.count):
                     name = f"{queue_set.class_name}-{set_number}-{queue_index}-{cohort}"
                     queues.append(_queue(name, cohort, queue_set, file.resource_flavor.name))
-                    streams += [_Stream(name, index, item) for index, item in enumerate(queue_set.workloads_sets)]
+                    sets = zip(queue_set.workloads_sets, pod_sets, strict=True)
+                    streams += [_Stream(name, index, *item) for index, item in enumerate(sets)]
     names = [queue.name for queue in queues]
     if len(set(names)) < len(names):
         raise SimulationError([f"{source}: cohorts: two have the same className; give each its own"])
@@ -230,6 +232,8 @@ class _Stream:
     queue: str
     number: int
     workloads: WorkloadsSet
+    pod_sets: tuple[PodSet, ...]
+    """Of each template."""
 
     @property
     def length(self) -> int:
@@ -242,7 +246,7 @@ class _Stream:
         template = self.workloads.workloads[which]
         name = f"{template.class_name}-{self.number}-{number}-{which}"
         uid = f"{self.queue}/{template.class_name}-{self.number}-{number:09d}-{which}"
-        pod_sets = (_pod_set(template),)
+        pod_sets = (self.pod_sets[which],)
         workload = Workload(self.queue, name, uid, self.queue, pod_sets, created=at, priority=template.priority)
         return Arrival(workload, name, at, template.runtime_ms / 1000, template.class_name)
 
