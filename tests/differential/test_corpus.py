@@ -17,7 +17,7 @@ from differential.trace import Log, Trace
 Json = dict[str, Any]
 
 LEAST_SCENARIOS = 590
-LEAST_OF_A_FEATURE = 5
+LEAST_OF_A_FEATURE = 4
 
 
 @cache
