@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from kueue_fleet.cli.console import CommandError
-from kueue_fleet.cli.input_files import read_text as read_text
+from kueue_fleet.cli.input_files import read_text
 from kueue_fleet.spec import FleetSpec, Problem, SpecError, check_dates, check_fleet, parse_fleet_text
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kueue_fleet.cli import console, simulate_report, simulate_tables
-from kueue_fleet.cli.fleet_files import load_fleet, read_text
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.input_files import Output, read_objects, read_text
 from kueue_fleet.spec import SpecError, parse_fleet
 from kueue_fleet.spec.parse import fleet_data
 from kueue_fleet.spec.yamltext import load_yaml
@@ -20,7 +20,6 @@ from kueue_fleet.spec.yamltext import load_yaml
 if TYPE_CHECKING:
     # The other commands start without the admission core.
     from kueue_fleet.simulation.delays import Delays
-    from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.what_if import Change
 
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
 _SHOWN_PROBLEMS = 20
 JOB_FIELDS = ("jobs", "waits", "reclaims", "outages", "steps", "begin")
 """What --what-if changes in the workload file; everything else is the stack's."""
-
-
-class Output(StrEnum):
-    """How the result is printed."""
-
-    text = "text"
-    json = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -237,37 +229,6 @@ def _of_objects(path: Path, delays: Delays, until: float | None, seed: int, *, f
         return simulate_objects(raw, delays, until=until, seed=seed)
 
     return run
-
-
-def read_objects(path: Path) -> list[Document]:
-    """The Kubernetes objects in a file, in the YAML and JSON files of a folder, or on standard input for `-`.
-
-    Raises:
-        CommandError: there is nothing to read.
-        SimulationError: what there is holds no objects.
-    """
-    from kueue_fleet.simulation.documents import read_documents
-    from kueue_fleet.simulation.errors import SimulationError
-
-    files = [path]
-    if str(path) != "-" and not path.exists():
-        raise console.CommandError(f"{path}: no such file or folder; give one with Kubernetes objects")
-    if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml", ".json") and p.is_file())
-        if not files:
-            raise console.CommandError(f"{path}: has no .yaml, .yml or .json file; give a folder with objects")
-    found: list[Document] = []
-    problems: list[str] = []
-    for file in files:
-        try:
-            found += read_documents(read_text(file), "stdin" if str(file) == "-" else str(file))
-        except SimulationError as refused:
-            problems += refused.problems
-    if problems:
-        raise SimulationError(problems)
-    if not found:
-        raise console.CommandError(f"{path}: holds no objects; write Kueue's objects and jobs into it")
-    return found
 
 
 def _read(path: Path, wanted: str) -> str:
