@@ -1,0 +1,132 @@
+"""The company's fleet of the stack `prod`: brought up, and changed as such a fleet is, one thing at a time.
+
+Kueue is upgraded to a chart that is the installed one under the next patch version: another version cannot be had
+without a network.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fleet_in_rehearsal import FleetInRehearsal, rehearsed
+from kueue_fleet.rehearsal.session import CHARTS_KEY
+
+MANAGER = "manager-europe-west4"
+EUROPE, AMERICA, ASIA = "worker-europe-west4", "worker-us-central1", "worker-asia-southeast1"
+WORKERS = [EUROPE, AMERICA, ASIA]
+NODE_POOL = "gcp:container/nodePool:NodePool"
+SECRET = "kubernetes:core/v1:Secret"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+
+
+@pytest.fixture(scope="module")
+def prod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]:
+    began = time.monotonic()
+    with rehearsed("prod", tmp_path_factory) as fleet:
+        print(f"up after {time.monotonic() - began:.0f} s, {fleet.session.usage()}")
+        yield fleet
+
+
+def steps(prod: FleetInRehearsal) -> set[tuple[str, str, str]]:
+    """(operation, type, name) of all that the last run changed; the components themselves left out."""
+    return {
+        (step.op, step.type, step.name)
+        for step in prod.steps
+        if not step.type.startswith(("kueue-fleet:", "pulumi:pulumi:"))
+    }
+
+
+def replaced(prod: FleetInRehearsal) -> set[tuple[str, str]]:
+    """(type, name) of what the last run has made anew."""
+    return {(kind, name) for op, kind, name in steps(prod) if "replace" in op}
+
+
+def is_active(thing: dict[str, Any]) -> bool:
+    return any(one["type"] == "Active" and one["status"] == "True" for one in thing["status"].get("conditions", ()))
+
+
+def wait_until_connected(prod: FleetInRehearsal, workers: list[str]) -> None:
+    deadline = time.monotonic() + 90
+    while True:
+        clusters = prod.objects(MANAGER, "multikueueclusters")
+        if set(clusters) == set(workers) and all(is_active(each) for each in clusters.values()):
+            return
+        assert time.monotonic() < deadline, clusters
+        time.sleep(1)
+
+
+def test_every_queue_is_active_on_every_cluster(prod: FleetInRehearsal) -> None:
+    wait_until_connected(prod, WORKERS)
+    for cluster in [MANAGER, *WORKERS]:
+        queues = prod.objects(cluster, "clusterqueues")
+        assert queues
+        assert all(is_active(queue) for queue in queues.values()), (cluster, queues)
+
+
+def test_another_machine_type_of_one_pool_replaces_that_pool_alone(prod: FleetInRehearsal) -> None:
+    def larger(fleet: dict[str, Any]) -> None:
+        (pool,) = (one for one in fleet["nodePools"] if one["name"] == "l4-on-demand")
+        pool["machineType"] = "g2-standard-48"
+
+    prod.change(larger)
+    prod.up()
+    # Four GPUs on a node rather than two: GKE does not change the accelerators of a pool in place.
+    assert replaced(prod) == {(NODE_POOL, f"{worker}/l4-on-demand") for worker in WORKERS}
+    assert {(kind, name) for _, kind, name in steps(prod)} == replaced(prod)
+
+
+def test_a_new_team_adds_its_own_things_and_touches_nothing(prod: FleetInRehearsal) -> None:
+    def audio(fleet: dict[str, Any]) -> None:
+        team = dict(fleet["teams"][0], name="audio", localQueues=[{"name": "main", "clusterQueue": "foundation"}])
+        fleet["teams"].append(team | {"members": ["group:audio@example.com"]})
+
+    prod.change(audio)
+    prod.up()
+    assert {op for op, _, _ in steps(prod)} == {"create"}, steps(prod)
+    assert all("audio" in name for _, _, name in steps(prod)), steps(prod)
+    for cluster in [MANAGER, EUROPE, AMERICA]:
+        assert "foundation" in prod.objects(cluster, "clusterqueues")
+
+
+def test_rotated_credentials_replace_tokens_and_the_manager_stays_connected(prod: FleetInRehearsal) -> None:
+    prod.change(lambda fleet: fleet["multiKueue"]["credentials"].update(rotation="2027-01", rotateBy="2027-05-01"))
+    prod.up()
+    assert {kind for kind, _ in replaced(prod)} == {SECRET}, replaced(prod)
+    assert {name.split("/")[0] for _, name in replaced(prod)} == set(WORKERS)
+    others = {(op, kind, name.split("/")[0]) for op, kind, name in steps(prod) if (kind, name) not in replaced(prod)}
+    assert others == {("update", SECRET, MANAGER)}
+    wait_until_connected(prod, WORKERS)
+
+
+def test_the_next_patch_version_of_kueue_updates_the_releases_alone(
+    prod: FleetInRehearsal, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    chart = tmp_path_factory.mktemp("chart") / "kueue"
+    shutil.copytree(prod.session.engines.asset("kueue-chart"), chart)
+    version = next_patch(chart)
+    document = yaml.safe_load(prod.stack_file.read_text())
+    document["config"][CHARTS_KEY] = {"kueue": str(chart)}
+    document["config"]["kueue-fleet:fleet"]["kueue"] = {"version": version}
+    prod.stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
+    prod.up()
+    assert replaced(prod) == set()
+    assert steps(prod) == {("update", RELEASE, f"{cluster}/kueue") for cluster in [MANAGER, *WORKERS]}
+    wait_until_connected(prod, WORKERS)
+
+
+def next_patch(chart: Path) -> str:
+    """Raises the version of the chart by one patch."""
+    file = chart / "Chart.yaml"
+    about = yaml.safe_load(file.read_text())
+    major, minor, patch = str(about["version"]).split(".")
+    about["version"] = f"{major}.{minor}.{int(patch) + 1}"
+    about["appVersion"] = f"v{about['version']}"
+    file.write_text(yaml.safe_dump(about))
+    return str(about["version"])
