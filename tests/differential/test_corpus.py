@@ -16,7 +16,7 @@ from differential.trace import Log, Trace
 
 Json = dict[str, Any]
 
-LEAST_SCENARIOS = 590
+LEAST_SCENARIOS = 680
 LEAST_OF_A_FEATURE = 4
 
 
@@ -37,11 +37,11 @@ def test_the_corpus_is_large_and_covers_every_feature() -> None:
 
 
 EVERY_FEATURE = (
-    "setting classical", "setting fair",
+    "setting classical", "setting fair", "setting topology",
     "hierarchical cohorts", "borrowing or lending limits", "several flavors", "several resource groups",
     "both fungibility preferences", "taints", "node selectors or affinity", "StrictFIFO", "BestEffortFIFO",
     "borrowWithinCohort", "several pod sets", "partial admission", "decided with fewer pods", "admission checks",
-    "checks for some flavors",
+    "checks for some flavors", "topology required", "topology preferred", "topology unconstrained", "topology slices",
     "event submit", "event finish", "event delete", "event quota", "event stop", "event hold", "event check",
     "event reclaim", "event priority", "event release",
     "cycle assumed", "cycle NoFit", "cycle PendingPreemption", "cycle PreemptionNoCandidates",
@@ -49,7 +49,7 @@ EVERY_FEATURE = (
     "decided InClusterQueue", "decided InCohortReclamation", "decided InCohortFairSharing",
     "decided InCohortReclaimWhileBorrowing", "decided ClusterQueueStopped", "decided LocalQueueStopped",
     "decided AdmissionCheck", "decided WaitingForQuota", "decided ExceedsMaxQuota",
-    "decided NoMatchingFlavor", "decided WaitingForPreemptedWorkloads",
+    "decided NoMatchingFlavor", "decided TopologyPlacementFailed", "decided WaitingForPreemptedWorkloads",
     "decided Reserved", "decided Admitted", "decided Deactivated",
 )  # fmt: skip
 
