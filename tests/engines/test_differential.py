@@ -13,7 +13,7 @@ from differential.lab import kueue
 
 COUNT = 60
 SEED = "DIFFERENTIAL_SEED"
-SETTINGS = ("classical", "topology")
+SETTINGS = ("classical", "fair", "topology")
 """Those whose scenarios in the corpus show that Kueue answers in time to be compared."""
 
 
