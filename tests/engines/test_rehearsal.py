@@ -23,6 +23,12 @@ JOBS_SECONDS = 240
 MANAGER = "manager-europe-west4"
 WORKERS = ["worker-europe-west4", "worker-us-east4", "worker-asia-southeast1"]
 NEW_WORKER = "worker-us-central1"
+# The manager's sum of quotas, its list of workers, and the alerts that name every cluster.
+OF_ALL_WORKERS = {
+    ("update", f"{MANAGER}/dws"),
+    ("update", f"{MANAGER}/multikueue/multikueue"),
+    *(("update", f"{STACK}/{alert}") for alert in ("kueue-gone", "provisioning-stuck", "queue-inactive")),
+}
 
 
 def active(thing: dict[str, Any]) -> bool:
@@ -163,8 +169,8 @@ def test_a_fourth_worker_touches_no_other_worker(lab: FleetInRehearsal) -> None:
     lab.change(fourth)
     lab.up()
     others = {(op, name) for op, name in lab.touched() if NEW_WORKER not in name and "us-central1" not in name}
-    # The manager's sum of quotas and its list of workers; nothing else that was there before.
-    assert others == {("update", f"{MANAGER}/dws"), ("update", f"{MANAGER}/multikueue/multikueue")}
+    # Nothing else that was there before.
+    assert others == OF_ALL_WORKERS
     assert active(lab.objects(MANAGER, "multikueueclusters")[NEW_WORKER])
     assert active(lab.objects(NEW_WORKER, "clusterqueues")["dws"])
 
@@ -179,6 +185,20 @@ def test_a_rotated_credential_replaces_only_tokens_and_the_manager_stays_connect
     while not all(active(each) for each in lab.objects(MANAGER, "multikueueclusters").values()):
         assert time.monotonic() < deadline, lab.objects(MANAGER, "multikueueclusters")
         time.sleep(1)
+
+
+def test_a_removed_worker_takes_its_own_things_along_and_nothing_else(lab: FleetInRehearsal) -> None:
+    def without(fleet: dict[str, Any]) -> None:
+        fleet["clusters"] = [cluster for cluster in fleet["clusters"] if cluster["name"] != NEW_WORKER]
+        fleet["multiKueue"]["workers"].remove(NEW_WORKER)
+
+    lab.change(without)
+    lab.up()
+    gone = {name for op, name in lab.touched() if op == "delete"}
+    assert gone
+    assert all(NEW_WORKER in name or "us-central1" in name for name in gone), gone
+    assert {(op, name) for op, name in lab.touched() if op != "delete"} == OF_ALL_WORKERS
+    assert NEW_WORKER not in {cluster["name"] for cluster in lab.session.client.clusters()}
 
 
 def test_everything_listens_on_loopback_only(lab: FleetInRehearsal) -> None:
