@@ -283,7 +283,11 @@ def recover(source: Path, paths: RehearsalPaths) -> str:
     return asked.read_text()
 
 
-@pytest.mark.parametrize("text", ['{"pid": 999999999}', "", '{"pid": "x"}', "[]", f'{{"pid": {os.getpid()}}}'])
+@pytest.mark.parametrize(
+    "text",
+    ['{"pid": 999999999}', "", '{"pid": "x"}', "[]", f'{{"pid": {os.getpid()}}}'],
+    ids=["no such process", "empty", "no number", "a list", "another program"],
+)
 def test_a_lock_that_nobody_holds_is_taken_away(source: Path, paths: RehearsalPaths, text: str) -> None:
     lock(paths, text)
     assert recover(source, paths) == "cancel --yes --non-interactive --stack dev\n"
