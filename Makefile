@@ -19,7 +19,7 @@ rehearse: $(READY) ## bring the stack up on real control planes on this machine,
 
 .PHONY: test
 test: $(READY) engines ## every test, those on real control planes included
-	@$(BIN)/pytest -n 2 --dist loadgroup
+	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need no engine

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +12,6 @@ from one_cluster import (
     one_cluster,
     standard_cluster,
 )
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One after the other, in one process: they share control planes, and the machine."""
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("engines"))
 
 
 @pytest.fixture(scope="session")
