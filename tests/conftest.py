@@ -16,9 +16,10 @@ settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:
-    """A shell starts background jobs, such as a CI's, with Ctrl-C ignored, and children inherit that."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """A shell starts background jobs with Ctrl-C ignored, and nohup hang-ups too, and children inherit that."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 class EnginesInOneProcess(LoadScopeScheduling):  # type: ignore[misc]
