@@ -243,15 +243,16 @@ def test_the_lock_of_a_folder_that_was_removed_meanwhile_is_not_held(
 
 
 def test_a_state_folder_that_cannot_be_written_says_what_to_set(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "file"))
+    folder = tmp_path_factory.mktemp("s")  # short: a socket's path may have 107 characters
+    (folder / "file").touch()
+    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(folder / "file"))
     with (
         pytest.raises(
             RehearsalError, match=r"/dev: cannot be written \(Not a directory\); set KUEUE_FLEET_STATE_DIR to"
         ),
-        Session.for_stack("dev", tmp_path).exclusive(),
+        Session.for_stack("dev", folder).exclusive(),
     ):
         pytest.fail("it cannot be held")
 
