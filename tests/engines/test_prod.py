@@ -130,3 +130,27 @@ def next_patch(chart: Path) -> str:
     about["appVersion"] = f"v{about['version']}"
     file.write_text(yaml.safe_dump(about))
     return str(about["version"])
+
+
+def test_a_region_less_takes_its_own_things_along_and_leaves_the_other_regions_alone(prod: FleetInRehearsal) -> None:
+    def unprotected(fleet: dict[str, Any]) -> None:
+        (asia,) = (cluster for cluster in fleet["clusters"] if cluster["name"] == ASIA)
+        asia["deletionProtection"] = False
+
+    def without(fleet: dict[str, Any]) -> None:
+        fleet["clusters"] = [cluster for cluster in fleet["clusters"] if cluster["name"] != ASIA]
+        fleet["multiKueue"]["workers"].remove(ASIA)
+        for pool in fleet["nodePools"]:
+            pool.get("perCluster", {}).pop(ASIA, None)
+
+    prod.change(unprotected)
+    prod.up()
+    assert {name.split("/")[0] for _, _, name in steps(prod)} == {ASIA}, steps(prod)
+    prod.change(without)
+    prod.up()
+    assert replaced(prod) == set()
+    assert ("delete", "gcp:container/cluster:Cluster", ASIA) in steps(prod)
+    assert not {each for each in steps(prod) if EUROPE in each[2] or AMERICA in each[2]}
+    elsewhere = {each for each in steps(prod) if "asia-southeast1" not in each[2]}
+    assert all(name.startswith((MANAGER, "atlas-prod")) for _, _, name in elsewhere), elsewhere
+    wait_until_connected(prod, [EUROPE, AMERICA])
