@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from spec.builders import Data, quota
 
@@ -92,4 +92,33 @@ def pools_data() -> Data:
             }
         ],
         "teams": [{"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]}],
+    }
+
+
+FLAVORS: Final = "clusterQueues/0/resourceGroups/0/flavors"
+"""Path of the queue's flavors in `pools_data`."""
+ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
+SPOT_LABEL: Final = "cloud.google.com/gke-spot"
+
+
+def hand(**fields: Any) -> Data:
+    """The flavor of the on-demand nodes, written by hand."""
+    return {"name": "on-demand", **fields}
+
+
+def limits(**changes: int | None) -> Data:
+    """Auto-provisioning with other limits; None leaves one out."""
+    amounts = {"cpu": 1000, "memory": 4000, "nvidia-l4": 300} | {k.replace("_", "-"): v for k, v in changes.items()}
+    return {"resourceLimits": [{"resourceType": k, "maximum": v} for k, v in amounts.items() if v is not None]}
+
+
+def nap(settings: Data | None = None, gpus: int = 4, **flavor: Any) -> Data:
+    """The on-demand nodes are auto-provisioned instead, for a flavor that is written by hand."""
+    pools = pools_data()["nodePools"]
+    names = ("reserved", "on-demand", "queued", "calendar")
+    return {
+        "nodePools": [pools[index] for index in (RESERVED, QUEUED, CALENDAR)],
+        "flavors": [hand(**flavor) if name == "on-demand" else {"name": name, "nodePool": name} for name in names],
+        FLAVORS: [flavor_quota(name, gpus if name == "on-demand" else 4) for name in names],
+        "clusters/0/nodeAutoProvisioning": settings or limits(),
     }

@@ -6,36 +6,8 @@ from typing import Any
 
 import pytest
 
-from spec.builders import Data, changed, problems
-from spec.pool_builders import CALENDAR, GPU, QUEUED, RESERVED, flavor_quota, pools_data
-
-FLAVORS = "clusterQueues/0/resourceGroups/0/flavors"
-ACCELERATOR = "cloud.google.com/gke-accelerator"
-SPOT_LABEL = "cloud.google.com/gke-spot"
-D = pools_data()
-
-
-def hand(**fields: Any) -> Data:
-    """The flavor of the on-demand nodes, written by hand."""
-    return {"name": "on-demand", **fields}
-
-
-def limits(**changes: int | None) -> Data:
-    """Auto-provisioning with other limits; None leaves one out."""
-    amounts = {"cpu": 1000, "memory": 4000, "nvidia-l4": 300} | {k.replace("_", "-"): v for k, v in changes.items()}
-    return {"resourceLimits": [{"resourceType": k, "maximum": v} for k, v in amounts.items() if v is not None]}
-
-
-def nap(settings: Data | None = None, gpus: int = 4, **flavor: Any) -> Data:
-    """The on-demand nodes are auto-provisioned instead, for a flavor that is written by hand."""
-    names = ("reserved", "on-demand", "queued", "calendar")
-    return {
-        "nodePools": [D["nodePools"][index] for index in (RESERVED, QUEUED, CALENDAR)],
-        "flavors": [hand(**flavor) if name == "on-demand" else {"name": name, "nodePool": name} for name in names],
-        FLAVORS: [flavor_quota(name, gpus if name == "on-demand" else 4) for name in names],
-        "clusters/0/nodeAutoProvisioning": settings or limits(),
-    }
-
+from spec.builders import changed, problems
+from spec.pool_builders import ACCELERATOR, FLAVORS, GPU, SPOT_LABEL, flavor_quota, limits, nap, pools_data
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "GPUs beyond nodes": (
