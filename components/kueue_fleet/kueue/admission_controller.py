@@ -58,7 +58,6 @@ class AdmissionController(pulumi.ComponentResource):
                 each,
                 deleted_with=deleted_with,
                 depends_on=[*self.objects.values(), *([self.workers] if each["kind"] == "Deployment" else [])],
-                replace_on_changes=["roleRef"] if "roleRef" in each else [],
             )
         self.register_outputs({})
 

@@ -68,6 +68,31 @@ class ObjectComponent(pulumi.ComponentResource):
         self.register_outputs({"name": self.object_name})
 
 
+class OrderedObjects(pulumi.ComponentResource):
+    """A component that is several Kubernetes objects, one after the other; subclasses say of what type."""
+
+    pulumi_type: ClassVar[str]
+
+    objects: list[KubernetesObject]
+    """The objects, in the order in which they were given."""
+
+    def __init__(self, name: str, objects: Sequence[Manifest], *, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Declare the objects, each after the one before it."""
+        super().__init__(self.pulumi_type, name, None, opts)
+        self.objects = []
+        for manifest in objects:
+            self.objects.append(
+                declare_object(
+                    self,
+                    f"{name}/{manifest['kind']}",
+                    manifest,
+                    deleted_with=opts.deleted_with if opts else None,
+                    depends_on=self.objects[-1:],
+                )
+            )
+        self.register_outputs({})
+
+
 def manifest_of(kind: str, spec: _Spec | Manifest, name: str, render: Callable[[str, _Spec], Manifest]) -> Manifest:
     """`spec` itself if it is a manifest of `kind`, else what `render` makes of `name` and the model.
 
@@ -95,9 +120,11 @@ def declare_object(
     """A Kubernetes object below `parent`.
 
     `expect_active` waits for the condition Active; `wait_for` for anything else that the provider's annotation can say.
-    With `replace_on_changes` the old object is deleted first, since the new one has the same name.
+    With `replace_on_changes` the old object is deleted first, since the new one has the same name. The role of
+    a binding is always such a path.
     """
     condition = ACTIVE_CONDITION if expect_active else wait_for
+    replacing = [*replace_on_changes, *(["roleRef"] if "roleRef" in manifest else [])]
     return KubernetesObject(
         name,
         _annotated(manifest, {WAIT_FOR_ANNOTATION: condition}) if condition else manifest,
@@ -105,8 +132,8 @@ def declare_object(
             parent=parent,
             depends_on=list(depends_on),
             deleted_with=deleted_with,
-            replace_on_changes=list(replace_on_changes) or None,
-            delete_before_replace=True if replace_on_changes else None,
+            replace_on_changes=replacing or None,
+            delete_before_replace=True if replacing else None,
             custom_timeouts=pulumi.CustomTimeouts(create=_TIMEOUT, update=_TIMEOUT, delete=_TIMEOUT),
             hooks=webhook_retry(type(parent).__name__, name) if is_kueue_object(manifest) else None,
         ),

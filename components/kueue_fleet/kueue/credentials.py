@@ -80,7 +80,6 @@ class WorkerAccess(pulumi.ComponentResource):
                     manifest,
                     deleted_with=deleted_with,
                     depends_on=declared,
-                    replace_on_changes=["roleRef"] if "roleRef" in manifest else [],
                 )
             )
         secret = declare_object(

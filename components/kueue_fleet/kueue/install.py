@@ -176,7 +176,6 @@ class GrafanaInstall(_Installation):
                 manifest,
                 deleted_with=opts.deleted_with if opts else None,
                 depends_on=[self.release],
-                replace_on_changes=["roleRef"] if "roleRef" in manifest else [],
             )
             for manifest in objects
         ]

@@ -88,7 +88,6 @@ class Team(pulumi.ComponentResource):
                 manifest,
                 deleted_with=deleted_with,
                 depends_on=[self.namespaces[manifest["metadata"]["namespace"]]],
-                replace_on_changes=["roleRef"] if "roleRef" in manifest else [],
             )
             for manifest in objects
         ]
