@@ -34,6 +34,7 @@ from kueue_fleet_policies.inputs import SeenInputs, remember_inputs
 from kueue_fleet_policies.rule import ResourceRule, Rule, StackRule
 
 PACK_NAME: Final = "kueue-fleet"
+"""Name of the policy pack."""
 
 RULES: Final[tuple[ResourceRule | StackRule, ...]] = (
     *gke_cluster.RULES,

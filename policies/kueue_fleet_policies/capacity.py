@@ -251,3 +251,4 @@ RULES: Final = (
         check=_upgrade_room,
     ),
 )
+"""The rules of this module."""

@@ -20,8 +20,11 @@ from kueue_fleet_policies.resource import CLUSTER, KUBERNETES_PROVIDER, NODE_POO
 from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items, number, truth
 
 KUEUE_GROUP: Final = "kubernetes:kueue.x-k8s.io/"
+"""How the Pulumi types of Kueue's objects begin."""
 MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
+"""`controllerName` of checks that dispatch."""
 PROVISIONING_CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
+"""`controllerName` of checks that ask for capacity."""
 
 KubernetesObjects = Mapping[str, Sequence[Resource]]
 """Objects by kind."""
@@ -96,6 +99,7 @@ class Estate:
 
 
 DISPOSABLE_LABEL: Final = "disposable"
+"""Label on a cluster that may be deleted at any time."""
 
 
 def is_disposable(cluster: Resource) -> bool:

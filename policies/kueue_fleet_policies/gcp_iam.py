@@ -19,12 +19,19 @@ from kueue_fleet_policies.rule import ResourceRule, Settings
 from kueue_fleet_policies.values import items
 
 PROJECT_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
+"""Pulumi type: one member of one role of a project."""
 PROJECT_BINDING: Final = "gcp:projects/iAMBinding:IAMBinding"
+"""Pulumi type: all members of one role of a project."""
 PROJECT_POLICY: Final = "gcp:projects/iAMPolicy:IAMPolicy"
+"""Pulumi type: all roles of a project."""
 ACCOUNT_MEMBER: Final = "gcp:serviceaccount/iAMMember:IAMMember"
+"""Pulumi type: one member of one role on a service account."""
 ACCOUNT_BINDING: Final = "gcp:serviceaccount/iAMBinding:IAMBinding"
+"""Pulumi type: all members of one role on a service account."""
 ACCOUNT_KEY: Final = "gcp:serviceaccount/key:Key"
+"""Pulumi type: a key of a service account."""
 KUBERNETES_ACCOUNT: Final = "kubernetes:core/v1:ServiceAccount"
+"""Pulumi type: a Kubernetes service account."""
 
 _GRANTS: Final = (PROJECT_MEMBER, PROJECT_BINDING)
 _BASIC_ROLES: Final = ("roles/owner", "roles/editor")
@@ -205,3 +212,4 @@ RULES: Final = (
         check=_workload_identity_annotation,
     ),
 )
+"""The rules of this module."""

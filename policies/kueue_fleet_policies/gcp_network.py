@@ -17,8 +17,11 @@ from kueue_fleet_policies.rule import ResourceRule, Settings
 from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
 
 NETWORK: Final = "gcp:compute/network:Network"
+"""Pulumi type of a network."""
 SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
+"""Pulumi type of a subnetwork."""
 FIREWALL: Final = "gcp:compute/firewall:Firewall"
+"""Pulumi type of a firewall rule."""
 _EVERYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
 _PURPOSES_WITHOUT_MACHINES: Final = (
     "REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY", "INTERNAL_HTTPS_LOAD_BALANCER", "PRIVATE_SERVICE_CONNECT"
@@ -180,3 +183,4 @@ RULES: Final = (
         },
     ),
 )
+"""The rules of this module."""

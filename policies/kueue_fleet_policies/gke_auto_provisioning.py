@@ -93,3 +93,4 @@ RULES: Final = (
         exempts="Autopilot clusters, which the quotas of Kueue limit, see spend-quota",
     ),
 )
+"""The rules of this module."""

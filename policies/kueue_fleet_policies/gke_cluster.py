@@ -296,3 +296,4 @@ RULES: Final = (
         check=_autopilot_nodes,
     ),
 )
+"""The rules of this module."""

@@ -133,3 +133,4 @@ RULES: Final = (
         check=_pool_private_nodes,
     ),
 )
+"""The rules of this module."""

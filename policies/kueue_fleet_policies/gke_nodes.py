@@ -21,7 +21,9 @@ _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 _DEFAULT_ACCOUNT: Final = re.compile(r"^(default|\d+-compute@developer\.gserviceaccount\.com)$")
 _NAP: Final = "clusterAutoscaling.autoProvisioningDefaults"
 FLEX_START_REPAIR: Final = "flex-start nodes cannot be repaired, GKE refuses autoRepair on them"
+"""Why flex-start nodes are left alone by the rule about repair."""
 OWN_DRIVER: Final = "the pool installs a GPU driver of its own, whose kernel modules may be unsigned"
+"""Why pools with a driver of their own are left alone by the rule about secure boot."""
 
 
 def is_default_account(account: Any) -> bool:
@@ -279,3 +281,4 @@ RULES: Final = (
         check=_driver,
     ),
 )
+"""The rules of this module."""

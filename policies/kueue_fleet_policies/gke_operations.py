@@ -172,3 +172,4 @@ RULES: Final = (
         check=_regional,
     ),
 )
+"""The rules of this module."""

@@ -19,6 +19,7 @@ SeenInputs = dict[str, Mapping[str, Any]]
 """Inputs as plain data, by URN."""
 
 REMEMBERING: Final = "remember-inputs"
+"""Name of the policy that takes note of inputs."""
 
 
 def remember_inputs(seen: SeenInputs) -> ResourceValidationPolicy:

@@ -34,6 +34,7 @@ _NAMESPACED: Final = (
 )
 _EXACT_VERSION: Final = re.compile(r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$")
 DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the host to install their driver"
+"""Why the installer of GPU drivers is left alone by rules about the host."""
 
 
 def _cluster_admin(binding: Resource, _: Settings) -> Iterator[Problem]:
@@ -290,3 +291,4 @@ RULES: Final = (
         check=_release_on_failure,
     ),
 )
+"""The rules of this module."""

@@ -292,3 +292,4 @@ RULES: Final = (
         check=_pool_without_flavor,
     ),
 )
+"""The rules of this module."""

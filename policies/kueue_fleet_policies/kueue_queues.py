@@ -26,7 +26,9 @@ from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_
 
 _KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
 CLUSTER_QUEUE: Final = (f"{_KUEUE}v1beta2:ClusterQueue", f"{_KUEUE}v1beta1:ClusterQueue")
+"""Pulumi types of a ClusterQueue."""
 Finding = tuple[Resource | None, Problem]
+"""A problem, and the resource that has it, if it is one."""
 
 
 def flavors_of(queue: Resource) -> Iterator[tuple[str, Any]]:
@@ -228,3 +230,4 @@ RULES: Final = (
         check=_zero_quota,
     ),
 )
+"""The rules of this module."""

@@ -23,6 +23,7 @@ WORKLOAD_TYPES: Final = (
     "kubernetes:core/v1:Pod",
     "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
 )
+"""Pulumi types of objects with pods."""
 
 
 def pod_specs(resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -19,10 +19,15 @@ from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number, truth
 
 NODE_POOL_LABEL: Final = "cloud.google.com/gke-nodepool"
+"""Node label with the pool's name."""
 ACCELERATOR_LABEL: Final = "cloud.google.com/gke-accelerator"
+"""Node label with the kind of GPU."""
 SPOT_LABEL: Final = "cloud.google.com/gke-spot"
+"""Node label of Spot nodes."""
 MACHINE_FAMILY_LABEL: Final = "cloud.google.com/machine-family"
+"""Node label with the machine family."""
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+"""Node label with the machine type."""
 _DECIDED: Final = frozenset({NODE_POOL_LABEL, ACCELERATOR_LABEL, SPOT_LABEL, MACHINE_FAMILY_LABEL, INSTANCE_TYPE_LABEL})
 """Labels that GKE sets and whose value on a pool is certain, also that there is none."""
 _OWNED_BY_PLATFORM: Final = re.compile(r"^([a-z0-9-]+\.)*(kubernetes\.io|k8s\.io|google\.com|gke\.io)/")

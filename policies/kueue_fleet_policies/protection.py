@@ -18,8 +18,11 @@ from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule
 from kueue_fleet_policies.values import at, is_known
 
 RESERVATION: Final = "gcp:compute/reservation:Reservation"
+"""Pulumi type of a reservation."""
 FUTURE_RESERVATION: Final = "gcp:compute/futureReservation:FutureReservation"
+"""Pulumi type of a request for one."""
 COMMITMENT: Final = "gcp:compute/regionCommitment:RegionCommitment"
+"""Pulumi type of a commitment."""
 
 _DISPOSABLE_PATH: Final = f"resourceLabels.{DISPOSABLE_LABEL}"
 _ALLOW_DISPOSABLE: Final[Option] = {
@@ -122,3 +125,4 @@ RULES: Final = (
         exempts=f"releases on clusters with the label {DISPOSABLE_LABEL}=true, unless the setting forbids them",
     ),
 )
+"""The rules of this module."""

@@ -12,10 +12,15 @@ from typing import Any, Protocol
 from kueue_fleet_policies.values import UNKNOWN, at, plain, truth
 
 CLUSTER = "gcp:container/cluster:Cluster"
+"""Pulumi type of a GKE cluster."""
 NODE_POOL = "gcp:container/nodePool:NodePool"
+"""Pulumi type of a GKE node pool."""
 KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"
+"""Pulumi type of a Kubernetes provider."""
 STACK = "pulumi:pulumi:Stack"
+"""Pulumi type of the stack itself."""
 HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
+"""Pulumi type of a Helm release."""
 
 
 class _Options(Protocol):

@@ -31,17 +31,24 @@ from kueue_fleet_policies.resource import STACK, Resource
 from kueue_fleet_policies.values import unwrapped
 
 ADVISORY: Final = EnforcementLevel.ADVISORY
+"""Says so, and lets the update go on."""
 MANDATORY: Final = EnforcementLevel.MANDATORY
+"""Stops the update."""
 REMEDIATE: Final = EnforcementLevel.REMEDIATE
+"""Repairs what it can, and lets the update go on."""
 
 CIS_NAME: Final = "CIS Google Kubernetes Engine (GKE) Benchmark"
+"""The benchmark that rules with a number are from."""
 CIS_VERSION: Final = "1.4"
+"""Its version."""
 CIS_URL: Final = "https://www.cisecurity.org/benchmark/kubernetes"
+"""Where it is."""
 
 Option = Mapping[str, Any]
 """JSON schema of one setting of a rule, with its default."""
 
 EXEMPTIONS: Final = "exemptions"
+"""Name of the setting, which every rule has."""
 EXEMPTIONS_SCHEMA: Final[Option] = {
     "type": "array",
     "description": "Resources that the rule leaves alone, each by its Pulumi name or URN, with the reason.",
@@ -56,6 +63,7 @@ EXEMPTIONS_SCHEMA: Final[Option] = {
     },
     "default": [],
 }
+"""What the setting may say."""
 
 
 class Settings:
@@ -85,7 +93,9 @@ class Settings:
 
 
 ResourceCheck = Callable[[Resource, Settings], Iterable[Problem]]
+"""Finds what breaks a rule in one resource."""
 StackCheck = Callable[[Estate, Settings], Iterable[tuple[Resource | None, Problem]]]
+"""Finds what breaks a rule in a whole stack."""
 Remedy = Callable[[dict[str, Any]], None]
 """Changes the properties of a resource that breaks the rule so that it keeps it."""
 

@@ -24,7 +24,9 @@ from kueue_fleet_policies.rule import REMEDIATE, ResourceRule, Settings
 from kueue_fleet_policies.values import at, entries, items
 
 CONFIG_MAP: Final = "kubernetes:core/v1:ConfigMap"
+"""Pulumi type of a ConfigMap."""
 SECRET: Final = "kubernetes:core/v1:Secret"  # noqa: S105  (a type token)
+"""Pulumi type of a Secret."""
 
 _WORDS: Final = r"password|passwd|passphrase|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?"
 _NAMES_A_SECRET: Final = re.compile(
@@ -220,3 +222,4 @@ RULES: Final = (
         remedy=_encrypt_values,
     ),
 )
+"""The rules of this module."""

@@ -22,7 +22,9 @@ from kueue_fleet_policies.rule import ADVISORY, Option, ResourceRule, Settings, 
 from kueue_fleet_policies.values import number
 
 POOL_GPUS: Final = 256
+"""GPUs of one pool above which the rule asks, by default."""
 STACK_GPUS: Final = 2048
+"""GPUs of a stack above which the rule asks, by default."""
 
 
 def _guard(default: int, what: str) -> dict[str, Option]:
@@ -176,3 +178,4 @@ RULES: Final = (
         check=_idle,
     ),
 )
+"""The rules of this module."""

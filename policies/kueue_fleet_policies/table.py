@@ -16,7 +16,9 @@ from kueue_fleet_policies import RULES
 from kueue_fleet_policies.rule import EXEMPTIONS, ResourceRule, StackRule
 
 BEGIN: Final = "<!-- rules: written by `python -m kueue_fleet_policies.table policies/README.md` -->"
+"""Line above the table in the page."""
 END: Final = "<!-- end of rules -->"
+"""Line below the table in the page."""
 
 
 def rules_table() -> str:

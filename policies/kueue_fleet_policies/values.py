@@ -45,6 +45,7 @@ class Unknown:
 
 
 UNKNOWN: Final = Unknown()
+"""The value that a preview cannot know."""
 
 
 def is_known(value: Any) -> bool:

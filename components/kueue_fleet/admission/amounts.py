@@ -16,8 +16,11 @@ from typing import Final
 from kueue_fleet.spec.quantity import Quantity
 
 MAX_INT64: Final = 2**63 - 1
+"""Largest amount that Kueue's own arithmetic holds; sums stop there."""
 MIN_INT64: Final = -(2**63)
+"""Smallest amount that Kueue's own arithmetic holds; differences stop there."""
 UNLIMITED: Final = 1 << 100
+"""More than any amount, where there is no limit."""
 
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 

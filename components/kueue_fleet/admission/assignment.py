@@ -48,12 +48,15 @@ class Possibility(IntEnum):
 
 
 MODE_OF = (Mode.NO_FIT, Mode.PREEMPT, Mode.PREEMPT, Mode.PREEMPT, Mode.FIT)
+"""The mode that a possibility is, by the possibility's number."""
 
 Rank = tuple[int, int]
 """Possibility and borrow level."""
 
 WORST: Rank = (Possibility.NO_FIT, 1 << 60)
+"""Nothing fits: no rank is below it."""
 BEST: Rank = (Possibility.FIT, 0)
+"""Fits without borrowing: no rank is above it."""
 
 
 def is_preferred(a: Rank, b: Rank, fungibility: FlavorFungibility) -> bool:

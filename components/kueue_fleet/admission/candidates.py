@@ -14,6 +14,7 @@ from kueue_fleet.admission.model import PreemptionPolicy
 from kueue_fleet.admission.reasons import PreemptionReason
 
 TIMESTAMP_BUFFER_SECONDS = 300.0
+"""How much newer a workload has to be before LowerOrNewerEqualPriority preempts it."""
 
 
 class Target(NamedTuple):
@@ -56,6 +57,7 @@ def candidates_in(
 
 
 VictimOrder = tuple[bool, bool, int, float, str]
+"""Sorts candidates: the first is preempted first."""
 
 
 def sort_candidates(candidates: list[WorkloadInfo], own_queue: str) -> None:

@@ -35,6 +35,7 @@ REASON_OF = (
     PreemptionReason.IN_COHORT_RECLAMATION,
     PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING,
 )
+"""Why a workload is preempted, by the number of its variant."""
 
 
 _Candidate = tuple[WorkloadInfo, Variant, TreeNode | None]

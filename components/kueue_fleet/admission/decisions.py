@@ -150,3 +150,4 @@ Decision = (
     | BackoffStarted
     | Deactivated
 )
+"""Anything that a cycle decides."""

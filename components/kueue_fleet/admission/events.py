@@ -146,3 +146,4 @@ Event = (
     | TimePassed
     | CycleStarted
 )
+"""Anything that happens to a cluster."""

@@ -160,3 +160,4 @@ Evidence = (
     | TopologyMismatch
     | TopologyPlacement
 )
+"""Anything that was found out while a workload was looked at."""

@@ -20,6 +20,7 @@ from kueue_fleet.admission.selectors import NodeSelectorTerm, Requirement
 from kueue_fleet.spec.quantity import Quantity
 
 Requests = dict[str, Quantity]
+"""What pods ask for, by resource."""
 
 _POD_LEVEL: Final = ("cpu", "memory")
 _SHAPE_FIELDS: Final = ("runtimeClassName", "priority", "topologySpreadConstraints", "overhead")

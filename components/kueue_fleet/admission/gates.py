@@ -56,6 +56,7 @@ REFUSED: Final[Mapping[str, bool]] = {
     "VectorizedResourceRequests": True,
     "DisableWaitForPodsReady": False,
 }
+"""Gates of Kueue, each with the value under which this core answers."""
 
 _ACRONYMS: Final = {"TASRecomputeAssignmentWithinSchedulingCycle": "tas_recompute_assignment_within_scheduling_cycle"}
 

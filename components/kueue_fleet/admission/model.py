@@ -15,7 +15,9 @@ from kueue_fleet.admission.pods import PodSet, ResourceRules, Taint, Toleration
 from kueue_fleet.admission.selectors import EVERYTHING, LabelSelector
 
 MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
+"""`controllerName` of checks that dispatch."""
 PROVISIONING_CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
+"""`controllerName` of checks that ask for capacity."""
 
 
 class StopPolicy(StrEnum):
@@ -343,6 +345,7 @@ DEFAULT_STRATEGIES: Final = (
     FairSharingStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,
     FairSharingStrategy.LESS_THAN_INITIAL_SHARE,
 )
+"""Preemption strategies of fair sharing, where none are named."""
 
 
 @dataclass(frozen=True, slots=True)

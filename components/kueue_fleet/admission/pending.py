@@ -19,6 +19,7 @@ from kueue_fleet.admission.model import QueueingStrategy
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 
 Key = tuple[int, float, str]
+"""Sorts what waits in a queue: the first is looked at first."""
 
 _IMMEDIATE = frozenset(
     (RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION, RequeueReason.PREEMPTION_FAILED)

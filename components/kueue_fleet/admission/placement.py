@@ -25,7 +25,9 @@ TopologyRequests = dict[str, list[PlacementRequest]]
 """Pod sets to place, by flavor."""
 
 NO_FLAVOR = "no TAS flavor assigned"
+"""What Kueue says where no flavor has the topology."""
 NO_CACHE = "workload requires Topology, but there is no TAS cache information"
+"""What Kueue says where it knows no nodes of the topology."""
 
 
 def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> TopologyRequests:

@@ -36,6 +36,7 @@ SEVERITY: Final[dict[QuotaReservedReason | None, int]] = {
     QuotaReservedReason.EXCEEDS_MAX_QUOTA: 3,
     QuotaReservedReason.NO_MATCHING_FLAVOR: 4,
 }
+"""How bad a reason is: across resource groups and pod sets the worst names the whole."""
 
 
 def most_severe(a: QuotaReservedReason | None, b: QuotaReservedReason | None) -> QuotaReservedReason | None:
@@ -73,6 +74,7 @@ PREEMPTION_TEXT: Final[dict[PreemptionReason, str]] = {
     PreemptionReason.IN_COHORT_FAIR_SHARING: "Fair Sharing within the cohort",
     PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING: "reclamation within the cohort while borrowing",
 }
+"""The reason as it stands in the message of a preempted workload."""
 
 
 class EvictionReason(StrEnum):

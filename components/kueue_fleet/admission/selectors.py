@@ -52,6 +52,7 @@ class LabelSelector:
 
 
 EVERYTHING: Final = LabelSelector()
+"""Selects every object."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,12 @@ from typing import Final
 from kueue_fleet.admission.model import DomainAssignment, Node, ResourceFlavor, Topology
 
 HOSTNAME: Final = "kubernetes.io/hostname"
+"""Label of a node with its own name: the lowest level there can be."""
 MAX_INT32: Final = 2**31 - 1
+"""More pods than any domain can take."""
 
 Amounts = Mapping[str, int]
+"""Amounts by resource."""
 
 
 class Domain:

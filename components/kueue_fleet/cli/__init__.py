@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "diff": _Listed("diff", "Say what is different between two fleet files, team by team."),
     "status": _Listed("status", "Show a live fleet: queues, what waits and why, workers, DWS."),
 }
+"""The commands, in the order of `--help`."""
 
 
 class _Commands(TyperGroup):
@@ -96,6 +97,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command was "
     "mistyped; 130 interrupted. Output is plain text where NO_COLOR is set or it is no terminal.",
 )
+"""The command line as typer knows it."""
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,7 +10,9 @@ from rich.console import Console
 _FORCED = False if os.environ.get("NO_COLOR") else None
 
 out = Console(highlight=False, force_terminal=_FORCED)
+"""What a command is asked for goes here: stdout."""
 err = Console(stderr=True, highlight=False, force_terminal=_FORCED)
+"""Errors, warnings and progress go here: stderr."""
 
 
 def interactive() -> bool:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from kueue_fleet.spec import FleetSpec
 
 DEFAULT_STACK = "dws-multikueue"
+"""The stack that is rehearsed where none is named."""
 JOBS_TIMEOUT_SECONDS = 300.0
+"""Longest that a rehearsal waits for the end of its jobs."""
 _CLUSTER_TYPE = "gcp:container/cluster:Cluster"
 
 

@@ -26,6 +26,7 @@ class Output(StrEnum):
 FleetFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
 ]
+"""The argument of commands that take one fleet."""
 
 
 def register(app: typer.Typer) -> None:

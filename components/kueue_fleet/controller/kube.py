@@ -22,10 +22,14 @@ import yaml
 from kubernetes.aio.client import ApiClient, Configuration
 
 Json = dict[str, Any]
+"""An object as the API server sends it."""
 
 APPLY: Final = "application/apply-patch+yaml"
+"""Content type of server-side apply."""
 REQUEST_SECONDS: Final = 30.0
+"""Longest that a request takes."""
 WATCH_SECONDS: Final = 240
+"""After which the API server ends a watch, and it begins anew."""
 _TOKEN_SECONDS: Final = 10.0
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

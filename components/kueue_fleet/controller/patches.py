@@ -21,7 +21,9 @@ from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
+"""Field manager of nominations."""
 CHECK_MANAGER: Final = "kueue-fleet-checks"
+"""Field manager of the states of admission checks."""
 _API: Final = "kueue.x-k8s.io/v1beta2"
 _EVENT_TEXT: Final = 1024
 

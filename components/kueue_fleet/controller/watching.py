@@ -9,6 +9,7 @@ from collections.abc import Callable
 from kueue_fleet.controller.kube import Api, ApiError, Json
 
 PAGE = 500
+"""Objects of one page of a list."""
 _FIRST_DELAY = 0.2
 _LAST_DELAY = 10.0
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 Manifest = Mapping[str, Any]
+"""An object of Kubernetes as plain data."""
 
 _JOBS: Final = ("Job", "JobSet")
 _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"

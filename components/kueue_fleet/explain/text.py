@@ -10,7 +10,9 @@ from kueue_fleet.admission.amounts import format_amount, format_request
 from kueue_fleet.explain.answer import Change, Explanation, FlavorFigures, Position, ResourceFigures
 
 WIDTH: Final = 80
+"""Columns of an explanation."""
 SCHEMA_VERSION: Final = 1
+"""Of the JSON document; larger where a reader of the former would misread it."""
 
 
 def render_json(explanations: list[Explanation]) -> dict[str, object]:

@@ -11,8 +11,11 @@ from typing import Any, Final
 from kueue_fleet.explain.answer import Explanation
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
+"""Label of a job with its LocalQueue."""
 GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+"""Label of the pods of a group, with the group's name."""
 TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
+"""Annotation of the pods of a group, with how many there are."""
 _JOBS: Final = ("Job", "JobSet")
 
 

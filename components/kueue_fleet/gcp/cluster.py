@@ -49,7 +49,9 @@ class GkeCluster(pulumi.ComponentResource):
     """On a Standard cluster: the pool that Kueue and the rest of the system run on."""
 
     pulumi_type: ClassVar[str]
+    """Pulumi type of the component."""
     role: ClassVar[str]
+    """What the cluster is in its fleet."""
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from kueue_fleet.spec.pool_rules import COMPACT_FLEX
 from kueue_fleet.spec.pools import ResolvedNodePool
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+"""Key of the affinity to a reservation, as Compute Engine has it."""
 _EFFECTS: Mapping[str, str] = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",

@@ -18,6 +18,7 @@ from kueue_fleet.spec.base import SpecModel
 WAIT_FOR_ANNOTATION = "pulumi.com/waitFor"
 """Read by the Kubernetes provider. Source: https://www.pulumi.com/registry/packages/kubernetes/ (await logic)."""
 ACTIVE_CONDITION = "condition=Active"
+"""Condition of queues and checks that Kueue has taken on."""
 _TIMEOUT = "10m"
 
 _Spec = TypeVar("_Spec", bound=SpecModel)
@@ -27,7 +28,9 @@ class ObjectComponent(pulumi.ComponentResource):
     """A component that is one Kubernetes object; subclasses say which."""
 
     pulumi_type: ClassVar[str]
+    """Pulumi type of the component."""
     kind: ClassVar[str]
+    """Kind of the object."""
 
     object: KubernetesObject
     """The object."""
@@ -72,6 +75,7 @@ class OrderedObjects(pulumi.ComponentResource):
     """A component that is several Kubernetes objects, one after the other; subclasses say of what type."""
 
     pulumi_type: ClassVar[str]
+    """Pulumi type of the component."""
 
     objects: list[KubernetesObject]
     """The objects, in the order in which they were given."""

@@ -13,6 +13,7 @@ import pulumi
 from pulumi.runtime.settings import get_monitor, get_root_resource
 
 HOOK_NAME = "kueue-fleet/webhook-retry"
+"""Name of the hook; one of a name can be registered in a program."""
 RETRY_DELAYS_SECONDS: tuple[float, ...] = (1, 2, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8)
 """Pause before each further try, about 80 seconds in all: Kueue replaces its certificates and restarts within that."""
 

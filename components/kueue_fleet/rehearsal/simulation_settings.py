@@ -53,49 +53,69 @@ class StockRange(SpecModel):
     """GPUs that DWS can give out at once, changing between two amounts."""
 
     low: Count
+    """GPUs of each kind when there are fewest."""
     high: Count
+    """GPUs of each kind when there are most."""
 
 
 class NodesSection(SpecModel):
     """`nodes`: see NodeSettings."""
 
     provision_seconds: _Seconds | None = None
+    """From the first sight of a pod that fits nowhere to its node; default 1."""
     idle_seconds: _Seconds | None = None
+    """How long a node stays empty before it goes; default 30."""
 
 
 class SpotSection(SpecModel):
     """`spot`: see SpotSettings."""
 
     reclaims_per_hour: _Seconds | None = None
+    """Of each Spot node, on average; default 0: only when asked for."""
 
 
 class DwsSection(SpecModel):
     """`dws`: see DwsSettings."""
 
     low: Count | None = None
+    """Fewest GPUs of each kind that a region has."""
     high: Count | None = None
+    """Most GPUs of each kind that a region has."""
     interval_seconds: Annotated[Number, Field(gt=0)] | None = None
+    """How often the stock changes."""
     stock: Mapping[Text, StockRange] | None = None
     """By `region/accelerator`, `region` or `accelerator`; the first that fits counts."""
     accept_seconds: _Seconds | None = None
+    """From a request to its acceptance."""
     least_wait_seconds: _Seconds | None = None
+    """Shortest wait of a request, even with enough stock."""
     most_wait_seconds: _Seconds | None = None
+    """Longest wait of a request while there is enough stock."""
     booking_seconds: _Seconds | None = None
+    """How long idle nodes are kept for a request."""
     idle_seconds: _Seconds | None = None
+    """How long nodes stay after a request's pods."""
     fail_percent: _Percent | None = None
+    """Share of requests that end as Failed."""
     fail_percent_in: Mapping[Text, _Percent] | None = None
     """The same for single regions."""
     revoke_percent: _Percent | None = None
+    """Share of requests whose nodes are taken away again."""
     revoke_seconds: _Seconds | None = None
+    """How long after their arrival such nodes are taken away."""
 
 
 class ReservationSection(SpecModel):
     """One of `reservations`: machines that somebody else has reserved."""
 
     name: Text
+    """Name that node pools give."""
     zone: Text
+    """Its zone."""
     machine_type: Text
+    """Type of its machines."""
     count: Count
+    """Machines."""
 
 
 class RehearsalConfig(SpecModel):
@@ -104,9 +124,13 @@ class RehearsalConfig(SpecModel):
     seed: Count | None = None
     """Of everything that is drawn: DWS's stock and waits, reclaimed nodes."""
     nodes: NodesSection = Field(default_factory=NodesSection)
+    """How fast nodes come and go."""
     spot: SpotSection = Field(default_factory=SpotSection)
+    """How often Spot nodes are taken back."""
     dws: DwsSection = Field(default_factory=DwsSection)
+    """What DWS has, and how it answers."""
     reservations: tuple[ReservationSection, ...] = ()
+    """Reservations that exist besides the stack's own."""
 
 
 def parse_settings(data: Any, source: str) -> SimulationSettings:

@@ -29,6 +29,7 @@ STEP_LABEL: Final = "kueue-fleet.dev/step"
 """On a Job or JobSet: of which step it is, for `steps` of the workload file."""
 
 Submission = tuple[JobEntry, str, float, float | None]
+"""A job: its entry, name, second of arrival, and seconds it runs."""
 
 
 def simulate_fleet(

@@ -71,6 +71,7 @@ MOST_WORKLOADS: Final = 1_000_000
 """More are refused: they would not fit into memory."""
 
 Amount = Annotated[Quantity, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
+"""An amount of a resource; a bare number is taken too."""
 
 
 class WorkloadTemplate(SpecModel):
@@ -80,56 +81,82 @@ class WorkloadTemplate(SpecModel):
     """
 
     class_name: Text
+    """Name of the class; workloads are counted by it."""
     runtime_ms: Count
+    """How long it runs, in milliseconds."""
     priority: Int32 = 0
+    """Larger goes first; default 0."""
     request: Amount
+    """CPUs of each pod."""
     pod_count: Annotated[Count, Field(ge=1, le=1_000_000)] = 1
+    """Pods, where it asks for a topology level; default 1."""
     tas_constraint: Literal["required", "preferred", "balanced"] | None = None
+    """How strictly the pods have to stand in one domain; default: anywhere."""
     tas_level: Text | None = None
+    """Label of the level that the pods have to share."""
     slice_size: Annotated[Count, Field(ge=1)] = 1
+    """Pods of each slice; default 1."""
 
 
 class WorkloadsSet(SpecModel):
     """`count` times the workloads, one each interval."""
 
     count: Count
+    """Workloads of each template."""
     creation_interval_ms: Count
+    """Milliseconds from one to the next."""
     workloads: tuple[WorkloadTemplate, ...]
+    """The templates."""
 
 
 class QueuesSet(SpecModel):
     """`count` ClusterQueues with CPU quota."""
 
     class_name: Text
+    """Name of the class; part of each queue's name."""
     count: Count
+    """ClusterQueues in each cohort."""
     nominal_quota: Amount
+    """CPUs of each queue."""
     borrowing_limit: Amount | None = None
+    """CPUs that each may borrow; default: no limit."""
     reclaim_within_cohort: PreemptionPolicy = PreemptionPolicy.NEVER
+    """Whose jobs a queue preempts to get back what it has lent; default Never."""
     within_cluster_queue: PreemptionPolicy = PreemptionPolicy.NEVER
+    """Which jobs of the queue itself it preempts; default Never."""
     workloads_sets: tuple[WorkloadsSet, ...] = ()
+    """What arrives at each queue."""
 
 
 class CohortSet(SpecModel):
     """`count` cohorts of queues."""
 
     class_name: Text
+    """Name of the class; part of each cohort's name."""
     count: Count
+    """Cohorts."""
     queues_sets: tuple[QueuesSet, ...] = ()
+    """The queues of each cohort."""
 
 
 class NodeCapacity(SpecModel):
     """What a node has."""
 
     cpu: Amount = Quantity("96")
+    """CPUs; default 96."""
     memory: Amount = Quantity("256Gi")
+    """Bytes of memory; default 256Gi."""
 
 
 class TopologyLevel(SpecModel):
     """`count` domains in each domain of the level above."""
 
     name: Text
+    """Name of the level; part of each domain's name."""
     count: Annotated[Count, Field(ge=1)]
+    """Domains of this level in each domain of the level above."""
     node_label: Text
+    """Label of the nodes that says in which domain they are."""
     capacity: NodeCapacity = NodeCapacity()
     """Of the nodes, which are the lowest level."""
 
@@ -138,23 +165,31 @@ class TopologyConfig(SpecModel):
     """Nodes, and how they stand."""
 
     name: Text
+    """Name of the Topology."""
     levels: Annotated[tuple[TopologyLevel, ...], Field(min_length=2)]
+    """From the widest to the nodes."""
 
 
 class FlavorConfig(SpecModel):
     """The one ResourceFlavor."""
 
     name: Text
+    """Name of the ResourceFlavor."""
     node_label: Text | None = None
+    """Label that its nodes have."""
     topology_name: Text | None = None
+    """Name of the Topology of its nodes."""
 
 
 class GeneratorFile(SpecModel):
     """A generator file."""
 
     topology: TopologyConfig | None = None
+    """The nodes, for topology-aware scheduling; default: none."""
     resource_flavor: FlavorConfig = FlavorConfig(name="rf")
+    """The flavor of every quota."""
     cohorts: Annotated[tuple[CohortSet, ...], Field(min_length=1)]
+    """Cohorts, their queues, and what arrives at these."""
 
 
 @dataclass(frozen=True, slots=True)

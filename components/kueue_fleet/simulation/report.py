@@ -26,8 +26,10 @@ _UNITS: Final[Mapping[str, tuple[str, float]]] = {
     "ephemeral-storage": ("GiB", 1024.0**3),
 }
 REST: Final = "all others"
+"""Name of the series of everything that has none of its own."""
 
 Place = tuple[Record, Run]
+"""A workload, and one of its runs."""
 
 
 def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:

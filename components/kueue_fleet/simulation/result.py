@@ -19,6 +19,7 @@ from kueue_fleet.simulation.records import Record, Run
 from kueue_fleet.simulation.rows import job_rows
 
 SCHEMA_VERSION: Final = 1
+"""Of the JSON document; larger where a reader of the former would misread it."""
 
 
 @dataclass(frozen=True, slots=True)

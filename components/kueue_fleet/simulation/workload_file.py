@@ -44,18 +44,31 @@ class JobEntry(SpecModel):
     """`count` equal jobs."""
 
     name: Text
+    """Name of the job; `-1`, `-2`, ... follow it where there are several."""
     namespace: Text
+    """Namespace that it is submitted to."""
     queue: Text
+    """LocalQueue in that namespace."""
     count: Annotated[Count, Field(le=100_000)] = 1
+    """How many such jobs; default 1."""
     start: Seconds = constant(0.0)
+    """Second at which the first one arrives; default 0."""
     interval: Seconds = constant(0.0)
+    """Seconds from one to the next; default 0."""
     run_seconds: Seconds | None = None
+    """How long each runs once it has started; default: for ever."""
     priority_class: Text | None = None
+    """A WorkloadPriorityClass."""
     pods: Annotated[Count, Field(ge=1)] = 1
+    """Pods of each job, all at once; default 1."""
     requests: dict[Text, Text | int | float] = Field(default_factory=dict)
+    """What each pod asks for, by resource, as Kubernetes writes amounts."""
     node_selector: dict[Text, Text] = Field(default_factory=dict)
+    """Labels of nodes that the pods ask for."""
     labels: dict[Text, Text] = Field(default_factory=dict)
+    """Labels of the job."""
     max_run_seconds: Annotated[Count, Field(ge=1)] | None = None
+    """How long DWS is asked to keep the nodes; default: not said."""
 
     def manifest(self, name: str) -> dict[str, Any]:
         """One of the jobs as a Kubernetes object."""
@@ -79,38 +92,54 @@ class WaitEntry(SpecModel):
     """How long an admission check takes, where cluster, flavor and check are these; one left out fits any."""
 
     cluster: Text | None = None
+    """Cluster where the check is; default: any."""
     flavor: Text | None = None
+    """Flavor that the job was given; default: any."""
     check: Text | None = None
+    """The admission check; default: any."""
     seconds: Seconds
+    """From the reservation of quota until the check is Ready."""
 
 
 class ReclaimEntry(SpecModel):
     """How often a running job on spot nodes loses them, and how long until there are others (default 0 s)."""
 
     cluster: Text | None = None
+    """Cluster of the nodes; default: any."""
     flavor: Text
+    """Flavor of the nodes."""
     per_hour: Annotated[Number, Field(gt=0, le=3600)]
+    """How often a running job loses its nodes, on average."""
     back: Seconds = constant(0.0)
+    """Seconds until there are other nodes; default 0."""
 
 
 class OutageEntry(SpecModel):
     """A time in which the manager cannot reach a worker. What runs there goes on running."""
 
     cluster: Text
+    """The worker."""
     at: Annotated[Number, Field(ge=0)]
+    """Second at which the connection is lost."""
     seconds: Annotated[Number, Field(gt=0)]
+    """How long it is lost."""
 
 
 class WorkloadFile(SpecModel):
     """Jobs, how long they wait for capacity, and what goes wrong meanwhile."""
 
     jobs: tuple[JobEntry, ...] = ()
+    """Jobs that are submitted."""
     steps: dict[Text, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
     """Second at which those of the given Kubernetes jobs are submitted whose label `kueue-fleet.dev/step` is this."""
     waits: tuple[WaitEntry, ...] = ()
+    """How long admission checks take; the first that fits counts."""
     reclaims: tuple[ReclaimEntry, ...] = ()
+    """How often Spot nodes are taken away; the first that fits counts."""
     outages: tuple[OutageEntry, ...] = ()
+    """When workers cannot be reached."""
     begin: Instant | None = None
+    """The moment that is second 0, for windows of a calendar; default: none."""
 
     def submissions(self, seed: int) -> Iterator[tuple[JobEntry, str, float, float | None]]:
         """Every job: its entry, name, second of arrival, and seconds it runs."""

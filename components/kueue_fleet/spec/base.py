@@ -81,6 +81,7 @@ Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 Flag = Annotated[bool, Strict()]
 """true or false; `yes`, `on`, 1 and "true" are refused."""
 Number = Annotated[float, Field(allow_inf_nan=False)]
+"""A finite number."""
 
 DnsLabel = Annotated[str, Strict(), syntax_of(syntax.dns_label)]
 """A DNS label of RFC 1123: lower-case letters, digits and hyphens, at most 63."""

@@ -28,12 +28,14 @@ COST_CONFIRMATION: Final = "I-accept-the-cost"
 """What `confirm` of a commitment has to say: it cannot be cancelled."""
 
 AtLeastOne = Annotated[Count, Field(ge=1)]
+"""A whole number above 0."""
 
 
 class Reserved(RuledModel):
     """Nodes from one specific reservation."""
 
     type: Literal["reserved"]
+    """Always `reserved`."""
     reservation: ResourceName
     """Name of the reservation; one of this file's, or one that exists."""
     project: ProjectId | None = None
@@ -53,18 +55,21 @@ class OnDemand(SpecModel):
     """Nodes at the list price, as long as there are any."""
 
     type: Literal["onDemand"]
+    """Always `onDemand`."""
 
 
 class Spot(SpecModel):
     """Cheap nodes that Google takes back when it needs them, with 30 seconds' notice."""
 
     type: Literal["spot"]
+    """Always `spot`."""
 
 
 class FlexStart(RuledModel):
     """Nodes that DWS starts when it has them, and ends after a while."""
 
     type: Literal["flexStart"]
+    """Always `flexStart`."""
     queued_provisioning: Flag = True
     """Whether nodes come only for ProvisioningRequests, all of a request's at once; default true."""
     max_run_duration: Duration = Duration("168h")
@@ -86,6 +91,7 @@ class Calendar(SpecModel):
     """Nodes from a reservation that DWS Calendar grants for a time that is agreed beforehand."""
 
     type: Literal["calendar"]
+    """Always `calendar`."""
     reservation: ResourceName
     """Name of the reservation that comes to be; one of `futureReservations`, or one that was asked for elsewhere."""
     start: Instant
@@ -102,14 +108,18 @@ class Calendar(SpecModel):
 
 
 Capacity = Annotated[Reserved | OnDemand | Spot | FlexStart | Calendar, Field(discriminator="type")]
+"""Where nodes come from: one of the classes, told apart by `type`."""
 
 
 class ReservationEntry(RuledModel):
     """A specific reservation, made by this fleet. It costs what its machines cost, used or not."""
 
     name: ResourceName
+    """Name of the reservation in Google Cloud."""
     zone: Zone
+    """The zone that its machines are in."""
     machine_type: Text
+    """Type of its machines."""
     count: AtLeastOne
     """Machines."""
     local_ssd_count: Count = 0
@@ -128,8 +138,11 @@ class FutureReservationEntry(RuledModel):
     """A request to DWS Calendar for machines at a time to come."""
 
     name: ResourceName
+    """Name of the request, and of the reservation that comes of it."""
     zone: Zone
+    """The zone that the machines are to be in."""
     machine_type: Text
+    """Type of the machines."""
     count: AtLeastOne
     """Machines."""
     start: Instant
@@ -157,6 +170,7 @@ class CommitmentResource(RuledModel):
     """An amount of one resource that is paid for the whole term."""
 
     type: Literal["VCPU", "MEMORY", "ACCELERATOR", "LOCAL_SSD"]
+    """What is committed to."""
     amount: AtLeastOne
     """vCPUs, MB of memory, GPUs, or GB of local SSD, as the API counts them."""
     accelerator_type: Text | None = None
@@ -177,11 +191,15 @@ class CommitmentEntry(RuledModel):
     """A committed-use contract. It cannot be cancelled, nor deleted."""
 
     name: ResourceName
+    """Name of the commitment in Google Cloud."""
     region: Region
+    """The region that it holds in."""
     plan: Literal["TWELVE_MONTH", "THIRTY_SIX_MONTH"]
+    """How long it is paid: one year or three."""
     type: Text = "GENERAL_PURPOSE"
     """Family of machines, as the API has it, such as GRAPHICS_OPTIMIZED (G2) or ACCELERATOR_OPTIMIZED (A2)."""
     resources: Annotated[tuple[CommitmentResource, ...], Field(min_length=1)]
+    """What is paid for."""
     reservations: tuple[Text, ...] = ()
     """Reservations of this file that it pays for; GPUs and local SSDs need one."""
     confirm: Text | None = None

@@ -22,6 +22,7 @@ class SystemPool(RuledModel):
     """The nodes that Kueue, JobSet and cluster services run on."""
 
     machine_type: Text = "e2-standard-4"
+    """Type of the machines; default e2-standard-4."""
     spot: Flag = False
     """Whether they may be taken back at any moment; default false."""
     total_min_node_count: Annotated[Count, Field(ge=1)] = 1
@@ -29,6 +30,7 @@ class SystemPool(RuledModel):
     total_max_node_count: Annotated[Count, Field(ge=1)] = 3
     """In all zones together; default 3."""
     disk_size_gb: Annotated[Count, Field(ge=10)] = 100
+    """Boot disk in GB; default 100."""
 
     def own_problems(self) -> Iterator[Problem]:
         """The limits in order."""
@@ -46,7 +48,9 @@ class ResourceLimit(RuledModel):
     resource_type: Annotated[Text, Field(min_length=1)]
     """cpu, memory (in GB), or a kind of GPU such as nvidia-l4."""
     minimum: Count = 0
+    """Least that the cluster keeps, in the resource's unit; default 0."""
     maximum: Annotated[int, Field(strict=True, ge=0)]
+    """Most that the cluster grows to, in the resource's unit."""
 
     def own_problems(self) -> Iterator[Problem]:
         """A resource that GKE limits, and limits in order."""

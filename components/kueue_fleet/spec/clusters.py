@@ -22,10 +22,14 @@ from kueue_fleet.spec.places import AddressRange, GkeClusterName, Ipv4Range, Kms
 from kueue_fleet.spec.problem import Problem, syntax_problems
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
+"""Kueue's name for the dispatcher AllAtOnce."""
 INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
+"""Kueue's name for the dispatcher Incremental."""
 
 Version = Annotated[Text, syntax_of(syntax.version)]
+"""A version of a chart."""
 Chart = Annotated[Text, Field(min_length=1)]
+"""Reference of a Helm chart: oci://, a repository's or a path."""
 
 
 class KueueInstallation(SpecModel):
@@ -65,6 +69,7 @@ class AuthorizedNetwork(SpecModel):
     """A range of addresses from which the control planes can be reached."""
 
     name: Annotated[Text, Field(min_length=1)]
+    """What the range is called in the console."""
     cidr: AddressRange
     """Such as 203.0.113.0/24."""
 
@@ -113,9 +118,11 @@ class ClusterEntry(RuledModel):
     """One GKE cluster. Its name is also the name of its kubeconfig context."""
 
     name: GkeClusterName
+    """Name of the GKE cluster, of its kubeconfig context, and in every list of clusters here."""
     role: Literal["manager", "worker", "standalone"]
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
     region: Region
+    """The region that it is in; the control plane is regional."""
     zones: tuple[Zone, ...] = ()
     """Zones of the nodes, Standard only; default: GKE's choice."""
     mode: Literal["Autopilot", "Standard"] = "Autopilot"
@@ -227,6 +234,7 @@ class ServiceAccountToken(SpecModel):
     """The manager holds a token of a service account of each worker."""
 
     type: Literal["ServiceAccountToken"]
+    """Always `ServiceAccountToken`."""
     rotation: DnsLabel
     """Serial of the token, such as "2026-11"; a new one makes a new token and drops the old."""
     rotate_by: Annotated[date, BeforeValidator(_day)]
@@ -237,6 +245,7 @@ class ClusterProfile(SpecModel):
     """The manager reaches each worker through a ClusterProfile of the worker's name (alpha in Kueue)."""
 
     type: Literal["ClusterProfile"]
+    """Always `ClusterProfile`."""
 
 
 class IncrementalDispatcher(SpecModel):
@@ -265,7 +274,9 @@ class MultiKueue(RuledModel):
     dispatcher: Literal["AllAtOnce", "Incremental", "External"] = "AllAtOnce"
     """AllAtOnce (default): every worker may take a job; Incremental: more and more of them; External: someone says."""
     incremental: IncrementalDispatcher | None = None
+    """Settings of dispatcher Incremental; default: Kueue's."""
     external: ExternalDispatcher | None = None
+    """Who dispatches, where dispatcher is External."""
     manager_flavor_name: DnsSubdomain = "multikueue"
     """The manager's only flavor, without labels, that derived quotas are on."""
     headroom_percent: Annotated[Count, Field(le=1000)] = 0

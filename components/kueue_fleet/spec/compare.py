@@ -19,6 +19,7 @@ from kueue_fleet.spec.quantity import ZERO, Quantity
 from kueue_fleet.spec.wire import ResourceQuota
 
 Area = Literal["clusters", "capacity", "quota", "settings"]
+"""Under which heading a difference is told."""
 
 _UNLIMITED: Final = "no limit"
 # What a team may use, lend or borrow is told as it ends up on each cluster.

@@ -20,6 +20,7 @@ from kueue_fleet.spec.quantity import Quantity
 from kueue_fleet.spec.wire.selector import LabelSelector
 
 Port = Annotated[Whole, Field(ge=1, le=65535)]
+"""A TCP port."""
 
 
 class WebhookServer(SpecModel):
@@ -37,13 +38,19 @@ class LeaderElection(SpecModel):
     """Leader election between the replicas of Kueue."""
 
     leader_elect: Flag | None = None
+    """Whether there is one; default true."""
     lease_duration: Duration | None = None
+    """How long others wait before they take over; default 15s."""
     renew_deadline: Duration | None = None
+    """How long the leader tries to stay leader; default 10s."""
     retry_period: Duration | None = None
+    """From one try to the next; default 2s."""
     resource_lock: Text | None = None
+    """Kind of the lock; default leases."""
     resource_name: Text | None = None
     """Default c1f6bfd2.kueue.x-k8s.io."""
     resource_namespace: Text | None = None
+    """Namespace of the lock; default Kueue's own."""
 
 
 class CustomMetricLabel(SpecModel):
@@ -52,7 +59,9 @@ class CustomMetricLabel(SpecModel):
     name: Text
     """The metric's label without the prefix `custom_`."""
     source_label_key: Text | None = None
+    """The label whose value is taken; or else `sourceAnnotationKey`."""
     source_annotation_key: Text | None = None
+    """The annotation whose value is taken; or else `sourceLabelKey`."""
     source_kind: Text | None = None
     """Cohort, LocalQueue, ClusterQueue (default) or Workload."""
     tracked_values: tuple[Text, ...] = ()
@@ -63,7 +72,9 @@ class LocalQueueMetrics(SpecModel):
     """Metrics per LocalQueue."""
 
     enable: Flag | None = None
+    """Whether there are any; default false."""
     local_queue_selector: LabelSelector | None = None
+    """Which LocalQueues have them; default: all."""
 
 
 class Metrics(SpecModel):
@@ -74,7 +85,9 @@ class Metrics(SpecModel):
     enable_cluster_queue_resources: Flag | None = None
     """Also quota and usage per queue, flavor and resource; default false."""
     custom_labels: tuple[CustomMetricLabel, ...] | None = None
+    """Labels and annotations that become labels of metrics."""
     local_queue_metrics: LocalQueueMetrics | None = None
+    """Metrics of single LocalQueues."""
 
 
 class Health(SpecModel):
@@ -83,7 +96,9 @@ class Health(SpecModel):
     health_probe_bind_address: Text | None = None
     """Default :8081."""
     readiness_endpoint_name: Text | None = None
+    """Path of the readiness probe; default readyz."""
     liveness_endpoint_name: Text | None = None
+    """Path of the liveness probe; default healthz."""
 
 
 class Controller(SpecModel):
@@ -99,8 +114,11 @@ class TlsOptions(SpecModel):
     """TLS of all of Kueue's servers."""
 
     min_version: Text | None = None
+    """Least version, such as VersionTLS12; default Go's."""
     cipher_suites: tuple[Text, ...] | None = None
+    """Cipher suites of TLS 1.2, by Go's names; default Go's."""
     curve_preferences: tuple[Int32, ...] | None = None
+    """Key exchanges, by IANA's numbers of TLS Supported Groups; default Go's."""
 
 
 class InternalCertManagement(SpecModel):
@@ -109,7 +127,9 @@ class InternalCertManagement(SpecModel):
     enable: Flag | None = None
     """Default true."""
     webhook_service_name: Text | None = None
+    """Service in the certificate's name; default kueue-webhook-service."""
     webhook_secret_name: Text | None = None
+    """Secret that holds the certificate; default kueue-webhook-server-cert."""
 
 
 class RequeuingStrategy(SpecModel):
@@ -133,6 +153,7 @@ class WaitForPodsReady(SpecModel):
     block_admission: Flag | None = None
     """Admit one workload after the other; default false."""
     requeuing_strategy: RequeuingStrategy | None = None
+    """When an evicted workload is tried again."""
     recovery_timeout: Duration | None = None
     """The same for pods that fail later; default `timeout`; 0s: off."""
 
@@ -168,32 +189,44 @@ class ExecEnvVar(SpecModel):
     """An environment variable of an exec plugin."""
 
     name: Text
+    """Name of the variable."""
     value: Text = ""
+    """Its value; default empty."""
 
 
 class ExecConfig(SpecModel):
     """An exec plugin that prints credentials."""
 
     command: Text = ""
+    """The program, a path or a name on PATH."""
     args: tuple[Text, ...] | None = None
+    """Its arguments."""
     env: tuple[ExecEnvVar, ...] | None = None
+    """Variables beyond those of Kueue itself."""
     api_version: Text = ""
+    """Version of client.authentication.k8s.io that it speaks."""
     install_hint: Text | None = None
+    """What to say where the program is missing."""
     provide_cluster_info: Flag | None = None
+    """Whether it is told about the cluster; default false."""
     interactive_mode: Text = ""
+    """Whether it may ask on a terminal: Never, IfAvailable or Always."""
 
 
 class ClusterProfileProvider(SpecModel):
     """A provider of access by ClusterProfile."""
 
     name: Text = ""
+    """Name of the provider, as ClusterProfiles give it."""
     exec_config: ExecConfig = Field(default_factory=ExecConfig)
+    """The plugin that prints its credentials."""
 
 
 class ClusterProfileConfiguration(SpecModel):
     """Access to workers by ClusterProfile (alpha, feature gate MultiKueueClusterProfile)."""
 
     access_providers: tuple[ClusterProfileProvider, ...] | None = None
+    """Who gives access, by the provider's name."""
     credentials_providers: tuple[ClusterProfileProvider, ...] | None = None
     """Deprecated: use accessProviders."""
 
@@ -209,12 +242,19 @@ class MultiKueueConfiguration(SpecModel):
     """The manager's MultiKueue controller. The fleet's `multiKueue` section sets the first five."""
 
     gc_interval: Duration | None = None
+    """From one search for orphans on the workers to the next; default 1m; 0s: never."""
     origin: Text | None = None
+    """Label value on what this manager makes on workers; default multikueue."""
     worker_lost_timeout: Duration | None = None
+    """How long a lost worker keeps its jobs; default 15m."""
     dispatcher_name: Text | None = None
+    """Who nominates workers; default Kueue's all-at-once dispatcher."""
     incremental_dispatcher_config: IncrementalDispatcherConfig | None = None
+    """Settings of the incremental dispatcher."""
     external_frameworks: tuple[ExternalFramework, ...] | None = None
+    """Further kinds of job that are dispatched."""
     cluster_profile: ClusterProfileConfiguration | None = None
+    """Access by ClusterProfile."""
 
 
 class FairSharingConfiguration(SpecModel):
@@ -252,35 +292,45 @@ class CelSelector(SpecModel):
     """A CEL expression on devices."""
 
     expression: Text = ""
+    """True for the devices that count."""
 
 
 class DeviceSelector(SpecModel):
     """Which devices count."""
 
     cel: CelSelector | None = None
+    """The selector; CEL is the only kind there is."""
 
 
 class DeviceSource(SpecModel):
     """A counter or a capacity of devices."""
 
     name: Text = ""
+    """Name of the counter or of the capacity, as the driver publishes it."""
     driver: Text = ""
+    """Name of the DRA driver."""
     device_selector: DeviceSelector = Field(default_factory=DeviceSelector)
+    """The devices that count."""
 
 
 class DeviceClassSource(SpecModel):
     """What of a device class is counted: exactly one of the two."""
 
     counter: DeviceSource | None = None
+    """A counter of devices that are divided into partitions."""
     capacity: DeviceSource | None = None
+    """A capacity of devices that several pods share."""
 
 
 class DeviceClassMapping(SpecModel):
     """A resource name for device classes of Dynamic Resource Allocation."""
 
     name: Text
+    """Resource that quotas name."""
     device_class_names: tuple[Text, ...] = ()
+    """Device classes that count as this resource."""
     sources: tuple[DeviceClassSource, ...] | None = None
+    """What is counted; default: devices."""
 
 
 class Resources(SpecModel):
@@ -291,7 +341,9 @@ class Resources(SpecModel):
     exclude_resource_prefixes: tuple[Text, ...] | None = None
     """Resources that never count."""
     transformations: tuple[ResourceTransformation, ...] | None = None
+    """Resources that become others before quota is counted."""
     device_class_mappings: tuple[DeviceClassMapping, ...] | None = None
+    """Names for the devices of Dynamic Resource Allocation."""
 
 
 class WorkloadRetention(SpecModel):
@@ -307,6 +359,7 @@ class ObjectRetentionPolicies(SpecModel):
     """When Kueue deletes what it no longer needs."""
 
     workloads: WorkloadRetention | None = None
+    """When Workloads go; default: never."""
 
 
 class VisibilityServer(SpecModel):
@@ -324,28 +377,45 @@ class KueueConfiguration(SpecModel):
     namespace: DnsLabel | None = None
     """Set by the fleet from `kueue.namespace`."""
     webhook: WebhookServer | None = None
+    """Kueue's webhook server."""
     leader_election: LeaderElection | None = None
+    """Which replica leads."""
     metrics: Metrics | None = None
+    """What Kueue reports, and where."""
     health: Health | None = None
+    """Probes."""
     pprof_bind_address: Text | None = None
+    """Address of Go's profiles; default: off."""
     controller: Controller | None = None
+    """How Kueue's controllers work."""
     tls: TlsOptions | None = None
+    """TLS of all of Kueue's servers."""
     manage_jobs_without_queue_name: Flag | None = None
     """Also manage jobs without a queue label; default false."""
     managed_jobs_namespace_selector: LabelSelector | None = None
     """Default: every namespace but kube-system and Kueue's own."""
     internal_cert_management: InternalCertManagement | None = None
+    """Certificates that Kueue makes for itself."""
     wait_for_pods_ready: WaitForPodsReady | None = None
+    """Eviction of workloads whose pods do not become ready."""
     client_connection: ClientConnection | None = None
+    """How fast Kueue asks the API server."""
     integrations: Integrations | None = None
+    """Kinds of job that Kueue manages."""
     multi_kueue: MultiKueueConfiguration | None = None
+    """The manager's MultiKueue controller."""
     fair_sharing: FairSharingConfiguration | None = None
+    """Fair sharing between queues and cohorts; default: off."""
     admission_fair_sharing: AdmissionFairSharing | None = None
+    """Order of the LocalQueues of a queue by their past usage; default: off."""
     resources: Resources | None = None
+    """Which resources count, and how."""
     feature_gates: Mapping[Text, Flag] | None = None
     """Overrides by name; the gates of Kueue 0.19.2 are known."""
     object_retention_policies: ObjectRetentionPolicies | None = None
+    """When Kueue deletes what has ended."""
     visibility_server: VisibilityServer | None = None
+    """The server of pending workloads."""
 
 
 def overlay(base: Any, top: Any) -> Any:

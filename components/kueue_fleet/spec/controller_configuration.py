@@ -22,7 +22,9 @@ class WorkerConfiguration(SpecModel):
     """A worker cluster."""
 
     name: Text
+    """Name of the cluster."""
     region: Text
+    """Its region."""
     kueue: Mapping[str, Any]
     """Kueue's Configuration there, as far as it decides."""
 
@@ -31,12 +33,15 @@ class ControllerConfiguration(SpecModel):
     """Everything that the controller takes from the fleet."""
 
     fleet: Text
+    """Name of the fleet."""
     namespace: Text
     """Where the Lease is."""
     dispatches: Flag
     """Whether Kueue leaves the choice of clusters to this controller."""
     controller: AdmissionController
+    """The section `admissionController` of the fleet file."""
     workers: tuple[WorkerConfiguration, ...]
+    """The workers, most preferred first."""
     team_regions: Mapping[Text, tuple[Text, ...]]
     """Regions where a team's jobs may run, by namespace; a namespace that is not there has no such rule."""
     kueue: Mapping[str, Any]

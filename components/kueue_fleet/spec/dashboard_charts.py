@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Unit = Literal["count", "seconds", "ratio", "per second", "bytes"]
+"""What the values of a chart are."""
 GPU: Final = "nvidia.com/gpu"
+"""Resource name of NVIDIA's GPUs."""
 _WINDOW: Final = "15m"
 
 

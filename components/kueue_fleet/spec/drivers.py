@@ -18,12 +18,15 @@ from kueue_fleet.spec.manifests import Manifest, manifest
 from kueue_fleet.spec.pools import ACCELERATOR, DRIVER_VERSION
 
 NAME: Final = "nvidia-driver-installer"
+"""Of the DaemonSet that installs drivers."""
 INSTALLER_IMAGE: Final = "cos-nvidia-installer:fixed"
 """Comes with the node's image."""
 PARTITIONER_IMAGE: Final = (
     "gcr.io/gke-release/nvidia-partition-gpu@sha256:c54fd003948fac687c2a93a55ea6e4d47ffbd641278a9191e75e822fe72471c2"
 )
+"""Divides GPUs, where a pool asks for that; by digest."""
 PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
+"""Does nothing, once the driver is there."""
 _VOLUMES: Final = {
     "dev": "/dev",
     "vulkan-icd-mount": "/home/kubernetes/bin/nvidia/vulkan/icd.d",

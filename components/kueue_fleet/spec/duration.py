@@ -26,6 +26,7 @@ _UNIT: Final = {
 _PART: Final = re.compile(r"([0-9]+)(?:\.([0-9]*))?(ns|us|µs|ms|s|m|h)")
 _WHOLE: Final = re.compile(r"([+-]?)((?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+)")
 JSON_PATTERN: Final = r"^[+-]?(0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$"
+"""A duration as a JSON schema knows it."""
 
 
 @total_ordering

@@ -41,6 +41,7 @@ class FlavorEntry(ResourceFlavorSpec):
     """A ResourceFlavor and the clusters where it exists."""
 
     name: DnsSubdomain
+    """Name of the ResourceFlavor."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs, or that its node pool is on."""
     node_pool: Text | None = None
@@ -63,6 +64,7 @@ class TopologyEntry(TopologySpec):
     """A Topology and the clusters where it exists."""
 
     name: DnsSubdomain
+    """Name of the Topology."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs."""
 
@@ -71,8 +73,11 @@ class ClusterQuota(SpecModel):
     """What of a quota is different on one cluster; what is left out stays as it is for all."""
 
     nominal_quota: Quantity | None = None
+    """The queue's own, in the resource's unit."""
     borrowing_limit: Quantity | None = None
+    """What it may use of others, in the resource's unit."""
     lending_limit: Quantity | None = None
+    """What others may use of it, in the resource's unit."""
 
 
 class FleetResourceQuota(ResourceQuota):
@@ -98,12 +103,14 @@ class FleetFlavorQuotas(FlavorQuotas):
     """Quotas on one flavor."""
 
     resources: Annotated[tuple[FleetResourceQuota, ...], Field(min_length=1, max_length=64)]
+    """The amounts, by resource."""
 
 
 class FleetResourceGroup(ResourceGroup):
     """Resources that a pod takes from one and the same flavor, and the flavors, tried in order."""
 
     flavors: Annotated[tuple[FleetFlavorQuotas, ...], Field(min_length=1, max_length=64)]
+    """The flavors, most preferred first."""
 
 
 class ManagerQueue(SpecModel):
@@ -117,16 +124,20 @@ class CohortEntry(CohortSpec):
     """A Cohort; it exists wherever a queue, or a cohort, below it does."""
 
     name: DnsSubdomain
+    """Name of the Cohort."""
     resource_groups: Annotated[tuple[FleetResourceGroup, ...], Field(max_length=16)] = ()
+    """Quota of the cohort itself, for all of its queues."""
 
 
 class ClusterQueueEntry(ClusterQueueSpec):
     """A ClusterQueue and the clusters where it exists."""
 
     name: DnsSubdomain
+    """Name of the ClusterQueue, on every cluster."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs. The manager's copy of a dispatched queue is made of itself."""
     resource_groups: Annotated[tuple[FleetResourceGroup, ...], Field(max_length=16)] = ()
+    """What may be used: resources that go together, with their flavors and amounts."""
     manager: ManagerQueue | None = None
     """The manager's quotas by hand; absent: the sum of the workers'."""
 
@@ -153,6 +164,7 @@ class AdmissionCheckEntry(RuledModel):
     """An AdmissionCheck and the clusters where it exists: either a ProvisioningRequest or somebody's controller."""
 
     name: DnsSubdomain
+    """Name of the AdmissionCheck."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs. Name the manager too where it should check before it dispatches."""
     provisioning_request: ProvisioningRequestCheck | None = None
@@ -216,6 +228,7 @@ class PriorityClassEntry(PriorityClassFields):
     """A PriorityClass, on every cluster."""
 
     name: DnsSubdomain
+    """Name of the PriorityClass."""
 
     def own_problems(self) -> Iterator[Problem]:
         """ValidatePriorityClass: the prefix `system-` is the system's."""
@@ -228,10 +241,13 @@ class WorkloadPriorityClassEntry(WorkloadPriorityClassFields):
     """A WorkloadPriorityClass, on every cluster."""
 
     name: DnsSubdomain
+    """Name of the WorkloadPriorityClass, as jobs give it."""
 
 
 class LocalQueueEntry(LocalQueueSpec):
     """A LocalQueue outside of any team. Its namespace is created too, unless it is `default`."""
 
     name: DnsSubdomain
+    """Name of the LocalQueue, as jobs give it."""
     namespace: DnsLabel
+    """Namespace that it is in."""

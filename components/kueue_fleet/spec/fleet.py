@@ -60,8 +60,11 @@ class FleetSpec(SpecModel):
     labels: Annotated[Mapping[GcpLabelKey, GcpLabelValue], Field(max_length=64)] = Field(default_factory=dict)
     """Labels on everything in Google Cloud."""
     network: Network = Field(default_factory=Network)
+    """The VPC network, and how control planes are reached."""
     kueue: KueueInstallation = Field(default_factory=KueueInstallation)
+    """How Kueue is installed and configured."""
     job_set: JobSetInstallation = Field(default_factory=JobSetInstallation)
+    """How JobSet is installed."""
     clusters: tuple[ClusterEntry, ...]
     """One manager with up to 20 workers, or one standalone cluster."""
     node_pools: tuple[NodePoolEntry, ...] = ()

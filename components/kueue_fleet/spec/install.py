@@ -16,6 +16,7 @@ from kueue_fleet.spec.dispatch import DISPATCHER_NAME, REGIONS_LABEL
 from kueue_fleet.spec.fleet import FleetSpec
 
 CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
+"""`apiVersion` of Kueue's Configuration."""
 
 
 def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:

@@ -20,10 +20,13 @@ from functools import cache
 from typing import Final
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
+"""Resource name of NVIDIA's GPUs."""
 BOOT_DISK_GB: Final = 100
 """GKE's default boot disk, in GB."""
 BOOT_DISK_BYTES: Final = BOOT_DISK_GB * 1000**3
+"""GKE's default boot disk, in bytes."""
 PODS_PER_NODE: Final = 110
+"""Pods that GKE puts on a node at most, by default."""
 
 _MIB: Final = 1024**2
 _GIB: Final = 1024**3

@@ -30,8 +30,11 @@ class MaintenanceExclusion(RuledModel):
     """A time in which GKE changes less, or nothing."""
 
     name: Annotated[Text, Field(min_length=1)]
+    """What it is called in the console."""
     start: Instant
+    """When it begins."""
     end: Instant
+    """When it ends."""
     scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_UPGRADES"
     """NO_UPGRADES (default) lasts at most 30 days."""
 

@@ -29,6 +29,7 @@ Manifest = dict[str, Any]
 """A Kubernetes object as plain data."""
 
 KUEUE_API: Final = "kueue.x-k8s.io/v1beta2"
+"""`apiVersion` of Kueue's objects."""
 TEAM_LABEL: Final = "kueue-fleet.dev/team"
 """Label on the namespaces of a team, with the team's name."""
 

@@ -25,6 +25,7 @@ from kueue_fleet.spec.problem import Problem
 from kueue_fleet.spec.wire.flavor import Taint
 
 DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
+"""Which GPU driver GKE installs, if any."""
 
 
 class Accelerator(SpecModel):
@@ -42,7 +43,9 @@ class PoolAutoscaling(RuledModel):
     """How many nodes there are as they are needed, in all zones together."""
 
     total_min_node_count: Count = 0
+    """Fewest nodes; default 0."""
     total_max_node_count: AtLeastOne
+    """Most nodes."""
     location_policy: Literal["ANY", "BALANCED"] = "ANY"
     """ANY (default): where there is capacity; BALANCED: the same in each zone."""
 
@@ -83,36 +86,54 @@ class PoolOverride(SpecModel):
     """What of a pool is different on one cluster; what is left out stays as it is for all."""
 
     zones: tuple[Zone, ...] | None = None
+    """Zones of the nodes there."""
     accelerator: Accelerator | None = None
+    """GPUs of each node there."""
     node_count: Count | None = None
+    """Nodes in each zone there, fixed."""
     autoscaling: PoolAutoscaling | None = None
+    """Limits of the number of nodes there."""
     initial_node_count: Count | None = None
+    """Nodes in each zone at the start there."""
     disk_size_gb: Annotated[Count, Field(ge=10)] | None = None
+    """Boot disk there, in GB."""
     disk_type: Text | None = None
+    """Kind of boot disk there."""
     local_ssd_count: Count | None = None
+    """Local SSDs of 375 GB there."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
+    """Pods that a node takes there."""
     labels: Mapping[LabelKey, LabelValue] | None = None
+    """Node labels there, in the place of the pool's."""
     taints: tuple[Taint, ...] | None = None
+    """Node taints there, in the place of the pool's."""
     compact_placement: Flag | None = None
+    """Whether the nodes stand close together there."""
     management: PoolManagement | None = None
+    """Repair and upgrades there."""
     upgrade: PoolUpgrade | None = None
+    """How nodes are upgraded there."""
     capacity: Capacity | None = None
+    """Where the nodes come from there."""
 
 
 class NodePoolEntry(RuledModel):
     """A pool of like nodes on Standard clusters."""
 
     name: GkeClusterName
+    """Name of the GKE node pool; flavors and node labels have it too."""
     clusters: ClusterNames | None = None
     """Default: every Standard cluster that runs jobs."""
     zones: tuple[Zone, ...] = ()
     """Zones of the nodes; default: the cluster's."""
     machine_type: Text
+    """Type of the machines, such as g2-standard-24."""
     accelerator: Accelerator | None = None
     """GPUs; default: the machine type's own, with GKE's default driver."""
     node_count: Count | None = None
     """Nodes in each zone, fixed; not together with autoscaling."""
     autoscaling: PoolAutoscaling | None = None
+    """Limits of the number of nodes; not together with nodeCount."""
     initial_node_count: Count | None = None
     """Nodes in each zone at the start, with autoscaling; default: as few as its limits allow."""
     disk_size_gb: Annotated[Count, Field(ge=10)] = BOOT_DISK_GB
@@ -130,7 +151,9 @@ class NodePoolEntry(RuledModel):
     compact_placement: Flag = False
     """Whether the nodes stand close together; one zone only."""
     management: PoolManagement = Field(default_factory=PoolManagement)
+    """Repair and upgrades."""
     upgrade: PoolUpgrade = Field(default_factory=PoolUpgrade)
+    """How nodes are upgraded."""
     capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
     """Where the nodes come from; default: on demand."""
     per_cluster: Mapping[Text, PoolOverride] = Field(default_factory=dict)

@@ -27,6 +27,7 @@ class Grafana(SpecModel):
     version: Text | None = None
     """Version of the chart; default: the newest when it is first installed."""
     namespace: DnsLabel = "monitoring"
+    """Where both run; default monitoring."""
 
 
 class Alerts(RuledModel):
@@ -60,7 +61,9 @@ class Observability(RuledModel):
     dashboard: Flag = True
     """Whether there is a dashboard in Cloud Monitoring; default true."""
     grafana: Grafana = Grafana()
+    """Prometheus and Grafana in every cluster; default: none."""
     alerts: Alerts = Alerts()
+    """Alert policies of Cloud Monitoring."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Dashboard and alerts read what managed Prometheus collects."""

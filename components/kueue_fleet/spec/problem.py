@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Severity = Literal["error", "warning"]
+"""An error forbids the fleet, a warning does not."""
 
 
 @dataclass(frozen=True, slots=True)

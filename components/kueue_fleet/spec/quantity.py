@@ -20,6 +20,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+"""How an amount is written out again."""
 
 _NANO: Final = 10**9
 _MAX: Final = (2**63 - 1) * _NANO
@@ -38,6 +39,7 @@ _MISSPELT: Final = {
     "t": "T or Ti",
 }
 JSON_PATTERN: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+"""An amount as a JSON schema knows it."""
 
 
 @total_ordering
@@ -230,3 +232,4 @@ def _validate(value: object) -> Quantity:
 
 
 ZERO: Final = Quantity(0)
+"""Nothing."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kueue_fleet.spec.schema import json_schema
 
 Schema = Mapping[str, Any]
+"""A JSON schema, or a part of one."""
 
 _PREFIX: Final = "#/$defs/"
 _INTRODUCTION: Final = """\

@@ -19,6 +19,7 @@ MEMBERS_ROLE: Final = "kueue-fleet-members"
 GUARD: Final = "kueue-fleet"
 """Name of the ResourceQuota."""
 WORKLOAD_IDENTITY_ANNOTATION: Final = "iam.gke.io/gcp-service-account"
+"""On a Kubernetes service account: the Google one that it acts as."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = {"group": "Group", "user": "User", "serviceAccount": "User"}

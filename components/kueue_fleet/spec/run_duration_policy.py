@@ -18,8 +18,11 @@ from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.manifests import Manifest, manifest
 
 NAME: Final = "kueue-fleet-run-duration"
+"""Of the ValidatingAdmissionPolicy and its binding."""
 ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+"""On a job: how many seconds DWS is to keep its nodes."""
 QUEUED_PROVISIONING_CLASS: Final = "queued-provisioning.gke.io"
+"""Provisioning class of DWS."""
 _API: Final = "admissionregistration.k8s.io/v1"
 _JOB_KINDS: Final = (
     ("batch", "v1", ("jobs",)),

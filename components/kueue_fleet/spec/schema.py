@@ -19,6 +19,7 @@ from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.parse import PULUMI_KEY
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+"""The dialect of JSON schema that is written."""
 
 
 def json_schema() -> dict[str, Any]:

@@ -18,6 +18,7 @@ from kueue_fleet.spec.problem import join_path
 from kueue_fleet.spec.wire.quotas import item_labels
 
 Location = Sequence["str | int"]
+"""A place in a document, as pydantic gives it."""
 
 
 @cache

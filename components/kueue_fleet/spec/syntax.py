@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 
 Check = Callable[[str], "str | None"]
+"""Says what is wrong with a text, or nothing."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")

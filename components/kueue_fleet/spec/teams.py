@@ -28,6 +28,7 @@ class TeamQueue(LocalQueueSpec):
     """A LocalQueue that a team has in each of its namespaces."""
 
     name: DnsSubdomain
+    """Name of the LocalQueue, as jobs give it."""
 
 
 class TeamGoogleServiceAccount(RuledModel):
@@ -53,6 +54,7 @@ class TeamEntry(RuledModel):
     """A team: its namespaces and the queues it may use."""
 
     name: DnsLabel
+    """Name of the team; a namespace of this name is made for it, unless namespaces says otherwise."""
     namespaces: Annotated[tuple[DnsLabel, ...], Field(min_length=1)] | None = None
     """Default: one namespace of the team's name."""
     local_queues: tuple[TeamQueue, ...] = ()

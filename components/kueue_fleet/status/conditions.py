@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Manifest = Mapping[str, Any]
+"""An object of Kubernetes as plain data."""
 
 
 def condition(thing: Manifest | None, kind: str) -> Manifest | None:

@@ -8,8 +8,10 @@ from datetime import date
 from typing import Any, Final
 
 Manifest = Mapping[str, Any]
+"""An object of Kubernetes as plain data."""
 
 SCHEMA_VERSION: Final = 1
+"""Of the JSON document; larger where a reader of the former would misread it."""
 
 
 @dataclass(frozen=True, slots=True)

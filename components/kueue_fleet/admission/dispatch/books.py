@@ -51,6 +51,7 @@ class Fit:
 
 
 UNKNOWN = Fit(FitKind.UNKNOWN, "", "its queues could not be read")
+"""What is said of a cluster whose queues could not be read."""
 
 _NEVER = frozenset((QuotaReservedReason.NO_MATCHING_FLAVOR, QuotaReservedReason.EXCEEDS_MAX_QUOTA))
 

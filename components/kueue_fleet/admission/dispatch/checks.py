@@ -19,6 +19,7 @@ from kueue_fleet.admission.model import CheckState
 RUN_DURATION_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 """On a job: how long DWS is to keep its nodes. Kueue copies it to the Workload."""
 LONGEST_RUN_SECONDS: Final = 7 * 24 * 3600.0
+"""Longest run that DWS grants, seven days."""
 
 
 @dataclass(frozen=True, slots=True)

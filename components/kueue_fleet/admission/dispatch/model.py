@@ -134,6 +134,7 @@ class Scored:
 
 
 Verdict = Filtered | Scored
+"""What a check says of a workload."""
 
 
 @dataclass(frozen=True, slots=True)

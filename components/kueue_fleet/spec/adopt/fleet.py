@@ -20,6 +20,7 @@ from kueue_fleet.spec.problem import Problem, SpecError
 from kueue_fleet.spec.wire.checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
 Data = dict[str, Any]
+"""A part of a fleet file as plain data."""
 Specs = Mapping[str, Data]
 """cluster → spec of one and the same object there."""
 

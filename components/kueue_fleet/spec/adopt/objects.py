@@ -12,8 +12,10 @@ from typing import Any, Final
 from kueue_fleet.spec.problem import Problem
 
 Object = Mapping[str, Any]
+"""An object of Kubernetes as plain data."""
 
 KUEUE_GROUP: Final = "kueue.x-k8s.io"
+"""API group of Kueue."""
 _CLUSTER_KINDS: Final = (
     "ResourceFlavor", "Topology", "Cohort", "ClusterQueue", "AdmissionCheck", "ProvisioningRequestConfig",
     "WorkloadPriorityClass", "MultiKueueCluster", "MultiKueueConfig",

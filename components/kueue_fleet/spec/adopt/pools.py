@@ -13,7 +13,9 @@ from typing import Any, Final
 from kueue_fleet.spec.problem import Problem
 
 Data = dict[str, Any]
+"""A node pool of a fleet file as plain data."""
 Object = Mapping[str, Any]
+"""A node pool as gcloud prints it."""
 
 # The cluster's own pools; a fleet file has `systemPool` instead.
 _SYSTEM_POOLS: Final = ("system", "default-pool")

@@ -8,6 +8,7 @@ from typing import Any
 from kueue_fleet.spec.problem import Problem
 
 Data = dict[str, Any]
+"""A part of a fleet file as plain data."""
 _AMOUNTS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 
 

@@ -12,6 +12,7 @@ from kueue_fleet.spec.placement import queue_on
 from kueue_fleet.spec.problem import SpecError
 
 Data = dict[str, Any]
+"""A part of a fleet file as plain data."""
 # An empty selector is every namespace; none at all is no namespace.
 _MEANT_EMPTY: Final = "namespaceSelector"
 

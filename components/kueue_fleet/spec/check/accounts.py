@@ -14,6 +14,7 @@ from kueue_fleet.spec.regions import REGION_RANGES
 from kueue_fleet.spec.teams import TeamEntry
 
 SHORTEST_ACCOUNT_ID: Final = 6
+"""Fewest characters of the id of a Google service account."""
 
 
 def check_accounts(scope: Scope) -> Iterator[Problem]:

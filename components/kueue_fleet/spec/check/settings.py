@@ -17,6 +17,7 @@ from kueue_fleet.spec.problem import Problem
 from kueue_fleet.spec.quantity import Quantity
 
 JOBSET_FRAMEWORK: Final = "jobset.x-k8s.io/jobset"
+"""Name of JobSet among Kueue's integrations."""
 _SET_BY_FLEET: Final = {
     "gc_interval": ("gcInterval", "multiKueue.gcInterval"),
     "origin": ("origin", "multiKueue.origin"),

@@ -15,15 +15,20 @@ from kueue_fleet.spec.base import Count, DnsLabel, DnsSubdomain, LabelKey, Ruled
 from kueue_fleet.spec.problem import Problem
 
 MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
+"""`controllerName` of checks that dispatch."""
 PROVISIONING_CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
+"""`controllerName` of checks that ask for capacity."""
 
 
 class ParametersReference(SpecModel):
     """A cluster-scoped object with further parameters of a check."""
 
     api_group: DnsSubdomain
+    """API group of the object."""
     kind: Annotated[str, Field(strict=True), syntax_of(syntax.kind)]
+    """Kind of the object."""
     name: DnsLabel
+    """Name of the object."""
 
 
 class AdmissionCheckSpec(SpecModel):
@@ -59,6 +64,7 @@ class PodSetUpdates(SpecModel):
     """What is added to the pods once they are provisioned for."""
 
     node_selector: Annotated[tuple[NodeSelectorUpdate, ...], Field(max_length=8)] = ()
+    """Labels of nodes that the pods are to ask for."""
 
 
 class ProvisioningRequestConfigSpec(RuledModel):

@@ -20,8 +20,11 @@ from kueue_fleet.spec.wire.quotas import FairSharing, LimitRules, ResourceGroup,
 from kueue_fleet.spec.wire.selector import LabelSelector
 
 StopPolicy = Literal["None", "Hold", "HoldAndDrain"]
+"""Whether a queue admits: yes; no; no, and what runs ends."""
 FungibilityPolicy = Literal["MayStopSearch", "TryNextFlavor"]
+"""Whether the search for a flavor may end here."""
 AdmissionCheckName = Annotated[str, Field(strict=True), syntax_of(admission_check_name)]
+"""Name of an AdmissionCheck."""
 
 
 class FlavorFungibility(RuledModel):

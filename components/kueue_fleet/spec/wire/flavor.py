@@ -15,14 +15,18 @@ from kueue_fleet.spec.base import DnsSubdomain, LabelKey, LabelValue, RuledModel
 from kueue_fleet.spec.problem import Problem
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+"""What a taint does to pods that do not tolerate it."""
 
 
 class Taint(SpecModel):
     """A taint that the flavor's nodes carry."""
 
     key: LabelKey
+    """Key of the taint."""
     value: LabelValue = ""
+    """Value of the taint; default empty."""
     effect: Effect
+    """What happens to pods that do not tolerate it."""
 
 
 class Toleration(RuledModel):

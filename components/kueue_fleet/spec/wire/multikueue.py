@@ -14,6 +14,7 @@ from kueue_fleet.spec.base import RuledModel, SpecModel, Text
 from kueue_fleet.spec.problem import Problem
 
 ClusterName = Annotated[Text, Field(min_length=1, max_length=256)]
+"""Name of a MultiKueueCluster, or of what it points at."""
 
 
 class KubeConfig(SpecModel):
@@ -29,13 +30,16 @@ class ClusterProfileReference(SpecModel):
     """A ClusterProfile in Kueue's namespace."""
 
     name: ClusterName
+    """Name of the ClusterProfile."""
 
 
 class ClusterSource(RuledModel):
     """How the manager reaches a worker: exactly one of the two."""
 
     kube_config: KubeConfig | None = None
+    """By a kubeconfig."""
     cluster_profile_ref: ClusterProfileReference | None = None
+    """By a ClusterProfile."""
 
     def own_problems(self) -> Iterator[Problem]:
         """CEL: exactly one of kubeConfig and clusterProfileRef."""
@@ -54,6 +58,7 @@ class MultiKueueClusterSpec(RuledModel):
     """`spec` of a MultiKueueCluster."""
 
     cluster_source: ClusterSource
+    """How the manager reaches the worker."""
 
     def own_problems(self) -> Iterator[Problem]:
         """The source's problems."""

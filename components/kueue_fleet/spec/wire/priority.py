@@ -15,6 +15,7 @@ from kueue_fleet.spec.base import Flag, Int32, RuledModel, Text
 from kueue_fleet.spec.problem import Problem
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
+"""Above it are only Kubernetes' own classes."""
 
 
 class WorkloadPriorityClassFields(RuledModel):

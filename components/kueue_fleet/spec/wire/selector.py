@@ -12,6 +12,7 @@ from kueue_fleet.spec.base import LabelKey, LabelValue, RuledModel
 from kueue_fleet.spec.problem import Problem
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
+"""How a label is compared with the values."""
 
 
 class LabelSelectorRequirement(RuledModel):

@@ -14,6 +14,7 @@ from kueue_fleet.spec.base import LabelKey, RuledModel, SpecModel
 from kueue_fleet.spec.problem import Problem
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+"""Label of a node with its own name; only the lowest level may be it."""
 
 
 class TopologyLevel(SpecModel):
