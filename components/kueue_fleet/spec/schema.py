@@ -27,10 +27,10 @@ def json_schema() -> dict[str, Any]:
     fleet = FleetSpec.model_json_schema(by_alias=True)
     definitions = fleet.pop("$defs")
     definitions["FleetSpec"] = fleet
-    documented = {name: model for model in _models(FleetSpec, set()) for name in [model.__name__]}
+    documented = {name: model for model in models_in(FleetSpec, set()) for name in [model.__name__]}
     for name, definition in definitions.items():
         if name in documented:
-            _describe(documented[name], definition)
+            describe(documented[name], definition)
     stack = {
         "type": "object",
         "required": ["config"],
@@ -53,7 +53,7 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _models(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
+def models_in(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
     """`model` and every model that its fields lead to."""
     if model in seen:
         return
@@ -61,7 +61,7 @@ def _models(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type
     yield model
     for field in model.model_fields.values():
         for found in _classes_in(field.annotation):
-            yield from _models(found, seen)
+            yield from models_in(found, seen)
 
 
 def _classes_in(tp: Any) -> Iterator[type[BaseModel]]:
@@ -71,7 +71,7 @@ def _classes_in(tp: Any) -> Iterator[type[BaseModel]]:
         yield from _classes_in(argument)
 
 
-def _describe(model: type[BaseModel], definition: dict[str, Any]) -> None:
+def describe(model: type[BaseModel], definition: dict[str, Any]) -> None:
     """Put the docstrings below the fields of `model` and its bases into the schema."""
     definition.pop("title", None)
     for known in definition.get("properties", {}).values():
@@ -82,15 +82,15 @@ def _describe(model: type[BaseModel], definition: dict[str, Any]) -> None:
     for base in reversed(model.__mro__):
         if not (isinstance(base, type) and issubclass(base, BaseModel)) or base is BaseModel:
             continue
-        for name, text in _field_docs(base).items():
+        for name, text in field_docs(base).items():
             field = model.model_fields.get(name)
             known = definition.get("properties", {}).get(field.alias or name) if field is not None else None
             if known is not None:
                 known["description"] = text
 
 
-def _field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """The string below each annotated field in the source of `model`."""
+def field_docs(model: type[Any]) -> dict[str, str]:
+    """The string below each annotated field in the source of the class `model`."""
     tree = ast.parse(inspect.getsource(sys.modules[model.__module__]))
     body = next((n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == model.__name__), [])
     docs = {}
