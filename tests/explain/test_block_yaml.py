@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kueue_fleet.explain.block_yaml import NotSimpleError, read_block
@@ -59,7 +59,14 @@ class TestSameAsTheFullReader:
         agrees(dumped(value))
 
     @settings(max_examples=300, deadline=None)
-    @given(st.text("ab: -'\"\n#\t01~&|", max_size=60))
+    @given(st.text("ab: -'\"\n#\t01~&|\x85\u2028\x07", max_size=60))
+    @example("- ")
+    @example("- \n  a: 1")
+    @example("-  b")
+    @example("a:  b")
+    @example("- a \n  b")
+    @example("a: b\x85")
+    @example("a: b\x07")
     def test_of_garbage(self, text: str) -> None:
         agrees(text)
 
@@ -107,6 +114,14 @@ def same(one: Any, other: Any) -> bool:
         "a: 'x\n",
         "a: 1\n  b: 2\n",
         "- a\nb: 1\n",
+        "-",
+        "- \n",
+        "- \n  a: 1\n",
+        "-\n  a: 1\n",
+        "-  b\n",
+        "a:  b\n",
+        "a: b \n",
+        "a: b\u2028c\n",
     ],
 )
 def test_the_rest_is_left_to_it(text: str) -> None:

@@ -20,9 +20,10 @@ _NUMBER: Final = re.compile(
     r"(?P<int>[-+]?[0-9]+)|0[ox][0-9a-fA-F]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-_SPECIAL: Final = frozenset("&*!|>{}[]%@`#,?:-\"'\t")
+_SPECIAL: Final = frozenset(" &*!|>{}[]%@`#,?:-\"'\t")
 
 Row = tuple[str, str, str, str, str]
+"""A row of the table of a block."""
 
 
 class NotSimpleError(Exception):
@@ -31,7 +32,7 @@ class NotSimpleError(Exception):
 
 def read_block(text: str) -> Any:
     """The data in `text`, which ends with its last line. Raises NotSimpleError."""
-    if "\t" in text or "\r" in text or "\n\n" in text:
+    if "\n\n" in text or " \n" in text or not text.replace("\n", "").isprintable():
         raise NotSimpleError
     rows: list[Row] = _ROW.findall(text.rstrip("\n"))
     found, end = _Reader(rows).block(0, len(rows[0][0]))
@@ -53,10 +54,13 @@ class _Reader:
         found: list[Any] = []
         rows = self._rows
         while at < self._count and rows[at][1] and len(rows[at][0]) == indent:
-            if rows[at][2]:
+            _, _, key, _, text = rows[at]
+            if key:
                 item, at = self._map(at, indent + 2)
+            elif text:
+                item, at = self._scalar(text, at + 1, indent + 1)
             else:
-                item, at = self._scalar(rows[at][4], at + 1, indent + 1)
+                raise NotSimpleError
             found.append(item)
         return found, at
 
