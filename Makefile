@@ -26,11 +26,12 @@ test-fast: $(READY) ## the tests that need no engine
 	@$(BIN)/pytest --ignore=tests/engines
 
 .PHONY: check
-check: $(READY) ## format, lint, types, layers
+check: $(READY) ## format, lint, types, layers, docstrings
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tests/docs/docstrings.py
 
 .PHONY: golden
 golden: $(READY) ## rewrite the golden files; read the diff before you commit it

@@ -196,7 +196,7 @@ def parse_selector(spec: Fields, name: str) -> LabelSelector | None:
 
 
 def parse_cluster_queue(fields: Fields) -> ClusterQueue:
-    """A ClusterQueue of v1beta2."""
+    """A ClusterQueue of v1beta2. Raises NotModelledError for concurrent admission."""
     spec = fields.child("spec")
     if "concurrentAdmissionPolicy" in spec:
         raise NotModelledError("concurrentAdmissionPolicy", fields.path)

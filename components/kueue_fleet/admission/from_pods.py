@@ -30,7 +30,7 @@ _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 def parse_pod_set(
     fields: Fields, name: str, count: int, min_count: int | None, topology: TopologyRequest | None, rules: ResourceRules
 ) -> PodSet:
-    """A pod set from its pod's `spec`."""
+    """A pod set from its pod's `spec`. Raises NotModelledError for resource claims."""
     if any(fields.children("resourceClaims")):
         raise NotModelledError("dynamic resource allocation (resourceClaims)", fields.path)
     requests = _pod_requests(fields)
@@ -103,7 +103,10 @@ def parse_topology_request(fields: Fields) -> TopologyRequest | None:
 
 
 def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
-    """What the annotations of a pod template ask for; `fields` is its metadata."""
+    """What the annotations of a pod template ask for; `fields` is its metadata.
+
+    Raises NotModelledError for slices with constraints of their own.
+    """
     found = fields.child("annotations")
     prefix = "kueue.x-k8s.io/podset-"
     constraints = []

@@ -189,7 +189,7 @@ class KubeApi:
         return await self._json("PUT", path, body=body)
 
     async def watch(self, path: str, version: str) -> AsyncIterator[tuple[str, Json]]:
-        """See `Api.watch`."""
+        """See `Api.watch`. Raises ApiError where the API server ends the watch with one."""
         params = {
             "watch": "1",
             "allowWatchBookmarks": "true",

@@ -59,6 +59,9 @@ def webhook_retry(component_type: str, name: str) -> pulumi.ResourceHookBinding:
 
     A hook's name must be unique in a deployment and should not change between runs, since it is kept in the state. A
     program has one; components made in a plugin process, where there is no stack, have one for each root component.
+
+    Raises:
+        RuntimeError: there is no Pulumi program.
     """
     monitor = get_monitor()
     if monitor is None:

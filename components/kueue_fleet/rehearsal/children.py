@@ -19,6 +19,7 @@ from kueue_fleet.rehearsal.processes import ChildProcess, ProcessSpec, log_tail,
 log = logging.getLogger(__name__)
 
 RESTART_DELAYS_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Pause before each further start of a process that ended; the last one again and again."""
 _FORGIVEN_AFTER_SECONDS = 600.0
 _REMEMBERED_ENDS = 32
 

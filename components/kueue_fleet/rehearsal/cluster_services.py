@@ -29,6 +29,7 @@ from kueue_fleet.rehearsal.region_stock import RegionStock
 from kueue_fleet.rehearsal.simulation_settings import SettingsFile, SimulationSettings
 
 FIELD_MANAGER = "kueue-fleet-rehearsal"
+"""Field manager of what the rehearsal itself writes."""
 
 
 _POOL_SECONDS = 60.0

@@ -48,7 +48,9 @@ SPOT_RECLAIMED = NodeEnd(
     "Pod was terminated in response to imminent node shutdown.",
     "Pod was terminated in response to imminent node shutdown.",
 )
+"""What the pods of a Spot node say that is taken back."""
 CAPACITY_RECLAIMED = NodeEnd("The node was deleted: its capacity had been reclaimed.", "The node was shut down.")
+"""What the pods of a node say whose capacity is gone."""
 
 
 def project_pod(pod: Json) -> Json:

@@ -87,8 +87,11 @@ class NodePoolHost(Protocol):
 
 
 API_SERVER = "kube-apiserver"
+"""Name of the process."""
 CONTROLLER_MANAGER = "kube-controller-manager"
+"""Name of the process."""
 SCHEDULER = "kube-scheduler"
+"""Name of the process."""
 
 # The hosts a GKE control plane is addressed by, and those of this machine.
 SERVER_HOSTS = (
@@ -100,7 +103,9 @@ SERVER_HOSTS = (
     "kubernetes.default.svc.cluster.local",
     "10.96.0.1",
 )
+"""Names and addresses in the API server's certificate."""
 SERVICE_RANGE = "10.96.0.0/16"
+"""Addresses of Services; nothing answers there."""
 # What batch workloads, Deployments and a lost node need; no volumes, no certificates, no cloud, and no EndpointSlices,
 # which may not hold the loopback addresses of pods here.
 CONTROLLERS = (
@@ -124,6 +129,7 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
     "validatingadmissionpolicy-status-controller",
 )
+"""Which of kube-controller-manager's controllers run."""
 # Four clusters share two cores: more threads than cores gain nothing.
 _GO_RUNTIME = {"GOMAXPROCS": "2"}
 

@@ -30,10 +30,14 @@ from kueue_fleet.rehearsal.pod_needs import pod_needs, tolerated
 from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, PROVISIONING, QUEUED, ZONE
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 CLASS_NAME = "queued-provisioning.gke.io"
+"""Provisioning class that is answered."""
 MAX_RUN_PARAMETER = "maxRunDurationSeconds"
+"""Parameter of a request: seconds that the nodes are to stay."""
 STRATEGY_PARAMETER = "capacitySearchStrategy"
+"""Parameter of a request: how capacity is searched."""
 LONGEST_RUN_SECONDS = 7 * 24 * 3600
 """Also the default run duration."""
 

@@ -15,6 +15,7 @@ from kueue_fleet.rehearsal.ports import HOST
 from kueue_fleet.rehearsal.processes import ChildProcess, ProcessSpec
 
 READY_SECONDS = 60.0
+"""Longest that etcd takes to be ready."""
 _POLL_SECONDS = 0.05
 
 

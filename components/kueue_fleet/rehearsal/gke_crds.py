@@ -88,6 +88,7 @@ DEFINITIONS = (
     _definition("PodMonitoring", "podmonitorings", "Namespaced"),
     _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),
 )
+"""CustomResourceDefinitions that a GKE cluster has from the beginning."""
 
 
 async def install_definition(api: KubeApi, definition: Json) -> None:

@@ -16,10 +16,12 @@ from typing import Any
 from kueue_fleet.status import condition, dominant_reasons
 
 Manifest = Mapping[str, Any]
+"""An object of Kubernetes as plain data."""
 
 # A Workload with one of these reasons waits until somebody changes a quota or the job; more time does not help it
 # (apis/kueue/v1beta2/workload_types.go).
 HOPELESS_REASONS = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured"})
+"""Reasons of QuotaReserved=False that no waiting changes."""
 
 
 class JobState(StrEnum):

@@ -18,7 +18,9 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 
 # Kind -> (group, version, plural) of what may be submitted.
 JOB_KINDS = {"Job": ("batch", "v1", "jobs"), "JobSet": ("jobset.x-k8s.io", "v1alpha2", "jobsets")}
+"""Group, version and plural of the kinds of job that can be submitted."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Label of a job with its LocalQueue."""
 _WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
 _POLL_SECONDS = 0.5
 

@@ -19,11 +19,16 @@ from typing import Any, Self
 import aiohttp
 
 Json = dict[str, Any]
+"""An object as the API server sends it."""
 
 MERGE_PATCH = "application/merge-patch+json"
+"""Content type of a JSON merge patch."""
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+"""Content type of a strategic merge patch."""
 APPLY_PATCH = "application/apply-patch+yaml"
+"""Content type of server-side apply."""
 JSON_PATCH = "application/json-patch+json"
+"""Content type of a JSON patch."""
 
 _REQUEST_SECONDS = 60.0
 _WATCH_SECONDS = 300

@@ -18,7 +18,9 @@ from kueue_fleet.rehearsal.node_templates import SIMULATED
 from kueue_fleet.rehearsal.processes import ChildProcess, ProcessSpec, Spawn
 
 RUN_SECONDS_ANNOTATION = "kueue-fleet.dev/run-seconds"
+"""On a pod: how many seconds it runs."""
 EXIT_CODE_ANNOTATION = "kueue-fleet.dev/exit-code"
+"""On a pod: with which code it ends; default 0."""
 
 _LEASE_SECONDS = 40
 _RESTART_SECONDS = 2.0

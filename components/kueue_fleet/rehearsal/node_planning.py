@@ -15,6 +15,7 @@ from kueue_fleet.rehearsal.node_templates import NodeTemplate
 from kueue_fleet.rehearsal.pod_needs import PodNeeds, fits_node, tolerates
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 # Of a node that is not ready yet: it will be, so its room counts.
 _PASSING_TAINTS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}

@@ -22,6 +22,7 @@ from kueue_fleet.spec.capacity import FLEX_START_MAX_SECONDS
 from kueue_fleet.spec.machines import ATTACHABLE, MachineType, machine_type
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 _FLEX_START_COMPACT = ("a3-ultragpu", "a4-highgpu", "h4d")

@@ -17,6 +17,7 @@ from kueue_fleet.rehearsal.node_sources import ResourceLimits
 from kueue_fleet.rehearsal.node_templates import Place
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 
 class NodePoolStore:

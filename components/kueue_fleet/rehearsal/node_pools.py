@@ -36,10 +36,12 @@ from kueue_fleet.spec.pools import (
 )
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 DEFAULT_MACHINE_TYPE = "e2-medium"
 """What GKE takes when no machine type is given."""
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+"""Key of the affinity to a reservation, as Compute Engine has it."""
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 _DRIVERS = {"DEFAULT": "default", "LATEST": "latest", "INSTALLATION_DISABLED": "disabled"}
 

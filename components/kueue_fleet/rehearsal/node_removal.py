@@ -9,10 +9,12 @@ from kueue_fleet.rehearsal.node_templates import AUTOSCALED, RESIZE_REQUEST
 from kueue_fleet.spec.pools import NODE_POOL
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """The taint of a node that is about to be deleted; its value is the time in seconds since the epoch."""
 RETIREMENT_SECONDS = 1.0
+"""How long nodes of a removed pool go on, so that their pods can end."""
 
 
 def plan_removals(

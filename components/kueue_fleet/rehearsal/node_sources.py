@@ -43,8 +43,10 @@ from kueue_fleet.spec.pools import (
 )
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 COMPUTE_CLASS = "cloud.google.com/compute-class"
+"""Label by which pods ask for a ComputeClass."""
 _COMPUTE_CLASSES = {"Accelerator", "Balanced", "General-Purpose", "general-purpose", "Performance", "Scale-Out"}
 # k8s.io label namespaces and GKE's own: such labels cannot be invented by a pod.
 _SYSTEM_LABEL = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")

@@ -21,10 +21,15 @@ AUTOSCALED = "kueue-fleet.dev/autoscaled"
 FINGERPRINT = "kueue-fleet.dev/template"
 """The annotation that says after which template a pool's node was made."""
 RESIZE_REQUEST = "autoscaling.gke.io/provisioning-request"
+"""Node label with the ProvisioningRequest that the node came for."""
 MAX_RUN_DURATION = "cloud.google.com/gke-max-run-duration-seconds"
+"""Node label with the seconds that the node lives."""
 PLACEMENT_GROUP = "cloud.google.com/gke-placement-group"
+"""Label by which pods ask for nodes close together."""
 TERMINATION_TIME = "node.gke.io/machine-termination-datetime"
+"""Node annotation with the moment at which the node goes."""
 FLEX_START_PROVISIONING = "flex-start"
+"""Value of the provisioning label of flex-start nodes."""
 _NODE_NAME_LENGTH = 63
 _DIGEST_LENGTH = 14
 

@@ -34,6 +34,7 @@ from kueue_fleet.spec.capacity import FLEX_START_MAX_SECONDS
 from kueue_fleet.spec.pools import NODE_POOL
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 log = logging.getLogger(__name__)
 

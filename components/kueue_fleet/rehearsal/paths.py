@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STATE_DIR_VARIABLE = "KUEUE_FLEET_STATE_DIR"
+"""Environment variable with another state folder."""
 CACHE_DIR_VARIABLE = "KUEUE_FLEET_CACHE_DIR"
+"""Environment variable with another cache folder."""
 
 # sun_path of a Unix socket address holds 108 bytes with the closing zero (unix(7)).
 _SOCKET_PATH_BYTES = 107

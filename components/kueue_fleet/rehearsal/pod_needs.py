@@ -14,12 +14,14 @@ from typing import Any
 from kueue_fleet.spec.quantity import Quantity
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 # Both names are in use: Kueue writes the first, older releases of the cluster autoscaler read the second.
 CONSUME_ANNOTATIONS = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
+"""On a pod: the ProvisioningRequest whose nodes it takes."""
 
 
 @dataclass(frozen=True, slots=True)

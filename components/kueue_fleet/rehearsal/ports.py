@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from kueue_fleet.rehearsal.paths import RehearsalError
 
 HOST = "127.0.0.1"
+"""Where everything listens."""
 # net.ipv4.ip_local_port_range begins at 32768: a port below it is not taken between the look and the use by a client.
 FIRST_PORT, LAST_PORT = 20000, 32000
 _ATTEMPTS = 200

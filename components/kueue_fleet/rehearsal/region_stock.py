@@ -12,6 +12,7 @@ from kueue_fleet.spec.machines import GPU_RESOURCE, accelerators
 from kueue_fleet.spec.pools import ACCELERATOR, FLEX_START
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 
 class RegionStock:

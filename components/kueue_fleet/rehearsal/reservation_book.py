@@ -16,6 +16,7 @@ from kueue_fleet.rehearsal.certificates import write_private
 from kueue_fleet.rehearsal.node_pool_rules import Reservation
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 
 class ReservationBook:

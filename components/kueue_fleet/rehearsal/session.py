@@ -51,6 +51,7 @@ from kueue_fleet.spec import FleetSpec
 _MIB = 1024**2
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 CHARTS_KEY = "kueue-fleet:charts"
+"""Key of the stack's config with the folder of Helm charts."""
 # An orderly end of four clusters takes a few seconds; on a busy machine, more.
 _END_SECONDS = 60.0
 _ORPHAN_SECONDS = 30.0
@@ -94,7 +95,7 @@ class Session:
 
     @property
     def engines(self) -> Engines:
-        """The programs of the rehearsal; `prepare_engines` comes first."""
+        """The programs of the rehearsal. Raises RuntimeError before `prepare_engines`."""
         if self._engines is None:
             raise RuntimeError("prepare_engines has not been called")
         return self._engines

@@ -23,6 +23,7 @@ from kueue_fleet.spec.base import Count, Number, SpecModel, Text
 from kueue_fleet.spec.messages import errors_in, explain
 
 CONFIG_KEY = "kueue-fleet:rehearsal"
+"""Key of the stack's config with the settings of a rehearsal."""
 
 _Seconds = Annotated[Number, Field(ge=0)]
 _Percent = Annotated[Count, Field(le=100)]

@@ -15,6 +15,7 @@ from typing import Any
 from kueue_fleet.spec.pools import NODE_POOL, SPOT
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 _HOUR_SECONDS = 3600.0
 

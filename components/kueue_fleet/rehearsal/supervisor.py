@@ -52,7 +52,9 @@ from kueue_fleet.rehearsal.reservation_book import ReservationBook
 log = logging.getLogger(__name__)
 
 DEFAULT_SERVICES = "kueue_fleet.rehearsal.cluster_services:cluster_services"
+"""Where the services of a cluster are made: module and function."""
 NO_SERVICES = "none"
+"""In its place: no services."""
 ERROR_PREFIX = "cannot go on: "
 """Begins the last line of the log when the supervisor ends because of a RehearsalError."""
 

@@ -24,6 +24,7 @@ from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths, check_so
 from kueue_fleet.rehearsal.processes import log_tail
 
 SOCKET_VARIABLE = "KUEUE_FLEET_SUPERVISOR"
+"""Environment variable with the path of the supervisor's socket."""
 _QUICK_SECONDS = 15.0
 # Longer than the supervisor itself waits for an API server on a loaded machine.
 _CLUSTER_SECONDS = 300.0

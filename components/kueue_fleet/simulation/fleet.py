@@ -56,7 +56,7 @@ def simulate_fleet(
 def fleet_run(
     fleet: FleetSpec, file: WorkloadFile, delays: Delays, *, seed: int = 0, manifests: Sequence[Document] = ()
 ) -> FleetRun:
-    """The same before anything has happened."""
+    """The same before anything has happened. Raises SimulationError with every problem of the jobs."""
     submitted = list(file.submissions(seed))
     manifests = name_documents(manifests)
     problems = [*_check(fleet, file), *_check_names(submitted), *_check_manifests(file, manifests)]

@@ -208,7 +208,7 @@ def read_generator(
 
 
 def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Creation | None = None) -> Generated:
-    """The same from the data of the file."""
+    """The same from the data of the file. Raises SimulationError with what is wrong with it."""
     file = as_model(data, source, GeneratorFile)
     creation = creation or Creation()
     total = sum(

@@ -33,7 +33,7 @@ def read_data(text: str, source: str) -> Any:
 
 
 def as_model(data: Any, source: str, model: type[M]) -> M:
-    """The same for data that is already read."""
+    """The same for data that is already read. Raises SimulationError with every problem."""
     if not isinstance(data, Mapping):
         fields = ", ".join(list(model.model_fields)[:3])
         raise SimulationError([f"{source}: is no map of fields; begin with {fields}"])

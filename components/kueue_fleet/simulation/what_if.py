@@ -62,7 +62,10 @@ def apply_changes(data: Any, changes: Iterable[Change]) -> Any:
 
 
 def apply_to_documents(documents: Sequence[Document], changes: Iterable[Change]) -> list[Document]:
-    """Copies of raw objects with the changes; paths begin with `Kind[name]` or `Kind[namespace/name]`."""
+    """Copies of raw objects with the changes; paths begin with `Kind[name]` or `Kind[namespace/name]`.
+
+    Raises SimulationError where there is no such object.
+    """
     changed = list(documents)
     for change in changes:
         name = change.parts[1][0] if len(change.parts) > 1 and change.parts[1][1] else ""

@@ -162,9 +162,9 @@ class ClientConnection(SpecModel):
     """Kueue's requests to the API server."""
 
     qps: Number | None = None
-    """Default 300; negative: unlimited."""
+    """Requests a second; default 300; negative: unlimited."""
     burst: Int32 | None = None
-    """Default 500."""
+    """Requests at once beyond `qps`; default 500."""
 
 
 class Integrations(SpecModel):

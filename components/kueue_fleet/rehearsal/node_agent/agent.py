@@ -31,8 +31,10 @@ from kueue_fleet.rehearsal.processes import Spawn
 log = logging.getLogger(__name__)
 
 NODE_NAME = "system-0"
+"""Name of the node for system pods."""
 # Room for Kueue, JobSet and a controller, each with a second replica while it is rolled out.
 ALLOCATABLE = {"cpu": "16", "memory": "32Gi", "ephemeral-storage": "50Gi", "pods": "50"}
+"""What that node has for pods."""
 
 _LEASE_SECONDS = 40
 _LEASE_RENEW_SECONDS = 10.0

@@ -33,6 +33,7 @@ from kueue_fleet.rehearsal.node_agent.volumes import (
 log = logging.getLogger(__name__)
 
 SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where Kubernetes mounts the token of a pod's account."""
 _RENEW_SHARE = 0.8
 _RETRY_SECONDS = 2.0
 
@@ -143,7 +144,7 @@ class PodVolumes:
 
 
 def source_data(item: Mapping[str, Any]) -> dict[str, bytes]:
-    """The contents of a ConfigMap or Secret."""
+    """The contents of a ConfigMap or Secret. Raises PodError where they are not base64."""
     if item.get("kind") == "Secret" or "type" in item:
         return {key: base64.b64decode(value) for key, value in (item.get("data") or {}).items()}
     data = {key: value.encode() for key, value in (item.get("data") or {}).items()}
@@ -156,7 +157,8 @@ def source_data(item: Mapping[str, Any]) -> dict[str, bytes]:
 def build_root(container: Mapping[str, Any], volumes: PodVolumes, root: Path) -> dict[str, str]:
     """Lays out the container's file tree below `root`, a link for each mount, and returns container path → place.
 
-    A `subPath` mount is a copy made now: as in a kubelet, it does not follow later changes.
+    A `subPath` mount is a copy made now: as in a kubelet, it does not follow later changes. Raises PodError for a mount
+    within another.
     """
     make_private(root)
     places: dict[str, str] = {}

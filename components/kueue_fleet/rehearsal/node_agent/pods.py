@@ -14,6 +14,7 @@ from typing import Any
 from kueue_fleet.spec.quantity import Quantity
 
 Json = Mapping[str, Any]
+"""An object as the API server sends it."""
 
 _VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_.][A-Za-z0-9_.-]*)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
@@ -210,7 +211,10 @@ def _escaped(value: str) -> str:
 
 
 def resource_value(pod: Json, container: Json, reference: Json) -> str:
-    """The downward API's value of `limits.cpu` and the like, in units of its divisor, rounded up."""
+    """The downward API's value of `limits.cpu` and the like, in units of its divisor, rounded up.
+
+    Raises PodError where the container does not set it.
+    """
     named = reference.get("containerName")
     if named:
         container = next((one for one in pod["spec"]["containers"] if one["name"] == named), container)

@@ -14,7 +14,9 @@ from kueue_fleet.rehearsal.kube_api import KubeApi
 from kueue_fleet.rehearsal.pod_policies import added_toleration, await_policies, pod_policy
 
 NODE_LABEL = "kueue-fleet.dev/system-node"
+"""Label of the node for system pods."""
 POLICY_NAME = "kueue-fleet-system-node"
+"""Name of the policy that sends pods with programs here to that node."""
 
 _CONTROLLED = (
     "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, "

@@ -18,6 +18,7 @@ import aiohttp
 from kueue_fleet.rehearsal.node_agent.pods import port_number
 
 EAGER_SECONDS = 0.25
+"""From one probe to the next until the first success."""
 
 
 @dataclass(slots=True)

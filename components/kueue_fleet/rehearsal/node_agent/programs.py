@@ -18,8 +18,10 @@ import yaml
 from kueue_fleet.rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
 
 Json = dict[str, Any]
+"""An object as the API server sends it."""
 
 DEFAULT_CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 (a path within the pod's own folder)
+"""Where a program looks for its webhook's certificate if nobody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

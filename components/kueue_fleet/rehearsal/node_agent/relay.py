@@ -15,6 +15,7 @@ from functools import partial
 log = logging.getLogger(__name__)
 
 Endpoint = tuple[str, int]
+"""Address and port."""
 _CHUNK_BYTES = 64 * 1024
 
 

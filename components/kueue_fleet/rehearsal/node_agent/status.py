@@ -11,12 +11,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 Json = dict[str, Any]
+"""An object as the API server sends it."""
 
 # The kubelet starts at 10 s and ends at 300 s. A rehearsal lasts minutes, so the same doubling runs from 1 s to 30 s.
 BACKOFF_FIRST_SECONDS = 1.0
+"""Pause before the first restart of a container."""
 BACKOFF_LAST_SECONDS = 30.0
+"""Longest pause before a restart."""
 # Like the kubelet's 10 minutes, scaled the same way: who ran this long starts again at once.
 BACKOFF_RESET_SECONDS = 60.0
+"""A container that ran this long starts again with the first pause."""
 
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
 

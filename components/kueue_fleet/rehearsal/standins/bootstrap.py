@@ -15,7 +15,9 @@ import types
 from pathlib import Path
 
 PACKAGE = "kueue_fleet.rehearsal.standins"
+"""Package of the stand-ins."""
 IMPORT_ROOT = Path(__file__).resolve().parents[3]
+"""Folder that the package is imported from."""
 
 
 def put_bare_package(name: str, directory: Path) -> None:

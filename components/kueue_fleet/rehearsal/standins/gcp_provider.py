@@ -53,8 +53,11 @@ PROTECTED: Final = (
     "Cannot destroy cluster because deletion_protection is set to true. "
     "Set it to false to proceed with cluster deletion."
 )
+"""What the real provider says of a cluster whose deletionProtection is on."""
 MAX_NAME_SUFFIX: Final = 7
+"""Characters that a made-up name has at its end, at most."""
 NOT_FOUND: Final = 404
+"""HTTP status where something is not there."""
 
 T = TypeVar("T")
 

@@ -20,12 +20,18 @@ from kueue_fleet.rehearsal.standins.property_diff import Pattern, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret, Value, reveal
 
 CLUSTER: Final = "gcp:container/cluster:Cluster"
+"""Pulumi type of a GKE cluster."""
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
+"""Pulumi type of a GKE node pool."""
 RESERVATIONS: Final = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
+"""Pulumi types of reservations."""
 COMPUTE_API: Final = "https://www.googleapis.com/compute/v1"
+"""How links to resources of Compute Engine begin."""
 CREATION_TIME: Final = "2024-01-01T00:00:00.000-00:00"
+"""When everything was made: always the same, so that outputs are."""
 
 Properties = Mapping[str, Any]
+"""Properties of a resource, as plain data."""
 Derive = Callable[[Properties, str], dict[str, Value]]
 """Inputs (complete) and id in, the outputs that Google adds out."""
 
@@ -377,7 +383,9 @@ CLUSTER_ADDS: Final = frozenset(
         {"endpoint": "", "caCertificate": "", "version": "", "selfLink": ""},
     )
 )
+"""Outputs of a cluster that are not inputs too."""
 POOL_ADDS: Final = frozenset({"instanceGroupUrls", "managedInstanceGroupUrls", "version", "operation"})
+"""Outputs of a node pool that are not inputs too."""
 
 
 def pool_outputs(inputs: Properties, version: str) -> dict[str, Value]:

@@ -22,9 +22,13 @@ from kueue_fleet.rehearsal.paths import cache_dir
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Asset, Secret, Value
 
 PROVIDER_TOKEN: Final = "pulumi:providers:gcp"  # noqa: S105  (a type token)
+"""Type token of the provider itself."""
 READER: Final = Path(__file__).with_name("gcp_sdk_types.py")
+"""Script that reads the SDK's types in a process of its own."""
 SCALARS: Final = {"str": "a string", "int": "a whole number", "float": "a number", "bool": "true or false"}
+"""How a message calls the types."""
 SCHEMA_SECONDS: Final = 120
+"""Longest that the SDK takes to be read."""
 
 Shape = Any
 """`str`, `int`, `float`, `bool`, `any`; `["list", shape]`, `["map", shape]`, `["object", type name]`."""

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 PROVIDER_TOKEN: Final = "pulumi:providers:gcp"  # noqa: S105  (a type token)
+"""Type token of the provider itself."""
 SCALARS: Final = frozenset({"str", "int", "float", "bool"})
+"""Types that are no further looked into."""
 
 
 def read_sdk(tokens: Sequence[str]) -> dict[str, Any]:

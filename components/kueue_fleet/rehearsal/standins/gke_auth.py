@@ -17,9 +17,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 STATE_VARIABLE = "KUEUE_FLEET_REHEARSAL"
+"""Environment variable with the state folder of the rehearsal."""
 INFO_VARIABLE = "KUBERNETES_EXEC_INFO"
+"""Environment variable with which kubectl says whom it asks about."""
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+"""Versions of the exec plugin's API that are spoken."""
 TOKEN_FILE = "pki/admin.token"  # noqa: S105  (the name of a file)
+"""Where a control plane's token is, below its folder."""
 
 
 class CredentialError(Exception):

@@ -22,9 +22,13 @@ from typing import Any, Final
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 HELM_VARIABLE: Final = "KUEUE_FLEET_HELM"
+"""Environment variable with the path of helm."""
 CANCEL_POLL_SECONDS: Final = 0.2
+"""How often a cancelled request is looked for while helm runs."""
 INTERRUPT_GRACE_SECONDS: Final = 10
+"""From the interruption of helm to its end by force."""
 TAIL_CHARACTERS: Final = 2000
+"""How much of helm's output an error shows."""
 # Asks the kernel to end helm with this process, and then becomes helm: a signal handler would not survive a SIGKILL.
 EXEC_WITH_PARENT: Final = (
     "import ctypes, os, signal, sys\n"
@@ -32,7 +36,9 @@ EXEC_WITH_PARENT: Final = (
     "if os.getppid() != int(sys.argv[1]): sys.exit('the provider is gone')\n"
     "os.execv(sys.argv[2], sys.argv[2:])\n"
 )
+"""Python program that becomes helm, and ends with its parent."""
 HOME_VARIABLES: Final = ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")
+"""Environment variables with helm's own folders."""
 
 
 class HelmError(PluginError):

@@ -23,7 +23,9 @@ from kueue_fleet.rehearsal.standins.property_diff import Differ, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import Asset, Secret, Value, has_unknown, reveal, with_secrets_of
 
 DEFAULT_TIMEOUT_SECONDS: Final = 300
+"""Longest that a release takes to be ready, where it does not say itself."""
 REPLACING: Final = (parse_pattern("name"), parse_pattern("namespace"))
+"""Properties whose change makes a new release."""
 HONOURED: Final = frozenset(
     re.findall(
         r"\w+",
@@ -33,10 +35,13 @@ HONOURED: Final = frozenset(
         "values version waitForJobs",
     )
 )
+"""Properties that mean the same here as with the real provider."""
 UNSUPPORTED: Final = frozenset(
     ["allowNullValues", "keyring", "lint", "manifest", "postrender", "recreatePods", "verify"]
 )
+"""Properties that are refused."""
 UNSUPPORTED_REPOSITORY: Final = ("caFile", "certFile", "keyFile", "password", "username")
+"""Properties of `repositoryOpts` that are refused."""
 COMMON_FLAGS: Final = {
     "dependencyUpdate": "--dependency-update",
     "devel": "--devel",
@@ -46,11 +51,13 @@ COMMON_FLAGS: Final = {
     "skipCrds": "--skip-crds",
     "takeOwnership": "--take-ownership",
 }
+"""Flags of helm by property, for install and upgrade."""
 INSTALL_FLAGS: Final = {
     "createNamespace": "--create-namespace",
     "replace": "--replace",
     "disableWebhooks": "--no-hooks",
 }
+"""Flags of `helm install` by property."""
 UPGRADE_FLAGS: Final = {
     "disableCRDHooks": "--no-hooks",
     "forceUpdate": "--force",
@@ -58,8 +65,11 @@ UPGRADE_FLAGS: Final = {
     "reuseValues": "--reuse-values",
     "cleanupOnFail": "--cleanup-on-fail",
 }
+"""Flags of `helm upgrade` by property."""
 TEMPLATE_CACHE: Final = "helm-templates"
+"""Folder of rendered charts, below the state folder."""
 STATE_VARIABLE: Final = "KUEUE_FLEET_REHEARSAL"
+"""Environment variable with the state folder of the rehearsal."""
 
 
 def check_options(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:

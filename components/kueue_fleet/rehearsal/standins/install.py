@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Final
 
 BOOTSTRAP: Final = Path(__file__).with_name("bootstrap.py")
+"""Script that starts a stand-in."""
 PULUMI_HOME_FOLDER: Final = "plugins"
+"""Folder of plugins, below Pulumi's home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,11 @@ class StandIn:
 LANGUAGE_HOST: Final = StandIn(
     "pulumi-language-python", "language_host", "Pulumi's Python language host", "language-python", "pulumi"
 )
+"""Runs Python programs."""
 POLICY_ANALYZER: Final = StandIn(
     "pulumi-analyzer-policy-python", "", "Pulumi's starter of Python policy packs", "analyzer-policy-python", "pulumi"
 )
+"""Runs policy packs in Python."""
 KUBERNETES: Final = StandIn(
     "pulumi-resource-kubernetes",
     "kubernetes_provider",
@@ -52,13 +56,17 @@ KUBERNETES: Final = StandIn(
     "resource-kubernetes",
     "pulumi_kubernetes",
 )
+"""The provider of Kubernetes objects."""
 GCP: Final = StandIn(
     "pulumi-resource-gcp", "gcp_provider", "Pulumi's Google Cloud provider", "resource-gcp", "pulumi_gcp"
 )
+"""The provider of Google Cloud's resources."""
 GKE_AUTH: Final = StandIn(
     "gke-gcloud-auth-plugin", "gke_auth", "Google's credential plugin for kubectl", "", "pulumi_gcp"
 )
+"""Prints credentials for kubectl."""
 STAND_INS: Final = (LANGUAGE_HOST, POLICY_ANALYZER, KUBERNETES, GCP, GKE_AUTH)
+"""All of them."""
 ALWAYS_NEEDED: Final = frozenset({GCP.executable, GKE_AUTH.executable})
 """Parts that a rehearsal replaces even where the real ones are: those would go to the real Google Cloud."""
 

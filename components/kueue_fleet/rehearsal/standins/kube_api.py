@@ -19,16 +19,24 @@ from kueue_fleet.rehearsal.standins.kubeconfig import ClusterAccess
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 JSON: Final = "application/json"
+"""Content type of plain objects."""
 JSON_PATCH: Final = "application/json-patch+json"
+"""Content type of a JSON patch."""
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+"""Content type of server-side apply."""
 REQUEST_TIMEOUT_SECONDS: Final = 60.0
+"""Longest that an answer takes."""
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
+"""Longest that a connection takes."""
 MAX_CONNECTIONS: Final = 32
+"""Connections to one API server at a time."""
 WATCH_RESTART_SECONDS: Final = 5
 """How long one watch lasts: also how long a cancelled wait may take to notice."""
 USER_AGENT: Final = "pulumi-resource-kubernetes-standin"
+"""How the stand-in calls itself."""
 
 Manifest = dict[str, Any]
+"""An object of Kubernetes as plain data."""
 
 
 class ApiError(PluginError):

@@ -26,9 +26,11 @@ from kueue_fleet.rehearsal.standins.kube_objects import (
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 DEFAULT_SECONDS: Final = 600.0
+"""Longest that an object takes to be ready, where it does not say itself."""
 SECRET_SECONDS: Final = 300.0
 """For a service account's token. The real provider waits 5 s only; control planes on a small machine need longer."""
 ENDPOINT_POLL_SECONDS: Final = 1.0
+"""How often the endpoints of a Service are looked at."""
 UNSUPPORTED: Final = frozenset(
     {
         ("networking.k8s.io/v1", "Ingress"),
@@ -37,6 +39,7 @@ UNSUPPORTED: Final = frozenset(
         ("v1", "ReplicationController"),
     }
 )
+"""Kinds on which the real provider waits and this one does not."""
 LEAVES_AT_ONCE: Final = frozenset(
     {
         ("v1", "Namespace"),
@@ -51,6 +54,7 @@ LEAVES_AT_ONCE: Final = frozenset(
 """Kinds for which skipAwait also skips waiting for the deletion, as in the real provider."""
 
 Report = Callable[[str], None]
+"""Is told what is waited for."""
 Rule = Callable[[Manifest], str | None]
 """Returns what is still missing, None when the object is ready. Raises NeverReadyError."""
 
@@ -123,7 +127,10 @@ def annotated_rule(text: str) -> Rule:
 
 
 def deployment_missing(manifest: Manifest) -> str | None:
-    """A Deployment is ready when the latest generation is observed, rolled out and available."""
+    """A Deployment is ready when the latest generation is observed, rolled out and available.
+
+    Raises NeverReadyError where it made no progress in time.
+    """
     status, replicas = manifest.get("status") or {}, manifest["spec"].get("replicas", 1)
     if status.get("observedGeneration", 0) < manifest["metadata"]["generation"]:
         return "Waiting for the Deployment to be observed"
@@ -161,7 +168,7 @@ def daemon_set_missing(manifest: Manifest) -> str | None:
 
 
 def job_missing(manifest: Manifest) -> str | None:
-    """A Job is ready when it has completed; a failed Job never is."""
+    """A Job is ready when it has completed. Raises NeverReadyError where it failed."""
     failed = _condition(manifest, "Failed")
     if failed.get("status") == "True":
         raise NeverReadyError(f"the Job failed: {failed.get('reason')}: {failed.get('message')}")
@@ -169,7 +176,7 @@ def job_missing(manifest: Manifest) -> str | None:
 
 
 def pod_missing(manifest: Manifest) -> str | None:
-    """A Pod is ready when it is Ready or has succeeded."""
+    """A Pod is ready when it is Ready or has succeeded. Raises NeverReadyError where it failed."""
     phase = (manifest.get("status") or {}).get("phase")
     if phase == "Failed":
         raise NeverReadyError(f"the Pod failed: {(manifest['status'].get('message') or '')}")
@@ -200,6 +207,7 @@ RULES: Final[Mapping[tuple[str, str], Rule]] = {
     ("v1", "ResourceQuota"): resource_quota_missing,
     ("v1", "Secret"): secret_missing,
 }
+"""When an object is ready, by API group and kind."""
 
 
 @dataclass(frozen=True)

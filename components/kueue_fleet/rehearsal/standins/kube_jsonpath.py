@@ -20,6 +20,7 @@ STEP: Final = re.compile(
       | \[\?\(@\.(?P<key>[A-Za-z0-9_.-]+)\s*==\s*["'](?P<wanted>[^"']*)["']\)\]""",
     re.VERBOSE,
 )
+"""One step of a JSONPath."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,17 +18,29 @@ from kueue_fleet.rehearsal.standins.property_diff import Path, Pattern, parse_pa
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value
 
 AUTONAMED: Final = "pulumi.com/autonamed"
+"""Annotation: the name was made up."""
 SKIP_AWAIT: Final = "pulumi.com/skipAwait"
+"""Annotation: do not wait until the object is ready."""
 WAIT_FOR: Final = "pulumi.com/waitFor"
+"""Annotation: what to wait for."""
 TIMEOUT_SECONDS: Final = "pulumi.com/timeoutSeconds"
+"""Annotation: longest that the object takes to be ready."""
 PATCH_FORCE: Final = "pulumi.com/patchForce"
+"""Annotation: take fields over from other field managers."""
 PATCH_FIELD_MANAGER: Final = "pulumi.com/patchFieldManager"
+"""Annotation: name of the field manager."""
 DELETION_PROPAGATION: Final = "pulumi.com/deletionPropagationPolicy"
+"""Annotation: what happens to dependents of a deleted object."""
 REPLACE_UNREADY: Final = "pulumi.com/replaceUnready"
+"""Annotation: make a failed Job anew."""
 FIELD_MANAGER_PREFIX: Final = "pulumi-kubernetes"
+"""How the names of field managers begin."""
 RANDOM_CHARACTERS: Final = 8
+"""Characters that a made-up name has at its end."""
 HEX_ALPHABET: Final = "0123456789abcdef"
+"""Characters of the end of a field manager's name."""
 NAME_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+"""Characters of the end of a made-up name."""
 READ_ONLY_METADATA: Final = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -38,6 +50,7 @@ READ_ONLY_METADATA: Final = (
     "resourceVersion",
     "uid",
 )
+"""Fields of `metadata` that the API server writes."""
 UNDERSCORED: Final = {
     key.replace("-", "_"): key
     for key in (
@@ -52,9 +65,13 @@ UNDERSCORED: Final = {
 }
 """Schema keys of a CustomResourceDefinition that Pulumi's SDKs spell with underscores."""
 DASHED: Final = {dashed: underscored for underscored, dashed in UNDERSCORED.items()}
+"""Property names of the SDK, by those of the API, which have dashes."""
 IDENTITY: Final = ("metadata.name", "metadata.namespace")
+"""Paths whose change makes another object."""
 SELECTOR: Final = ("spec.selector",)
+"""Path of a selector, which cannot be changed."""
 JOB: Final = ("spec.completions", "spec.parallelism", "spec.selector", "spec.template")
+"""Paths of a Job that cannot be changed."""
 VOLUME_SOURCES: Final = tuple(
     f"spec.{source}"
     for source in re.findall(
@@ -63,6 +80,7 @@ VOLUME_SOURCES: Final = tuple(
         "hostPath iscsi local nfs photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos vsphereVolume",
     )
 )
+"""Paths of a PersistentVolume that cannot be changed."""
 REPLACING: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("apps/v1", "Deployment"): SELECTOR,
     ("apps/v1", "DaemonSet"): SELECTOR,
@@ -88,10 +106,15 @@ REPLACING: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 """Properties that cannot change in place, by apiVersion and kind. Custom resources replace on their identity only."""
 BUILT_IN_GROUPS: Final = frozenset({"apps", "batch", "policy", "autoscaling", "extensions"})
+"""API groups of Kubernetes itself whose name has no dot."""
 QUANTITY: Final = re.compile(r"([+-]?[0-9]*\.?[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?")
+"""An amount as Kubernetes writes it."""
 QUANTITY_PARENTS: Final = frozenset({"requests", "limits", "hard", "capacity", "allocatable", "overhead", "default"})
+"""Fields below which amounts are."""
 DECIMAL_EXPONENTS: Final = {"": 0, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+"""Powers of ten, by suffix."""
 BINARY_POWERS: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+"""Powers of 1024, by suffix."""
 
 
 def is_built_in(api_version: str) -> bool:

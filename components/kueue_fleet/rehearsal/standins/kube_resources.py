@@ -27,9 +27,12 @@ CONFLICT_HELP: Final = (
     "https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/managing-resources-with-server-side-apply/"
     "#handle-field-conflicts-on-existing-resources"
 )
+"""What to do where another field manager has a field."""
 STATE_KEYS: Final = ("__inputs", "__initialApiVersion", "__fieldManager")
+"""Keys of the state that are the provider's own."""
 
 Properties = dict[str, Value]
+"""Properties of a resource, as plain data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +231,8 @@ class KubeResources:
     ) -> Properties | None:
         """The state after the new inputs are applied; None for a preview that cannot be run on the server.
 
-        Raises InitializationError when they were applied and the object did not become ready.
+        Raises InitializationError when they were applied and the object did not become ready, PluginError when they
+        were refused.
         """
         manifest = objects.without_read_only_metadata(_manifest(inputs))
         manager = objects.field_manager_for(manifest, reveal(state))

@@ -31,6 +31,7 @@ HONOURED: Final = frozenset(
         "upsertExistingObjects",
     }
 )
+"""Settings of the provider that mean the same here."""
 WITHOUT_EFFECT: Final = frozenset(
     {
         "enableReplaceCRD",
@@ -44,7 +45,9 @@ WITHOUT_EFFECT: Final = frozenset(
 )
 """Taken and not needed: they tune or silence what the stand-in does not do in the first place."""
 UNSUPPORTED: Final = frozenset({"renderYamlToDirectory", "helmReleaseSettings", "strictMode", "rejectUnknownResources"})
+"""Settings of the provider that are refused."""
 CLUSTER_SETTINGS: Final = ("kubeconfig", "context", "cluster")
+"""Settings whose change means another cluster."""
 
 
 @dataclass(frozen=True, slots=True)

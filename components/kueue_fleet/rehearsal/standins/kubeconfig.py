@@ -25,9 +25,13 @@ from kueue_fleet.rehearsal.standins.gke_auth import is_loopback
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 EXEC_TIMEOUT_SECONDS: Final = 60
+"""Longest that an exec plugin takes."""
 EXPIRY_MARGIN_SECONDS: Final = 60
+"""How long before its end a token is no longer used."""
 REFUSED_CLUSTER_FIELDS: Final = ("proxy-url",)
+"""Fields of a cluster in a kubeconfig that are refused."""
 REFUSED_USER_FIELDS: Final = ("auth-provider", "as", "as-uid", "as-groups", "username")
+"""Fields of a user in a kubeconfig that are refused."""
 
 
 class KubeconfigError(PluginError):

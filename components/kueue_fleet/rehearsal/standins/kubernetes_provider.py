@@ -28,10 +28,12 @@ from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UnsupportedValueError, Value, parse_struct, render_struct
 
 RELEASE_TYPE: Final = "kubernetes:helm.sh/v3:Release"
+"""Pulumi type of a Helm release."""
 UNREACHABLE_HINT: Final = (
     "If the cluster was deleted, you can remove this resource from Pulumi state by rerunning the operation with the "
     'PULUMI_K8S_DELETE_UNREACHABLE environment variable set to "true"'
 )
+"""What to do where the API server does not answer."""
 
 
 class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):

@@ -24,6 +24,7 @@ from kueue_fleet.rehearsal.standins.property_values import render_struct
 MAX_THREADS: Final = 64
 """Upper limit of requests served at once; threads are made as they are needed."""
 PARENT_CHECK_SECONDS: Final = 1.0
+"""How often a plugin looks whether Pulumi is still there."""
 STOP_SECONDS: Final = 3.0
 """For requests to end and tidy up, once they are told; the engine kills a plugin after 5 s."""
 CHANNEL_OPTIONS: Final = (
@@ -31,6 +32,7 @@ CHANNEL_OPTIONS: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_http_proxy", 0),
 )
+"""Options of gRPC that Pulumi's messages need."""
 
 
 def standin_version(version: str) -> str:

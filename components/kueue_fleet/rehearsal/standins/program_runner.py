@@ -19,8 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ALREADY_REPORTED = 32
+"""Exit code of a program whose error has been shown."""
 THREADS_PER_OPERATION = 4
+"""Threads for each resource that may be made at the same time."""
 UNLIMITED_PARALLEL_THREADS = 64
+"""Resources that are made at the same time where Pulumi sets no limit."""
 
 
 def _parse_arguments() -> argparse.Namespace:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value
 
 Path: TypeAlias = tuple[str | int, ...]
+"""Keys and indices that lead to a value."""
 Pattern: TypeAlias = tuple[str, ...]
 """Property names; `*` stands for every index of a list."""
 

@@ -17,12 +17,19 @@ from typing import Any, Final, TypeAlias
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 
 SIGNATURE_KEY: Final = "4dabf18193072939515e22adb298388d"
+"""Key of a map that is a special value; what kind it is says its value."""
 SECRET_SIGNATURE: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  (a marker, the same for everybody)
+"""Marks a secret."""
 ASSET_SIGNATURE: Final = "c44067f5952c0a294b673a41bacd8c17"
+"""Marks an asset."""
 ARCHIVE_SIGNATURE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
+"""Marks an archive."""
 RESOURCE_SIGNATURE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
+"""Marks a reference to a resource."""
 OUTPUT_SIGNATURE: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+"""Marks an output."""
 UNKNOWN_STRING: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""Stands for a text that a preview cannot know."""
 UNKNOWN_STRINGS: Final = frozenset(
     {
         UNKNOWN_STRING,
@@ -34,7 +41,9 @@ UNKNOWN_STRINGS: Final = frozenset(
         "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
     }
 )
+"""Stand for values of any type that a preview cannot know."""
 LARGEST_EXACT_INTEGER: Final = 2**53
+"""Above it a float no longer tells whole numbers apart."""
 
 Value: TypeAlias = Any
 """None, bool, int, float, str, list, dict, `Secret`, `UNKNOWN` or `Asset`."""
@@ -47,6 +56,7 @@ class Unknown(enum.Enum):
 
 
 UNKNOWN: Final = Unknown.UNKNOWN
+"""The value that a preview cannot know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 PROGRESS_SECONDS: Final = 2.0
+"""How often a long request says that it goes on."""
 CANCEL_POLL_SECONDS: Final = 0.2
+"""How often a cancelled request is looked for."""
 
 T = TypeVar("T")
 

@@ -1,4 +1,9 @@
-"""Teams' accounts, members and regions."""
+"""Teams' accounts, members and regions.
+
+Source: https://cloud.google.com/iam/docs/service-accounts-create (ids), and
+https://cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac (groups in RBAC). Regions are the fleet's own
+rule: what `allowedRegions` promises must be possible.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The manager's quotas, where they are written by hand, against the workers'.
 
 Kueue lets a job leave the manager only when it fits the manager's quota, and never compares that with the workers'.
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Which clusters there are, and the multiKueue section that joins them."""
+"""Which clusters there are, and the multiKueue section that joins them.
+
+Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go; Google's regions: spec.regions.
+"""
 
 from __future__ import annotations
 

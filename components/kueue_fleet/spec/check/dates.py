@@ -1,4 +1,9 @@
-"""Rules that depend on the day. The caller says which day it is, as the spec has no clock."""
+"""Rules that depend on the day. The caller says which day it is, as the spec has no clock.
+
+Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview, and for exclusions
+https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions. When tokens are rotated is
+the fleet's own rule.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The fleet's controller and the rest of the file: dispatcher, admission checks, prices, groups of regions."""
+"""The fleet's controller and the rest of the file: dispatcher, admission checks, prices, groups of regions.
+
+Source: kueue@v0.19.2 apis/config/v1beta2/configuration_types.go (dispatcherName), and
+https://kueue.sigs.k8s.io/docs/concepts/admission_check/ (a check waits for whoever its controllerName names).
+"""
 
 from __future__ import annotations
 

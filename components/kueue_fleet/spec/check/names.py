@@ -1,6 +1,7 @@
 """Names: once in each list, and none that the fleet itself makes.
 
 Two entries of one name would be one object, whose fields change with every run.
+Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 """
 
 from __future__ import annotations

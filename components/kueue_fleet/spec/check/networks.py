@@ -1,4 +1,7 @@
-"""Ranges of the network: none overlaps another."""
+"""Ranges of the network: none overlaps another.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips
+"""
 
 from __future__ import annotations
 

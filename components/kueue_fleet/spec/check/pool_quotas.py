@@ -2,6 +2,8 @@
 
 Kueue never compares quota with nodes: what it admits beyond them waits as pending pods, and holds its quota meanwhile.
 For GPUs that is an error. For CPU and memory it is a warning, since many give these away freely to limit GPUs alone.
+
+Source: https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (quota is a number that the administrator declares).
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Node pools and the clusters they are on.
 
 Rules about one pool alone are in `pool_rules`; those about reservations, flavors and quotas are in the modules beside.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-pools,
+https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (one zone).
 """
 
 from __future__ import annotations

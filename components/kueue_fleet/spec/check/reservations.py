@@ -1,6 +1,9 @@
 """Reservations, and the pools and commitments that use them.
 
 A reservation that the file does not make may exist already; whether it does is not known without the cloud.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations,
+https://cloud.google.com/compute/docs/instances/signing-up-committed-use-discounts
 """
 
 from __future__ import annotations

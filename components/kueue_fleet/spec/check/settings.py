@@ -1,4 +1,7 @@
-"""Kueue's Configuration on each cluster, and what the queues take for granted of it."""
+"""Kueue's Configuration on each cluster, and what the queues take for granted of it.
+
+Source: kueue@v0.19.2 pkg/config/validation.go, apis/config/v1beta2/defaults.go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Teams, namespaces and LocalQueues: that every job submitted can reach a queue that takes it."""
+"""Teams, namespaces and LocalQueues: that every job submitted can reach a queue that takes it.
+
+Source: kueue@v0.19.2 apis/kueue/v1beta2/clusterqueue_types.go (without namespaceSelector a queue takes no job).
+"""
 
 from __future__ import annotations
 

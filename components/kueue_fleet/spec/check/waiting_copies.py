@@ -1,9 +1,10 @@
 """Preemption of jobs that wait for capacity on a MultiKueue worker, which Kueue begins and never ends.
 
-MultiKueue makes the worker's Job when its workload is admitted there (reconcileGroup, 6b, of
-pkg/controller/admissionchecks/multikueue/workload.go, 0.19.2), and only a Job's reconciler gives an evicted workload's
-quota back (pkg/controller/jobframework/reconciler.go). A copy that is preempted between the two, while its
-ProvisioningRequest waits, is Evicted and holds its quota until the manager takes it away.
+MultiKueue makes the worker's Job when its workload is admitted there (reconcileGroup, 6b), and only a Job's reconciler
+gives an evicted workload's quota back. A copy that is preempted between the two, while its ProvisioningRequest waits,
+is Evicted and holds its quota until the manager takes it away.
+
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go, pkg/controller/jobframework/reconciler.go.
 """
 
 from __future__ import annotations

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.build import NOW, Fixture, condition, when, workload
+from kueue_fleet.controller.kube import ApiError, Json
+from kueue_fleet.controller.rescue import RESCUE_MANAGER, status_of_job
+from kueue_fleet.controller.watching import Watch
+
+JOBS = "/apis/batch/v1/namespaces/ns/jobs"
+EVICTED = [condition("QuotaReserved"), condition("Evicted"), condition("Admitted")]
+ORIGIN = {"kueue.x-k8s.io/multikueue-origin": "multikueue"}
+
+
+def fixture() -> Fixture:
+    """Every worker is followed."""
+    made = Fixture(watchdog={"stuckAfter": "1m"})
+    for worker in made.workers.values():
+        watch = Watch(made.api, "/anything", lambda key, item: None)
+        watch.connected = True
+        watch.synced.set()
+        worker.watches = [watch]
+    return made
+
+
+def left(kind: str = "Job", **changes: Any) -> Json:
+    """A Workload that was evicted at NOW and keeps its quota, of a job `train-job`."""
+    made = workload(conditions=EVICTED, **changes)
+    made["metadata"]["ownerReferences"] = [{"kind": kind, "name": "train-job", "uid": "u1", "controller": True}]
+    return made
+
+
+def copy(**metadata: Any) -> Json:
+    made = workload(conditions=[condition("QuotaReserved"), condition("Evicted")])
+    made["metadata"] |= {"labels": ORIGIN, **metadata}
+    return made
+
+
+async def test_a_job_whose_pods_are_gone_is_told_so_once_with_an_event() -> None:
+    made = fixture()
+    made.api.put("/apis/batch/v1/jobs", {"metadata": {"name": "train-job", "namespace": "ns"}, "status": {"active": 1}})
+    assert await made.look(left()) == NOW + 60
+    assert made.api.applied == []
+    made.clock.now += 60
+    assert await made.reconciler.look_at("ns/train") == NOW + 120
+    [(path, body, manager)] = made.api.applied
+    assert path == f"{JOBS}/train-job/status"
+    assert manager == RESCUE_MANAGER
+    assert body["metadata"] == {"name": "train-job", "namespace": "ns", "uid": "u1"}
+    assert body["status"] == {"active": 0, "ready": 0, "terminating": 0}
+    [(reason, message, warning)] = made.told
+    assert (reason, warning) == ("StuckEviction", True)
+    assert "none of eu, us has a copy" in message
+    assert b'kueue_fleet_rescued_total{reason="StuckEviction"} 1.0' in made.metrics.text()
+
+
+async def test_nothing_is_written_while_a_worker_has_a_copy_or_is_not_known() -> None:
+    made = fixture()
+    key = made.take(left())
+    made.clock.now += 600
+    made.workers["us"].take_workload(key, copy())
+    await made.reconciler.look_at(key)
+    made.workers["us"].take_workload(key, None)
+    made.workers["eu"].watches[0].connected = False
+    await made.reconciler.look_at(key)
+    assert made.api.applied == []
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        left(kind="RayJob"),
+        left(checks={"other": "Pending"}),
+        left(deletionTimestamp=when()),
+        workload(conditions=[condition("Evicted")]),
+    ],
+    ids=["another kind of job", "not dispatched", "deleted", "no quota"],
+)
+async def test_what_is_not_ours_to_finish_is_left_alone(item: Json) -> None:
+    made = fixture()
+    key = made.take(item)
+    made.clock.now += 600
+    assert await made.reconciler.look_at(key) is None
+    assert made.api.applied == []
+
+
+async def test_a_job_of_the_same_name_that_is_another_one_is_refused_and_tried_again() -> None:
+    made = fixture()
+    key = made.take(left())
+    made.clock.now += 60
+    made.api.failures.append(ApiError(409, "Conflict", "uid mismatch"))
+    with pytest.raises(ApiError):
+        await made.reconciler.look_at(key)
+    assert made.told == []
+
+
+def test_the_pods_of_a_job_set_are_counted_by_its_replicated_jobs() -> None:
+    made = fixture()
+    made.take(left(kind="JobSet"))
+    path, body = status_of_job(made.manager.records["ns/train"])
+    assert path == "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ns/jobsets/train-job/status"
+    [counts] = body["status"]["replicatedJobsStatus"]
+    assert counts == {"name": "main", "ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
+
+
+async def test_a_copy_that_was_evicted_before_its_job_was_there_is_taken_back_and_offered_anew() -> None:
+    made = fixture()
+    key = made.take(workload(status={"nominatedClusterNames": ["us"]}))
+    await made.reconciler.look_at(key)
+    made.workers["us"].take_workload(key, copy())
+    again = await made.reconciler.look_at(key)
+    assert made.nominated() == ["us"]
+    assert again == NOW + 60
+    made.clock.now += 60
+    await made.reconciler.look_at(key)
+    assert made.nominated() == ["eu"]
+    assert "StuckCopy" in [reason for reason, _, _ in made.told]
+    assert b'kueue_fleet_rescued_total{reason="StuckCopy"} 1.0' in made.metrics.text()
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"labels": {}}, {"ownerReferences": [{"kind": "Job", "name": "j"}]}, {"deletionTimestamp": when()}]
+)
+async def test_a_copy_that_is_not_stuck_or_not_multikueues_stays(metadata: dict[str, Any]) -> None:
+    made = fixture()
+    key = made.take(workload(status={"nominatedClusterNames": ["us"]}))
+    await made.reconciler.look_at(key)
+    made.workers["us"].take_workload(key, copy(**metadata))
+    made.clock.now += 600
+    await made.reconciler.look_at(key)
+    assert "us" in made.nominated()
+    assert [reason for reason, _, _ in made.told if reason == "StuckCopy"] == []
