@@ -274,6 +274,54 @@ def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewh
     assert told.endswith("retry 1 of 1")
 
 
+def test_a_copy_that_is_evicted_before_its_job_is_there_gives_its_quota_back(lab: ControllerLab) -> None:
+    """Kueue 0.19.2 never finishes that eviction, and whoever evicted the copy waits for ever."""
+    lab.replicas[-1].stop()
+    lab.start_controller("rescue", watchdog={"stuckAfter": "4s"})
+    preempting = {"spec": {"preemption": {"withinClusterQueue": "LowerPriority"}}}
+    queue = f"{KUEUE}/clusterqueues/dws"
+    lab.workers[EU].request("PATCH", queue, preempting, "application/merge-patch+json")
+    urgent = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "value": 1000}
+    lab.manager.create(f"{KUEUE}/workloadpriorityclasses", {**urgent, "metadata": {"name": "urgent"}})
+    lab.submit(job("preempted", queue="dws", regions="europe-west4", gpus=40))
+    wait_until(lambda: copy_condition(lab, "preempted", "QuotaReserved") == "True")
+    body = job("urgent", queue="dws", regions="europe-west4", gpus=40)
+    body["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "urgent"
+    lab.submit(body)
+    wait_until(lambda: copy_condition(lab, "preempted", "Evicted") == "True")
+    wait_until(lambda: copy_condition(lab, "urgent", "QuotaReserved") == "True")
+    wait_until(lambda: is_at(lab, "preempted", EU) and copy_condition(lab, "preempted", "Evicted") is None)
+    wait_until(lambda: "no job there" in events(lab, "preempted").get("StuckCopy", ""))
+    for name in ("preempted", "urgent"):
+        lab.manager.delete(f"{JOBS}/{name}")
+
+
+def copy_condition(lab: ControllerLab, name: str, kind: str) -> str | None:
+    """The status of a condition of a job's copy in Europe."""
+    found = lab.workload(name)
+    copy = found and lab.workers[EU].find(f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}")
+    return condition(copy, kind) if copy else None
+
+
+def test_a_job_that_is_evicted_on_the_manager_while_its_pods_run_gives_its_quota_back(lab: ControllerLab) -> None:
+    """Kueue 0.19.2 may take the copy away before the job's status has been copied back."""
+    lab.submit(job("long", regions="europe-west4", seconds=600))
+    assert lab.placed("long") == EU
+    wait_until(lambda: lab.manager.get(f"{JOBS}/long").get("status", {}).get("active"))
+    set_active(lab, "long", active=False)
+
+    def freed() -> bool:
+        found = lab.workload("long")
+        return found is not None and "admission" not in found["status"]
+
+    wait_until(freed)
+    assert "active" not in lab.manager.get(f"{JOBS}/long")["status"]
+    assert lab.workers[EU].find(f"{JOBS}/long") is None
+    set_active(lab, "long", active=True)
+    assert lab.placed("long") == EU
+    lab.manager.delete(f"{JOBS}/long")
+
+
 def test_a_window_that_opens_lets_the_job_in_and_the_deadline_gives_quota_back(lab: ControllerLab) -> None:
     lab.replicas[-1].stop()
     opens = int(time.time()) + 25

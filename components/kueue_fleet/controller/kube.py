@@ -21,6 +21,8 @@ import aiohttp
 import yaml
 from kubernetes.aio.client import ApiClient, Configuration
 
+from kueue_fleet.controller.requests import RequestListener, ignore, permission
+
 Json = dict[str, Any]
 """An object as the API server sends it."""
 
@@ -130,9 +132,10 @@ def _named(items: list[Json], name: str) -> Json:
 
 
 class KubeApi:
-    """One API server as one user. Close it at the end."""
+    """One API server as one user; `on_request` is told of every request. Close it at the end."""
 
-    def __init__(self, kubeconfig: Path | None) -> None:
+    def __init__(self, kubeconfig: Path | None, on_request: RequestListener = ignore) -> None:
+        self._on_request = on_request
         self._kubeconfig = kubeconfig
         self._access: Access | None = None
         self._client: ApiClient | None = None
@@ -256,6 +259,7 @@ class KubeApi:
             )
             answer = await client.call_api(*parts, _request_timeout=timeout)
             response = cast("aiohttp.ClientResponse", answer.response)
+            self._on_request(*permission(method, path, params), response.status)
             if response.status == 401 and again:
                 response.release()
                 self._access, self._read_at = None, float("-inf")
@@ -265,6 +269,7 @@ class KubeApi:
             return response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._access = None
+            self._on_request(*permission(method, path, params), 0)
             raise ApiError(0, "", f"{method} {path} failed: {type(error).__name__}") from None
         except AccessError as error:
             raise ApiError(0, "", str(error)) from None

@@ -77,7 +77,7 @@ class Controller:
 
     async def run(self) -> None:
         """Run until the Lease is lost or the process is told to end."""
-        manager = KubeApi(self._settings.kubeconfig)
+        manager = KubeApi(self._settings.kubeconfig, self.metrics.requests_to("manager"))
         runner = await self._serve()
         identity = self._settings.identity or socket.gethostname()
         try:
@@ -113,7 +113,7 @@ class Controller:
         reconciler = Reconciler(
             self._configuration, manager, workers, manager_api, self.metrics, events.tell, time.time
         )
-        worker_apis = {name: KubeApi(self._settings.workers / name) for name in workers}
+        worker_apis = {name: KubeApi(self._settings.workers / name, self.metrics.requests_to(name)) for name in workers}
         try:
             async with asyncio.TaskGroup() as group:
                 watches = manager.watch(manager_api)

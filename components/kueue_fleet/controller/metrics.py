@@ -5,6 +5,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 
+from kueue_fleet.controller.requests import RequestListener
+
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
@@ -34,6 +36,15 @@ class Metrics:
         self.given_up = Counter(
             "kueue_fleet_given_up", "Workloads taken back from a cluster.", ["cluster"], registry=self.registry
         )
+        self.rescued = Counter(
+            "kueue_fleet_rescued", "Evictions that were finished for Kueue.", ["reason"], registry=self.registry
+        )
+        self.requests = Counter(
+            "kueue_fleet_requests",
+            "Requests to API servers, by the permission that they need and the HTTP status; 0: no answer.",
+            ["cluster", "verb", "resource", "status"],
+            registry=self.registry,
+        )
         self.failures = Counter(
             "kueue_fleet_failures", "Writes that failed, by HTTP status.", ["status"], registry=self.registry
         )
@@ -54,6 +65,14 @@ class Metrics:
             ["cluster"],
             registry=self.registry,
         )
+
+    def requests_to(self, cluster: str) -> RequestListener:
+        """Counts the requests to one cluster."""
+
+        def count(verb: str, resource: str, status: int) -> None:
+            self.requests.labels(cluster, verb, resource, str(status)).inc()
+
+        return count
 
     def text(self) -> bytes:
         """All of them as Prometheus reads them."""

@@ -21,7 +21,9 @@ from kueue_fleet.admission.dispatch import (
     decide_check,
     dispatch_settings,
     watch,
+    watch_copy,
 )
+from kueue_fleet.admission.dispatch.rescue import STUCK_COPY
 from kueue_fleet.admission.dispatch.residency import read_residency
 from kueue_fleet.admission.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.admission.dispatch.watchdog import PROVISIONING_TIMEOUT, add_given_up
@@ -31,6 +33,7 @@ from kueue_fleet.controller.kube import Api, Json
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record, Report
+from kueue_fleet.controller.rescue import Rescue
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.spec.controller_configuration import ControllerConfiguration
 from kueue_fleet.spec.dispatch import CHECK_CONTROLLER
@@ -47,7 +50,8 @@ class _Taken:
 
     given_up: Mapping[str, GivenUp]
     clusters: frozenset[str]
-    messages: tuple[str, ...]
+    messages: tuple[tuple[str, str], ...]
+    """Reason and text for each of them."""
     look_again: float
 
 
@@ -75,11 +79,15 @@ class Reconciler:
         self._metrics = metrics
         self._tell = tell
         self._clock = clock
+        self._rescue = Rescue(manager, workers, api, metrics, tell, self._watchdog.stuck_after)
         self._ready_since: dict[str, float] = {}
 
     async def look_at(self, key: str) -> float | None:
         """Decide about a workload and write it; when to look again without another reason to. Raises ApiError."""
         record = self._manager.records.get(key)
+        if record is not None and record.leaves:
+            self._forget(key, record)
+            return await self._rescue.look_at(record, self._clock())
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
             return None
@@ -168,13 +176,18 @@ class Reconciler:
         given_up, clusters, messages, again = dict(record.given_up), set(), [], math.inf
         for name in record.nominated:
             state = self._workers.get(name)
-            found = watch(name, state.provisioning(record.key) if state else (), given_up, self._watchdog, now)
+            if state is None:
+                continue
+            found = watch(name, state.provisioning(record.key), given_up, self._watchdog, now)
+            stuck = watch_copy(name, state.evicted_copy(record.key), self._watchdog.stuck_after, now)
             if found.give_up:
                 given_up = add_given_up(given_up, name, math.floor(now))
                 clusters.add(name)
-                messages.append(found.message)
-            elif found.look_again is not None:
-                again = min(again, found.look_again)
+                messages.append((PROVISIONING_TIMEOUT, found.message))
+            elif stuck.give_up:
+                clusters.add(name)
+                messages.append((STUCK_COPY, stuck.message))
+            again = min(again, *(one.look_again for one in (found, stuck) if one.look_again is not None), math.inf)
         return _Taken(given_up, frozenset(clusters), tuple(messages), again)
 
     def _keep_quota(self, record: Record, decision: Decision) -> None:
@@ -192,8 +205,10 @@ class Reconciler:
         answer = await self._api.apply(patches.status_path(record), body, patches.DISPATCH_MANAGER)
         self._manager.take_workload(record.key, answer)
         self._note(record, decision)
-        for message in taken.messages:
-            self._tell(record, PROVISIONING_TIMEOUT, message, True)
+        for reason, message in taken.messages:
+            self._tell(record, reason, message, True)
+            if reason == STUCK_COPY:
+                self._metrics.rescued.labels(reason).inc()
         for cluster in taken.clusters:
             self._metrics.given_up.labels(cluster).inc()
 

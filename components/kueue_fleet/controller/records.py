@@ -33,6 +33,15 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The job of a Workload."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Our condition on a Workload."""
 
@@ -58,11 +67,12 @@ class Record:
     cluster_queue: str = ""
     reserved_at: float | None = None
     admitted_at: float | None = None
-    evicted: bool = False
+    evicted_at: float | None = None
     finished: bool = False
     deleted: bool = False
     cluster_name: str = ""
     nominated: tuple[str, ...] = ()
+    owner: Owner = Owner()
     checks: Mapping[str, Check] = field(default_factory=dict)
     report: Report | None = None
     given_up: Mapping[str, GivenUp] = field(default_factory=dict)
@@ -71,6 +81,16 @@ class Record:
     def holds_quota(self) -> bool:
         """Whether anything may be decided about it: it has quota, and is neither evicted nor done."""
         return self.reserved_at is not None and not (self.evicted or self.finished or self.deleted)
+
+    @property
+    def evicted(self) -> bool:
+        """Whether it is evicted."""
+        return self.evicted_at is not None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it is evicted, and has its quota still."""
+        return self.evicted and self.reserved_at is not None and not (self.finished or self.deleted)
 
     @property
     def current_report(self) -> Report | None:
@@ -116,11 +136,12 @@ def read_record(item: Json, context: Context) -> Record:
         cluster_queue=str(admission.get("clusterQueue", "")),
         reserved_at=since("QuotaReserved"),
         admitted_at=since("Admitted"),
-        evicted=since("Evicted") is not None,
+        evicted_at=since("Evicted"),
         finished=since("Finished") is not None,
         deleted="deletionTimestamp" in metadata,
         cluster_name=str(status.get("clusterName") or ""),
         nominated=tuple(str(one) for one in status.get("nominatedClusterNames") or ()),
+        owner=_owner(metadata),
         checks={
             str(one.get("name")): Check(str(one.get("state", "Pending")), str(one.get("message", "")))
             for one in _maps(status.get("admissionChecks"))
@@ -128,6 +149,12 @@ def read_record(item: Json, context: Context) -> Record:
         report=_read_report(conditions.get(DISPATCH_CONDITION)),
         given_up=parse_given_up(str(given_up.get("message", ""))) if given_up else {},
     )
+
+
+def _owner(metadata: Mapping[str, Any]) -> Owner:
+    references = _maps(metadata.get("ownerReferences"))
+    first = next((one for one in references if one.get("controller")), references[0] if references else {})
+    return Owner(*(str(first.get(name, "")) for name in ("kind", "name", "uid")))
 
 
 def _read_workload(item: Json, context: Context, namespace: str, name: str) -> tuple[Workload, str]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kueue_fleet.admission.dispatch import Books, Provisioning
+from kueue_fleet.admission.dispatch import Books, EvictedCopy, Provisioning
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.fields import Fields
 from kueue_fleet.admission.from_configuration import parse_configuration
@@ -18,10 +18,15 @@ from kueue_fleet.controller.kube import Api, Json
 from kueue_fleet.controller.watching import Watch
 
 KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
+"""Path of Kueue's API."""
 CONFIGURED: Final = ("clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
 """Kinds of Kueue that decide what fits, all of them read only."""
 PROVISIONING: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+"""Path of all ProvisioningRequests."""
 NAMESPACES: Final = "/api/v1/namespaces"
+"""Path of all namespaces."""
+ORIGIN_LABEL: Final = "kueue.x-k8s.io/multikueue-origin"
+"""On each copy that Kueue's MultiKueue makes."""
 _SETTLE_SECONDS: Final = 0.1
 
 log = logging.getLogger(__name__)
@@ -44,6 +49,7 @@ class WorkerState:
         self._manifests: dict[tuple[str, str], Json] = {}
         self._objects: Objects | None = None
         self._workloads: dict[str, Workload | None] = {}
+        self._evicted: dict[str, EvictedCopy] = {}
         self._provisioning: dict[str, dict[str, Provisioning]] = {}
         self._owners: dict[str, str] = {}
         self._settling: asyncio.Task[None] | None = None
@@ -112,6 +118,11 @@ class WorkerState:
     def take_workload(self, key: str, item: Json | None) -> None:
         """A Workload is new, changed or gone. One that cannot be read counts for nothing."""
         workload = None if item is None else self._read_workload(key, item)
+        evicted = None if item is None else _read_eviction(item)
+        if evicted is None:
+            self._evicted.pop(key, None)
+        else:
+            self._evicted[key] = evicted
         if item is None:
             self._workloads.pop(key, None)
         else:
@@ -137,6 +148,10 @@ class WorkerState:
     def has_copy(self, key: str) -> bool:
         """Whether there is a Workload of that name."""
         return key in self._workloads
+
+    def evicted_copy(self, key: str) -> EvictedCopy | None:
+        """The Workload of that name, if it is evicted and has its quota still."""
+        return self._evicted.get(key)
 
     def take_provisioning(self, key: str, item: Json | None) -> None:
         """A ProvisioningRequest is new, changed or gone."""
@@ -174,6 +189,18 @@ def _owner(item: Json) -> str:
         if reference.get("kind") == "Workload":
             return f"{metadata['namespace']}/{reference['name']}"
     return ""
+
+
+def _read_eviction(item: Json) -> EvictedCopy | None:
+    """None unless it is a copy by MultiKueue that is evicted and has its quota still."""
+    metadata, status = item["metadata"], item.get("status") or {}
+    if ORIGIN_LABEL not in (metadata.get("labels") or {}) or "deletionTimestamp" in metadata:
+        return None
+    conditions = {one.get("type"): one for one in status.get("conditions") or () if one.get("status") == "True"}
+    if "Evicted" not in conditions or "QuotaReserved" not in conditions or "Finished" in conditions:
+        return None
+    since = Fields(conditions["Evicted"], "Evicted", []).seconds("lastTransitionTime", 0.0) or 0.0
+    return EvictedCopy(since, owned=bool(metadata.get("ownerReferences")))
 
 
 def _read_provisioning(item: Json) -> Provisioning:

@@ -33,9 +33,11 @@ _USER: Final = 65532
 _FOLDER: Final = "/etc/kueue-fleet"
 
 
-def manager_rules() -> list[dict[str, Any]]:
+def manager_rules(*, job_set: bool) -> list[dict[str, Any]]:
     """What the controller does on the manager, and no more; the Lease is apart (`lease_rules`)."""
     return [
+        _rule("batch", "jobs/status", ["patch"]),
+        *([_rule("jobset.x-k8s.io", "jobsets/status", ["patch"])] if job_set else []),
         _rule("", "namespaces", _FOLLOW),
         _rule("", "events", ["create"]),
         _rule(_KUEUE, "workloads", _FOLLOW),
@@ -106,7 +108,7 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     objects = [
         namespace_manifest(namespace),
         manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
-        *_cluster_grant(manager_rules(), namespace),
+        *_cluster_grant(manager_rules(job_set=fleet.job_set.enabled), namespace),
         manifest(f"{_RBAC}/v1", "Role", CONTROLLER_NAME, namespace, rules=lease_rules()),
         manifest(
             f"{_RBAC}/v1", "RoleBinding", CONTROLLER_NAME, namespace, roleRef=role, subjects=[_subject(namespace)]

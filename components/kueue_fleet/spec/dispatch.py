@@ -23,10 +23,14 @@ CHECK_CONTROLLER: Final = "kueue-fleet.dev/admission-check"
 REGIONS_LABEL: Final = "kueue-fleet.dev/regions"
 """Label on a job or a namespace with the regions where it may run, joined by `_`."""
 LONGEST_RUN: Final = "168h"
+"""Longest run that DWS grants, seven days."""
 DEFAULT_IMAGE: Final = "ghcr.io/kueue-fleet/controller:0.1.0"
+"""The controller's image of this version."""
 
 Weight = Annotated[Number, Field(ge=0, le=1000)]
+"""How much a part of the score counts, 0 to 1000."""
 Price = Annotated[Number, Field(ge=0)]
+"""For one device and hour, in any one currency."""
 
 
 class DispatchWeights(SpecModel):
@@ -74,6 +78,7 @@ class CalendarWindow(RuledModel):
     """A time in which reserved calendar capacity is there."""
 
     name: DnsLabel
+    """What messages call the window."""
     start: Instant
     """With a time zone: 2026-12-01T00:00:00Z."""
     duration: Duration
@@ -130,13 +135,18 @@ class Watchdog(RuledModel):
     failure: where jobs may well wait for days, make it longer."""
     retries: Annotated[Count, Field(le=100)] = 3
     """How often a job is taken back for that, over all clusters; default 3; 0: never."""
+    stuck_after: Duration = Duration("2m")
+    """How long Kueue may take for an eviction; default 2m. Then a copy that was evicted before its job was there is
+    taken back, and a job of the manager that counts pods that no worker has is corrected."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """A length of time."""
+        """Lengths of time."""
         if self.provisioning_timeout.nanoseconds < 10**9:
             yield Problem(
                 "provisioningTimeout", f"{self.provisioning_timeout} is less than a second", "write 1m or more"
             )
+        if self.stuck_after.nanoseconds < 10**9:
+            yield Problem("stuckAfter", f"{self.stuck_after} is less than a second", "write 1m or more")
 
 
 class AdmissionController(RuledModel):
@@ -149,6 +159,7 @@ class AdmissionController(RuledModel):
     namespace: DnsLabel = "kueue-fleet-system"
     """Where it runs on the manager. Its account on each worker is in Kueue's namespace there."""
     dispatch: Dispatch = Field(default_factory=Dispatch)
+    """How workers are nominated."""
     prices: Mapping[Text, Mapping[Text, Price]] = Field(default_factory=dict)
     """Price of one device for an hour, in one currency: by region, then by flavor."""
     region_groups: Mapping[DnsLabel, tuple[Text, ...]] = Field(default_factory=dict)
@@ -156,6 +167,7 @@ class AdmissionController(RuledModel):
     checks: tuple[FleetCheck, ...] = ()
     """What is looked at for each of this controller's admission checks."""
     watchdog: Watchdog = Field(default_factory=Watchdog)
+    """When a worker that keeps a job waiting is given up."""
 
     def own_problems(self) -> Iterator[Problem]:
         """The problems of each part, and an image that says which."""

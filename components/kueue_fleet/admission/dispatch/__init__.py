@@ -2,8 +2,9 @@
 
 `dispatcher.decide` filters the worker clusters, scores the rest and nominates; `books.Books` is what it knows of a
 worker's quota, with what is on its way there. `checks` decides admission checks, `watchdog` about capacity that was
-promised and does not come. `report` turns decisions into the text of a condition and back. Time is an argument; whoever
-calls keeps nothing between two calls but the books, which follow from the objects of the clusters.
+promised and does not come, `rescue` about evictions that Kueue does not finish. `report` turns decisions into the text
+of a condition and back. Time is an argument; whoever calls keeps nothing between two calls but the books, which follow
+from the objects of the clusters.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from kueue_fleet.admission.dispatch.model import (
     Worker,
 )
 from kueue_fleet.admission.dispatch.report import ParsedReport, ParsedVerdict, describe, parse_report
+from kueue_fleet.admission.dispatch.rescue import EvictedCopy, watch_copy, watch_eviction
 from kueue_fleet.admission.dispatch.residency import REGIONS_LABEL, Bound, Residency, parse_regions
 from kueue_fleet.admission.dispatch.settings import dispatch_settings
 from kueue_fleet.admission.dispatch.waiting import WaitingTimes
@@ -40,6 +42,7 @@ __all__ = [
     "CheckRules",
     "Decision",
     "DispatchSettings",
+    "EvictedCopy",
     "FilterReason",
     "Filtered",
     "Fit",
@@ -66,4 +69,6 @@ __all__ = [
     "parse_regions",
     "parse_report",
     "watch",
+    "watch_copy",
+    "watch_eviction",
 ]

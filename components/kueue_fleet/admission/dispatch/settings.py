@@ -23,7 +23,7 @@ def dispatch_settings(section: AdmissionController | Dispatch) -> DispatchSettin
 
 def watchdog_settings(section: Watchdog) -> WatchdogSettings:
     """The section `watchdog`."""
-    return WatchdogSettings(section.provisioning_timeout.seconds, section.retries)
+    return WatchdogSettings(section.provisioning_timeout.seconds, section.retries, section.stuck_after.seconds)
 
 
 def check_rules(check: FleetCheck) -> CheckRules:

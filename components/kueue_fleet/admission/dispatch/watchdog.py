@@ -19,6 +19,7 @@ from kueue_fleet.admission.dispatch.model import GivenUp
 GIVEN_UP_CONDITION: Final = "kueue-fleet.dev/GivenUp"
 """Type of the condition on a Workload of the manager that counts the clusters it was taken back from."""
 PROVISIONING_TIMEOUT: Final = "ProvisioningTimeout"
+"""Reason of the condition, where DWS did not deliver in time."""
 
 _ENTRY: Final = re.compile(r"(?P<cluster>[^\s;]+) (?P<times>\d{1,6}) times, last at (?P<last>\S+Z)")
 
@@ -29,6 +30,7 @@ class WatchdogSettings:
 
     provisioning_timeout: float = 1800.0
     retries: int = 3
+    stuck_after: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Provisioning:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogDecision:
-    """Whether to take the workload back from the cluster. `look_again` is when that may change."""
+    """Whether to take the workload back from the cluster, or to act at all. `look_again` is when that may change."""
 
     give_up: bool
     message: str = ""
