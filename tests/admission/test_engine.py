@@ -17,6 +17,7 @@ from kueue_fleet.admission.decisions import (
     Evicted,
     Inadmissible,
     Parked,
+    Released,
     Requeued,
 )
 from kueue_fleet.admission.engine import Engine
@@ -189,24 +190,73 @@ class TestChecks:
         cluster.submit(job("a"))
         assert cluster.cycle_names() == [("QuotaReserved", "a"), ("Admitted", "a")]
 
-    def test_retry_evicts_and_waits(self) -> None:
+    def test_retry_evicts(self) -> None:
         cluster = checked()
         cluster.cycle()
-        (evicted,) = cluster.engine.handle(
-            CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, "no room", requeue_after=60)
-        )
+        (evicted,) = cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, "no room"))
         assert isinstance(evicted, Evicted)
         assert evicted.reason is EvictionReason.ADMISSION_CHECK
         assert evicted.message == 'Evicted due to AdmissionCheck in Retry state: "check" (no room)'
         info = cluster.engine.workloads["ns/a"]
         assert (info.checks["check"].state, info.checks["check"].retry_count) == (CheckState.PENDING, 1)
-        decisions = cluster.engine.handle(PodsStopped(4, "ns/a"))
-        assert BackoffStarted(4, "ns/a", 63, 0) in decisions
+
+    def test_a_retry_later_keeps_its_quota_until_then(self) -> None:
+        cluster = checked()
+        cluster.cycle()
+        assert not cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, requeue_after=60))
+        assert not cluster.engine.handle(TimePassed(62))
+        (evicted,) = cluster.engine.handle(TimePassed(63))
+        assert isinstance(evicted, Evicted)
+        cluster.engine.handle(PodsStopped(64, "ns/a"))
+        assert cluster.engine.workloads["ns/a"].queue_time == 63, "it queues by the time of its eviction"
+        cluster.now = 64
+        assert cluster.cycle_names()[0] == ("QuotaReserved", "a"), "the delay is over already"
+
+    def test_a_check_that_is_ready_before_the_time_of_its_retry_has_to_wait_for_it(self) -> None:
+        cluster = checked()
+        cluster.cycle()
+        cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, requeue_after=60))
+        assert not cluster.engine.handle(CheckStateChanged(4, "ns/a", "check", CheckState.READY))
+        (admitted,) = cluster.engine.handle(TimePassed(63))
+        assert admitted == Admitted(63, "ns/a", "cq")
+
+    def test_a_stopped_queue_is_drained_of_it_when_the_time_has_come(self) -> None:
+        cluster = checked()
+        cluster.cycle()
+        cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, requeue_after=60))
+        cluster.engine.handle(CheckStateChanged(4, "ns/a", "check", CheckState.PENDING))
+        (held,) = (replace(one, stop_policy=StopPolicy.HOLD) for one in cluster.engine.objects.cluster_queues)
+        assert not cluster.engine.handle(ObjectsChanged(5, replace(cluster.engine.objects, cluster_queues=(held,))))
+        assert Released(63, "ns/a", "cq") in cluster.engine.handle(TimePassed(63))
+
+    def test_who_is_evicted_meanwhile_waits_for_the_rest_of_the_delay(self) -> None:
+        cluster = Cluster(
+            queue(checks=(ClusterQueueCheck("check"),), preemption=PREEMPTING),
+            checks=(AdmissionCheck("check", "example.com/c"),),
+        )
+        cluster.submit(job("a", 10))
+        cluster.cycle()
+        cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, requeue_after=60))
+        cluster.now = 4
+        cluster.submit(job("b", 10, priority=1))
+        assert ("Evicted", "a") in cluster.cycle_names(), "preemption does not wait"
+        cluster.engine.handle(PodsStopped(5, "ns/a"))
+        cluster.now = 5
+        cluster.cycle()
+        cluster.engine.handle(Finished(6, "ns/b"))
+        cluster.engine.handle(TimePassed(62))
         assert not cluster.engine.wants_cycle
         cluster.engine.handle(TimePassed(63))
-        assert info.queue_time == 3, "it queues by the time of its eviction"
-        cluster.now = 63
-        assert cluster.cycle_names()[0] == ("QuotaReserved", "a")
+        assert cluster.engine.wants_cycle
+
+    def test_deactivation_forgets_the_delay(self) -> None:
+        cluster = checked()
+        cluster.cycle()
+        cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, requeue_after=60))
+        cluster.engine.handle(ActiveChanged(4, "ns/a", False))
+        cluster.engine.handle(PodsStopped(5, "ns/a"))
+        cluster.engine.handle(ActiveChanged(6, "ns/a", True))
+        assert cluster.engine.wants_cycle
 
     def test_rejected_deactivates(self) -> None:
         cluster = checked()

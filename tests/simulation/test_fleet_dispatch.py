@@ -54,11 +54,12 @@ def test_a_job_that_nobody_admits_gives_up_and_starts_again() -> None:
     data = checked_data({}, widenAfter="1m", giveUpAfter="10m", retryAfter="2m")
     data["multiKueue"]["headroomPercent"] = 100
     found = run(data, jobs, until=3200)["a"]
+    # Given up 600 s after it got quota, and evicted 120 s later: Kueue waits with that until the time of the retry.
     assert [(eviction["time"], eviction["reason"]) for eviction in found["evictions"]] == [
-        (610.0, "AdmissionCheck"),
-        (1330.0, "AdmissionCheck"),
-        (2050.0, "AdmissionCheck"),
-        (2770.0, "AdmissionCheck"),
+        (730.0, "AdmissionCheck"),
+        (1450.0, "AdmissionCheck"),
+        (2170.0, "AdmissionCheck"),
+        (2890.0, "AdmissionCheck"),
     ]
     assert found["state"] == "Finished"
 

@@ -82,10 +82,14 @@ class WorkloadControl(Membership):
 
     def _deactivate(self, info: WorkloadInfo, cause: DeactivationCause, message: str) -> None:
         info.workload = replace(info.workload, active=False)
-        info.requeue_at, info.requeue_count = None, 0
+        self._forget_backoff(info)
         self._decide(Deactivated(self.now, info.key, cause))
         self._evict(info, EvictionReason.DEACTIVATED, f"The workload is deactivated due to {message}", cause=cause)
         self._stop_counting(info)
+
+    def _forget_backoff(self, info: WorkloadInfo) -> None:
+        info.requeue_at, info.requeue_count = None, 0
+        self._timers.cancel(Timer.BACKOFF, info.key)
 
     def _stop_counting(self, info: WorkloadInfo) -> None:
         """Others may have the quota of a deactivated workload at once, before its pods are gone."""
@@ -113,6 +117,38 @@ class WorkloadControl(Membership):
             self._timers.reset(Timer.BACKOFF, info.key, info.requeue_at)
         self._restart(info)
         self._enqueue(info)
+
+    def _go_on(self, info: WorkloadInfo) -> None:
+        """What Kueue does with a workload that has quota when it looks at it again."""
+        if self._backs_off(info):
+            return
+        if not info.is_evicted:
+            self._act_on_checks(info)
+        if info.is_reserved:
+            self._check_stop_policy(info)
+        self._set_timers(info)
+
+    def _act_on_checks(self, info: WorkloadInfo) -> None:
+        if not self._act_on_failed_checks(info):
+            self._sync_admitted(info)
+
+    def _act_on_failed_checks(self, info: WorkloadInfo) -> bool:
+        if info.has_check(CheckState.REJECTED):
+            message = lifecycle.describe_checks(info, CheckState.REJECTED)
+            self._deactivate(info, DeactivationCause.ADMISSION_CHECK, message)
+            return True
+        if info.has_check(CheckState.RETRY):
+            message = f"Evicted due to {lifecycle.describe_checks(info, CheckState.RETRY)}"
+            self._evict(info, EvictionReason.ADMISSION_CHECK, message)
+            return True
+        return False
+
+    def _backs_off(self, info: WorkloadInfo) -> bool:
+        """Whether Kueue leaves the workload alone until the time its check asked for: it keeps its quota till then.
+
+        Nothing happens to it meanwhile but preemption and deactivation (core/workload_controller.go, Reconcile).
+        """
+        return info.workload.active and info.requeue_at is not None and info.requeue_at > self.now
 
     def _check_stop_policy(self, info: WorkloadInfo) -> None:
         """Stopped queues: drain what is admitted, take back what only has quota.
@@ -159,8 +195,12 @@ class WorkloadControl(Membership):
         if kind is Timer.SECOND_PASS:
             self._second_ready.append(name)
         elif kind is Timer.BACKOFF:
-            if not info.is_reserved:
+            if info.is_reserved:
+                self._go_on(info)
+            else:
                 self._finish_backoff(info)
+        elif self._backs_off(info):
+            pass
         elif kind is Timer.PODS_READY:
             self._time_out(info)
         elif info.is_admitted and not info.is_evicted:

@@ -39,11 +39,10 @@ from kueue_fleet.admission.events import (
     Submitted,
 )
 from kueue_fleet.admission.info import WorkloadInfo
-from kueue_fleet.admission.model import Admission, CheckState, Objects, Snapshot
+from kueue_fleet.admission.model import Admission, Objects, Snapshot
 from kueue_fleet.admission.pending import PendingQueue, Place
 from kueue_fleet.admission.preemption import PreemptionNotice, queue_path
 from kueue_fleet.admission.reasons import (
-    DeactivationCause,
     EvictionReason,
     RequeueReason,
 )
@@ -152,7 +151,7 @@ class Engine(WorkloadControl):
             self._dequeue(info)
         self._configure()
         for info in list(self.workloads.values()):
-            if info.is_reserved:
+            if info.is_reserved and not self._backs_off(info):
                 self._check_stop_policy(info)
                 if info.is_reserved and not info.is_admitted and not info.is_evicted:
                     lifecycle.sync_checks(info, self.cache.queues[info.cluster_queue], self.now)
@@ -175,11 +174,10 @@ class Engine(WorkloadControl):
         self.workloads[key] = info
         if info.is_reserved:
             if info.workload.active and self.cache.add(info):
-                self._check_stop_policy(info)
-                self._set_timers(info)
+                self._go_on(info)
                 self._resume_second_pass(info)
-            return
-        self._enqueue(info)
+        else:
+            self._enqueue(info)
         if info.requeue_at is not None and info.requeue_at > self.now:
             self._timers.reset(Timer.BACKOFF, key, info.requeue_at)
 
@@ -228,7 +226,9 @@ class Engine(WorkloadControl):
                 self._enqueue(info)
             elif info.key not in self.cache.queues[info.cluster_queue].workloads:
                 self.cache.add(info)
-        elif info.is_reserved:
+            return
+        self._forget_backoff(info)
+        if info.is_reserved:
             if not info.is_evicted:
                 self._evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
             self._stop_counting(info)
@@ -243,19 +243,9 @@ class Engine(WorkloadControl):
         retry = lifecycle.latest_retry(info)
         if retry is not None and retry > self.now and (info.requeue_at is None or info.requeue_at < retry):
             info.requeue_at = retry
-        if info.is_reserved and not info.is_evicted and not self._act_on_failed_checks(info):
-            self._sync_admitted(info)
-
-    def _act_on_failed_checks(self, info: WorkloadInfo) -> bool:
-        if info.has_check(CheckState.REJECTED):
-            message = lifecycle.describe_checks(info, CheckState.REJECTED)
-            self._deactivate(info, DeactivationCause.ADMISSION_CHECK, message)
-            return True
-        if info.has_check(CheckState.RETRY):
-            message = f"Evicted due to {lifecycle.describe_checks(info, CheckState.RETRY)}"
-            self._evict(info, EvictionReason.ADMISSION_CHECK, message)
-            return True
-        return False
+            self._timers.reset(Timer.BACKOFF, info.key, retry)
+        if info.is_reserved and not info.is_evicted and not self._backs_off(info):
+            self._act_on_checks(info)
 
     def _change_pods_ready(self, event: PodsReadyChanged) -> None:
         info = self._get(event.key)
