@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import re
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +54,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
     project["main"] = str(ROOT / "stacks")
     (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
-    data = fleet_data({WORKER: "europe-west4"}, prices={"europe-west4": {"l4": 1.0}})
+    prices = {"europe-west4": {"l4": 1.0}}
+    data = fleet_data({WORKER: "europe-west4"}, prices=prices, watchdog={"stuckAfter": "2s"})
     settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
     (folder / "stacks" / "Pulumi.controller.yaml").write_text(yaml.safe_dump(settings))
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
@@ -107,6 +111,55 @@ def test_our_own_check_is_active_so_its_queue_is_too(deployed: Deployed) -> None
     wait_until(active)
 
 
+def test_every_permission_that_is_granted_is_used_and_nothing_else_is_asked_for(deployed: Deployed) -> None:
+    """Whatever the replicas asked of the API servers in this module, beside the rules that the component declares."""
+    manager = deployed.manager
+    manager.create(JOBS, job("long", seconds=600))
+    wait_until(lambda: manager.get(f"{JOBS}/long").get("status", {}).get("active"))
+    found = deployed.workload("long")
+    assert found is not None
+    path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+    manager.request("PATCH", path, {"spec": {"active": False}}, "application/merge-patch+json")
+    # What Kueue does not finish, the controller does, by the one permission that is for nothing else.
+    wait_until(lambda: "admission" not in manager.get(path)["status"])
+
+    def used_is_granted() -> bool:
+        used = requests_of(deployed)
+        assert {status for *_, status in used if status == "403"} == set()
+        for cluster in (MANAGER, WORKER):
+            asked = {(verb, resource) for where, verb, resource, _ in used if where == cluster}
+            assert asked == granted(deployed, cluster)
+        return True
+
+    wait_until(used_is_granted)
+
+
+def requests_of(deployed: Deployed) -> set[tuple[str, str, str, str]]:
+    """Cluster, verb, resource and status of each request that a replica counted."""
+    found = set()
+    for pod in deployed.manager.items(f"/api/v1/namespaces/{NAMESPACE}/pods"):
+        with urllib.request.urlopen(f"http://{pod['status']['podIP']}:8080/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        for line in re.findall(r"^kueue_fleet_requests_total\{(.*)\} ", text, re.MULTILINE):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
+            found.add((labels["cluster"], labels["verb"], labels["resource"], labels["status"]))
+    return found
+
+
+def granted(deployed: Deployed, cluster: str) -> set[tuple[str, str]]:
+    """Verb and resource of each rule of the controller's roles, as the API server has them."""
+    here, rbac = deployed.clusters[cluster], "/apis/rbac.authorization.k8s.io/v1"
+    roles = [here.get(f"{rbac}/clusterroles/{CONTROLLER_NAME}")]
+    if cluster == MANAGER:
+        roles.append(here.get(f"{rbac}/namespaces/{NAMESPACE}/roles/{CONTROLLER_NAME}"))
+    found = set()
+    for rule in (rule for role in roles for rule in role["rules"]):
+        for group, resource, verb in product(rule["apiGroups"], rule["resources"], rule["verbs"]):
+            name, _, part = resource.partition("/")
+            found.add((verb, ".".join(filter(None, (name, group))) + (f"/{part}" if part else "")))
+    return found
+
+
 REFUSED = [
     ("GET", "/api/v1/secrets"),
     ("GET", "/api/v1/pods"),
@@ -114,6 +167,7 @@ REFUSED = [
     ("DELETE", "/api/v1/namespaces/team"),
     ("GET", "/apis/batch/v1/jobs"),
     ("POST", JOBS),
+    ("PATCH", f"{JOBS}/long"),
     ("PATCH", f"{KUEUE}/clusterqueues/gpu"),
     ("DELETE", f"{KUEUE}/clusterqueues/gpu"),
     ("PATCH", f"{KUEUE}/namespaces/team/workloads/any"),
@@ -123,6 +177,8 @@ REFUSED = [
     ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
 ]
 REFUSED_ON_A_WORKER = [
+    ("PATCH", f"{JOBS}/long/status"),
+    ("DELETE", f"{KUEUE}/namespaces/team/workloads/any"),
     ("PATCH", f"{KUEUE}/namespaces/team/workloads/any/status"),
     ("PATCH", f"{KUEUE}/admissionchecks/dws/status"),
     ("POST", "/api/v1/namespaces/team/events"),
