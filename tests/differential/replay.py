@@ -146,6 +146,11 @@ class _Engine(Engine):
             self._reactivate_later(name)
         self.owed.clear()
 
+    def parked_for(self, key: str) -> str | None:
+        """Why an equal workload is parked; Kueue says so of one that comes back, without a look at it."""
+        pending = self._pending.get(self.workloads[key].cluster_queue)
+        return None if pending is None else pending.parked_for(key)
+
     def settle(self) -> None:
         """What Kueue does not log: looking again where nothing is parked."""
         for key in sorted(self.deferred):
@@ -307,6 +312,10 @@ class Replay:
         self._handle(self._translate(now, event))
         if event[0] == "delete":
             self.why.pop(event[1], None)
+        elif event[0] == "release":
+            why = states.pending(self.engine.parked_for(f"{NAMESPACE}/{event[1]}") or "")
+            self.seen[event[1]] = {states.PENDING, why}
+            self.why[event[1]] = why
 
     def _translate(self, now: float, event: list[Any]) -> Event:
         kind, name = event[0], event[1]
@@ -319,7 +328,6 @@ class Replay:
             case "delete":
                 return Deleted(now, key)
             case "release":
-                self.why[name] = states.PENDING
                 return PodsStopped(now, key)
             case "check":
                 check = next(iter(self.engine.workloads[key].checks))
