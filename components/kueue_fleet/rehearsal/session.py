@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import yaml
 
-from kueue_fleet.rehearsal.engines import BuildProgress, EngineCache, Engines, build_engines
+from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.job_views import JobView
 from kueue_fleet.rehearsal.jobs import ClusterClients, follow_jobs, read_jobs, submit_jobs
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
@@ -126,7 +126,7 @@ class Session:
         def report(progress: BuildProgress) -> None:
             say(f"building, once: {progress.engine} {progress.phase} ({progress.fraction:.0%} of all)")
 
-        self._engines = build_engines(EngineCache(engines_dir()), report)
+        self._engines = build_engines(EngineCache(engines_dir()), report, REHEARSAL_ENGINES)
         shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset")
         return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in shown)
 

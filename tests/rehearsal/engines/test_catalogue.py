@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kueue_fleet.rehearsal.engines import catalogue
-from kueue_fleet.rehearsal.engines.catalogue import ENGINES, Engine, module_version
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES, REHEARSAL_ENGINES, Engine, module_version
 
 BY_NAME = {engine.name: engine for engine in ENGINES}
 
@@ -24,7 +24,12 @@ def test_versions_come_from_go_mod() -> None:
         "kwok": "v0.8.0",
         "helm": "v3.20.2",
         "pulumi": "v3.250.0",
+        "pulumi-yaml": "v1.30.0",
     }
+
+
+def test_a_rehearsal_needs_no_language_host_but_its_own() -> None:
+    assert {engine.name for engine in ENGINES} - set(REHEARSAL_ENGINES) == {"pulumi-yaml"}
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)

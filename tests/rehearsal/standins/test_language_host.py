@@ -7,8 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from pulumi.runtime.proto import language_pb2
 
-from kueue_fleet.rehearsal.standins.language_host import project_python, required_plugins, site_packages_of
+from kueue_fleet.rehearsal.standins.language_host import (
+    LanguageHost,
+    project_python,
+    required_plugins,
+    site_packages_of,
+)
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 
@@ -43,3 +49,10 @@ def test_the_installed_sdks_name_the_plugins_that_are_needed(tmp_path: Path) -> 
     assert [plugin["name"] for plugin in required_plugins([tmp_path])] == ["x"]
     names = {plugin["name"] for plugin in required_plugins(site_packages_of(sys.executable))}
     assert {"gcp", "kubernetes"} <= names
+
+
+def test_an_environment_that_is_there_is_used_as_it_is() -> None:
+    host = LanguageHost("3.0.0", "")
+    request = language_pb2.InstallDependenciesRequest(info=language_pb2.ProgramInfo(root_directory="/"))
+    (said,) = host.InstallDependencies(request, None)
+    assert f"{sys.executable} is used as it is, nothing is installed" in said.stdout.decode()

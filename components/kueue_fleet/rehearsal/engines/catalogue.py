@@ -50,6 +50,8 @@ class Engine:
     version_command: tuple[str, ...] = ()
     """Arguments that print the version; empty: the version is read from Go's build information in the file."""
     assets: tuple[Asset, ...] = field(default=())
+    for_rehearsal: bool = True
+    """Whether a rehearsal needs it; the others are for tests of the examples."""
 
     @cached_property
     def folder(self) -> Path:
@@ -208,8 +210,20 @@ ENGINES: tuple[Engine, ...] = (
         accepts="3",
         version_command=("version",),
     ),
+    Engine(
+        name="pulumi-yaml",
+        module="github.com/pulumi/pulumi-yaml",
+        binaries=(("pulumi-language-yaml", "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml"),),
+        build_seconds=130,
+        build_gib=1.6,
+        version_flags=("github.com/pulumi/pulumi-yaml/pkg/version.Version",),
+        accepts="1",
+        for_rehearsal=False,
+    ),
 )
-"""Everything that a rehearsal runs and that is built from Go modules."""
+"""Everything that is built from Go modules."""
+REHEARSAL_ENGINES = tuple(engine.name for engine in ENGINES if engine.for_rehearsal)
+"""Names of those that a rehearsal runs."""
 ASSET_NAMES = frozenset(asset.name for engine in ENGINES for asset in engine.assets)
 """Names of files that engines bring beside their programs."""
 BINARY_NAMES = frozenset(name for engine in ENGINES for name, _ in engine.binaries)

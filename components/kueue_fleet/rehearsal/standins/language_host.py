@@ -30,11 +30,15 @@ from kueue_fleet.rehearsal.standins.plugin_server import fail, serve, standin_ve
 from kueue_fleet.rehearsal.standins.property_values import parse_struct
 
 RUNNER: Final = Path(__file__).with_name("program_runner.py")
+"""Script that runs a program."""
 ALREADY_REPORTED: Final = 32
 """Exit code of a program whose error the user has seen."""
 TOOLCHAINS_WITH_OWN_FOLDER: Final = frozenset({"uv", "poetry"})
+"""Toolchains that keep their virtual environment in `.venv` of the program, where nothing else is said."""
 PLUGIN_FILE: Final = "pulumi-plugin.json"
+"""File of a Python package that names a Pulumi plugin."""
 READ_BYTES: Final = 65536
+"""How much of a program's output is read at once."""
 
 
 def project_python(options: Mapping[str, Any], root_directory: str) -> str:
@@ -148,8 +152,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def InstallDependencies(
         self, request: language_pb2.InstallDependenciesRequest, context: grpc.ServicerContext
     ) -> Iterator[language_pb2.InstallDependenciesResponse]:
-        """Refused: the rehearsal uses the environment it was started from."""
-        fail(context, PluginError("the stand-in language host installs nothing; install the project's requirements"))
+        """The project's environment is used as it is; one that is not there is an error."""
+        python = self._python(request.info, context)
+        note = f"stand-in language host: {python} is used as it is, nothing is installed\n"
+        yield language_pb2.InstallDependenciesResponse(stdout=note.encode())
 
     def RuntimeOptionsPrompts(
         self, request: language_pb2.RuntimeOptionsRequest, context: grpc.ServicerContext

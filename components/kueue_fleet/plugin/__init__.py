@@ -1,0 +1,13 @@
+"""The components for Pulumi programs in other languages: YAML, TypeScript and whatever else Pulumi speaks.
+
+In: what Pulumi's engine asks of a component plugin. Out: the same components as `from kueue_fleet import …` gives, with
+the same URNs. Inputs and their documentation are derived from the constructors and the spec's models (`arguments`,
+`package`), so there is no second list of fields to keep; `provider` declares the component. Programs in Python import
+the library instead.
+"""
+
+from kueue_fleet.plugin.arguments import arguments_of, read_arguments
+from kueue_fleet.plugin.package import package_schema
+from kueue_fleet.plugin.provider import FleetPlugin, main
+
+__all__ = ["FleetPlugin", "arguments_of", "main", "package_schema", "read_arguments"]

@@ -1,0 +1,208 @@
+"""What each component takes from a program in another language, read off its constructor.
+
+In: a component class, and the properties that the engine sends. Out: a pydantic model of its arguments, and the
+arguments themselves, checked, in the constructor's own types; or SpecError with every problem, paths beginning with the
+input. Arguments that are resources are left out: other languages order things with the option `dependsOn`.
+"""
+
+import inspect
+import types
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, reduce
+from operator import or_
+from types import NoneType, UnionType
+from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin
+
+import pulumi
+from pulumi.runtime import rpc
+from pydantic import Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
+
+from kueue_fleet.spec import ClusterEntry, FleetSpec, NodePoolEntry, Problem, ResolvedNodePool, SpecError, parse_fleet
+from kueue_fleet.spec.base import Flag, SpecModel, Text
+from kueue_fleet.spec.messages import errors_in, explain
+from kueue_fleet.spec.pools import resolve_pool
+from kueue_fleet.spec.problem import join_path
+
+INPUT_MARK = "x-pulumi-input"
+"""Key in the JSON schema of an argument that may be another resource's output; all others are plain."""
+CLUSTER_OF_POOL = "cluster_spec"
+"""Argument that NodePool has here instead of a pool that was resolved: the entry of the pool's cluster."""
+_NOT_ARGUMENTS = frozenset({"self", "name", "opts"})
+_PAIR = 2
+
+
+def arguments_of(component: type[Any]) -> type[SpecModel]:
+    """The model of a component's arguments: fields as the constructor has them, camelCase outside."""
+    found: dict[str, Any] = {}
+    for parameter in _parameters(component):
+        name, kind = parameter.name, _argument_type(parameter.annotation)
+        if kind is None:
+            continue
+        default = None if _may_be_none(parameter.annotation) else ...
+        found[name] = (kind, default if parameter.default is parameter.empty else parameter.default)
+        if parameter.annotation is ResolvedNodePool:
+            found[CLUSTER_OF_POOL] = (ClusterEntry, ...)
+    return _model(f"{component.__name__}Arguments", f"What {component.__name__} is given.", found)
+
+
+def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The constructor's keyword arguments, from the properties `inputs` in camelCase.
+
+    Whole numbers that came as floats are whole again. Raises SpecError with every problem.
+    """
+    model = arguments_of(component)
+    names = {field.alias or name: name for name, field in model.model_fields.items()}
+    problems: list[Problem] = []
+    data: dict[str, Any] = {}
+    for key, value in inputs.items():
+        field = model.model_fields.get(names.get(key, ""))
+        may_be_output = field is not None and _has_input(field.metadata, field.annotation)
+        found = [] if may_be_output else list(_outputs_in(value, key))
+        problems += [_not_plain(path) for path in found]
+        data[key] = value if may_be_output else _whole_numbers(value)
+        if field is not None and field.annotation is FleetSpec and not found:
+            try:
+                data[key] = parse_fleet(data[key])
+            except SpecError as error:
+                problems += [problem.at(key) for problem in error.problems]
+    if problems:
+        raise SpecError(problems)
+    try:
+        read = model.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(p for detail in errors_in(error) for p in explain(detail, model, data)) from None
+    return {
+        parameter.name: _argument(parameter, read)
+        for parameter in _parameters(component)
+        if parameter.name in read.model_fields_set
+        or (parameter.name in model.model_fields and parameter.default is parameter.empty)
+    }
+
+
+def _parameters(component: type[Any]) -> Iterator[inspect.Parameter]:
+    """The constructor's parameters, but for those that every component has."""
+    for name, parameter in inspect.signature(component.__init__, eval_str=True).parameters.items():
+        if name not in _NOT_ARGUMENTS:
+            yield parameter
+
+
+def _argument(parameter: inspect.Parameter, read: SpecModel) -> Any:
+    """The value in the type that the constructor has."""
+    value = getattr(read, parameter.name)
+    if parameter.annotation is ResolvedNodePool:
+        return resolve_pool(value, getattr(read, CLUSTER_OF_POOL))
+    for member in _members(parameter.annotation):
+        if is_dataclass(member) and isinstance(member, type) and isinstance(value, SpecModel):
+            return member(**{name: getattr(value, name) for name in value.model_fields_set})
+        if get_origin(member) is Sequence and get_origin(get_args(member)[0]) is tuple:
+            return [tuple(item) for item in value]
+    return value
+
+
+def _argument_type(annotation: Any) -> Any:
+    """The type of an argument in the model; None for what other languages cannot give."""
+    if _is_input(annotation):
+        return _input_type(annotation)
+    members = [member for member in _members(annotation) if member is not NoneType]
+    # A manifest is the other way to say what the model says.
+    members = [m for m in members if get_origin(m) is not dict] or members
+    kinds = [_member_type(member) for member in members]
+    if any(kind is None for kind in kinds):
+        return None
+    kind = reduce(or_, kinds)
+    return kind | None if _may_be_none(annotation) else kind
+
+
+def _member_type(member: Any) -> Any:
+    origin, arguments = get_origin(member), get_args(member)
+    if member is ResolvedNodePool:
+        return NodePoolEntry
+    if member is str:
+        return Text
+    if member is bool:
+        return Flag
+    if origin is dict:
+        return dict[str, Any]
+    if origin is tuple:
+        return Annotated[list[Text], Field(min_length=_PAIR, max_length=_PAIR)]
+    if origin in (Sequence, list, Mapping):
+        inner: Any = _argument_type(arguments[-1])
+        if inner is None:
+            return None
+        return types.GenericAlias(dict, (str, inner)) if origin is Mapping else types.GenericAlias(list, (inner,))
+    if isinstance(member, type) and issubclass(member, SpecModel):
+        return member
+    if isinstance(member, type) and is_dataclass(member):
+        return _model_of_dataclass(member)
+    if isinstance(member, type) and issubclass(member, pulumi.Resource):
+        return None
+    raise TypeError(f"{member}: no rule says how another language gives this")
+
+
+@cache
+def _model_of_dataclass(kind: type[Any]) -> type[SpecModel]:
+    found: dict[str, Any] = {}
+    for each in fields(kind):
+        default = each.default_factory() if each.default_factory is not MISSING else each.default
+        found[each.name] = (_argument_type(each.type), ... if default is MISSING else default)
+    return _model(kind.__name__, kind.__doc__ or "", found)
+
+
+def _model(name: str, doc: str, found: Mapping[str, Any]) -> type[SpecModel]:
+    made: type[SpecModel] = create_model(name, __base__=SpecModel, __doc__=doc, **dict(found))
+    return made
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _may_be_none(annotation: Any) -> bool:
+    return NoneType in _members(annotation)
+
+
+def _is_input(annotation: Any) -> bool:
+    """Whether it is `pulumi.Input[T]`, which is a union with a forward reference to Output."""
+    return any(isinstance(member, ForwardRef) for member in _members(annotation))
+
+
+def _input_type(annotation: Any) -> Any:
+    plain = [m for m in _members(annotation) if not isinstance(m, ForwardRef) and get_origin(m) is not Awaitable]
+    schema = TypeAdapter(reduce(or_, plain)).json_schema()
+    return Annotated[Any, WithJsonSchema({**schema, INPUT_MARK: True})]
+
+
+def _has_input(metadata: Sequence[Any], annotation: Any) -> bool:
+    if any(isinstance(each, WithJsonSchema) and INPUT_MARK in (each.json_schema or {}) for each in metadata):
+        return True
+    return any(_has_input(getattr(part, "__metadata__", ()), part) for part in get_args(annotation))
+
+
+def _outputs_in(value: Any, path: str) -> Iterator[str]:
+    """Paths at which the value is not known to the program that gives it."""
+    if isinstance(value, pulumi.Output) or value is rpc.UNKNOWN or isinstance(value, pulumi.output.Unknown):
+        yield path
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _outputs_in(part, join_path(path, str(key)))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _outputs_in(part, f"{path}[{index}]")
+
+
+def _not_plain(path: str) -> Problem:
+    return Problem(
+        path,
+        "is a secret or comes from another resource, but it decides what is declared",
+        "write the value itself, or take it from the stack's config",
+    )
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Numbers travel as floats; a whole one was written as a whole one."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _whole_numbers(part) for key, part in value.items()}
+    return [_whole_numbers(part) for part in value] if isinstance(value, list) else value

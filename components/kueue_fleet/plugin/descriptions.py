@@ -1,0 +1,72 @@
+"""What each argument of the components means to somebody who writes YAML or TypeScript, in a sentence.
+
+In: nothing. Out: `describe_argument`. The fields of the spec's models are not here: their docstrings are used. An
+argument means the same in every component that has it, unless it stands here with the component's name.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+ARGUMENTS: Final[Mapping[str, str]] = {
+    "access": "How the API server is reached; by default by its DNS name alone.",
+    "caCertificate": "Certificate authority of the API server, base64 PEM; absent: its certificate is a public one.",
+    "chart": "Reference of the chart, for a mirror or a folder; by default that of the spec.",
+    "charts": "Other references of charts, by the names kueue, jobSet and grafana.",
+    "cluster": "Name of the GKE cluster, as its component gives it out.",
+    "clusterName": "Name of the cluster.",
+    "clusterSpec": "The cluster that the pool is on, as in the fleet's `clusters`.",
+    "commitments": "Committed-use contracts; they cannot be cancelled.",
+    "controller": "Whether the fleet's own controller runs on the manager.",
+    "deletionProtection": "Whether Pulumi refuses to delete it; default true.",
+    "diskEncryptionKey": "Cloud KMS key of the nodes' disks.",
+    "endpoint": "Address of the worker's API server, without a scheme, as the manager reaches it.",
+    "expectActive": "Whether to wait until the object is Active.",
+    "fleet": "Name of the fleet.",
+    "futureReservations": "Machines asked of DWS Calendar for a time to come.",
+    "imageStreaming": "Whether containers start before their images are loaded; default true.",
+    "jobClusters": "Names of the clusters that run jobs.",
+    "kubeconfigs": "Kubeconfig of each worker, by its name, as WorkerAccess gives it out.",
+    "kubernetesAccounts": "Accounts that act as it: pairs of namespace and name, in every cluster of the project.",
+    "kueueNamespace": "Where Kueue runs; default kueue-system.",
+    "labels": "Labels in Google Cloud.",
+    "managedPrometheus": "Whether Google's collectors run, as they always do on Autopilot; default true.",
+    "manager": "Name of the manager cluster, if there is one.",
+    "namespace": "Namespace of the queue.",
+    "network": "Self link or name of the network.",
+    "networkName": "The network's name in Google Cloud; by default the resource's name.",
+    "objectName": "Name of the object in the cluster; by default the resource's name.",
+    "objects": "Kubernetes objects, as `kueue-fleet render` prints them.",
+    "podRangeName": "Secondary range of the subnet for pods; by default GKE's choice.",
+    "podRanges": "Range of the pods by region; default: a /15 of 10.0.0.0/9 that no other region has.",
+    "project": "Google Cloud project id.",
+    "ranges": "Range of the nodes by region; default: that of Google's auto-mode networks.",
+    "regions": "Regions that get a subnet and Cloud NAT.",
+    "reservations": "Machines that are kept, and paid for, from now on.",
+    "roles": "Roles of the account in the project.",
+    "serviceAccount": "Address of the account of the nodes, as the cluster gives it out.",
+    "serviceRangeName": "Secondary range of the subnet for Services; by default GKE's choice.",
+    "serviceRanges": "Range of the Services by region, for one cluster; default: GKE's own.",
+    "spec": "What is to be, as in the fleet file.",
+    "stoppedQueues": "ClusterQueues that are inactive on purpose, for which no alert is raised.",
+    "subnetwork": "Self link or name of the subnet.",
+    "team": "Name of the team.",
+    "values": "Values of the chart.",
+    # Fields of ControlPlaneAccess.
+    "dns": "By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone.",
+    "networks": "Ranges that may reach the addresses, by a display name; unused with `dns`.",
+    "kubernetesTokens": "Whether tokens of Kubernetes service accounts are taken over the DNS name.",
+}
+"""Meaning by the argument's name in camelCase."""
+
+OF_COMPONENT: Final[Mapping[tuple[str, str], str]] = {
+    ("Fleet", "spec"): "The fleet, as in a fleet file.",
+    ("GpuDrivers", "spec"): "The DaemonSet, as `kueue-fleet render` prints it.",
+    ("Namespaces", "spec"): "Names of the namespaces.",
+    ("MultiKueue", "spec"): "The whole fleet, as in a fleet file.",
+}
+"""Where an argument means something of its own."""
+
+
+def describe_argument(component: str, argument: str) -> str:
+    """The meaning of `argument` (camelCase). Raises KeyError where nobody has written it down."""
+    return OF_COMPONENT.get((component, argument)) or ARGUMENTS[argument]

@@ -1,0 +1,204 @@
+"""The Pulumi package schema: every public component with its inputs and outputs, and the spec's models as types.
+
+In: nothing; the constructors and their models are read (`arguments`). Out: the schema as plain data, from which Pulumi
+generates SDKs and against which it checks YAML. Source of the format:
+https://www.pulumi.com/docs/iac/using-pulumi/extending-pulumi/schema/.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import version
+from types import NoneType, UnionType
+from typing import Any, Final, ForwardRef, Union, get_args, get_origin
+
+import pulumi
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import models_json_schema
+
+import kueue_fleet
+from kueue_fleet.plugin.arguments import INPUT_MARK, arguments_of
+from kueue_fleet.plugin.descriptions import ARGUMENTS, describe_argument
+from kueue_fleet.spec.schema import describe, field_docs, models_in
+
+PACKAGE: Final = "kueue-fleet"
+"""Name of the package, and first part of every token."""
+TYPES_MODULE: Final = "spec"
+"""Module of the models' tokens: some have the name of a component."""
+
+_DEFINITION: Final = "#/$defs/"
+_ANY: Final[Mapping[str, Any]] = {"$ref": "pulumi.json#/Any"}
+_SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
+
+Schema = dict[str, Any]
+
+
+def components() -> dict[str, type[pulumi.ComponentResource]]:
+    """The public components by name."""
+    return {name: getattr(kueue_fleet, name) for name in kueue_fleet.__all__}
+
+
+@cache
+def package_schema() -> Schema:
+    """The schema of the package, of the version that is installed."""
+    arguments = {name: arguments_of(component) for name, component in components().items()}
+    _, schema = models_json_schema([(model, "validation") for model in arguments.values()], by_alias=True)
+    definitions: dict[str, Schema] = schema["$defs"]
+    seen: set[type[BaseModel]] = set()
+    for root in arguments.values():
+        for model in models_in(root, seen):
+            describe(model, definitions[model.__name__])
+    roots = {model.__name__ for model in arguments.values()}
+    types: dict[str, Schema] = {}
+    for name, definition in definitions.items():
+        if name not in roots:
+            types[_type_token(name)] = _object_type(name, definition, types)
+    resources = {
+        f"{PACKAGE}:index:{name}": _resource(name, component, definitions[arguments[name].__name__], types)
+        for name, component in components().items()
+    }
+    return {
+        "name": PACKAGE,
+        "version": version(PACKAGE),
+        "displayName": PACKAGE,
+        "description": "GPU batch fleets on GKE with Kueue.",
+        "license": "Apache-2.0",
+        "resources": resources,
+        "types": dict(sorted(types.items())),
+        "language": {name: {"respectSchemaVersion": True} for name in ("csharp", "go", "java", "nodejs", "python")},
+    }
+
+
+def _type_token(name: str) -> str:
+    return f"{PACKAGE}:{TYPES_MODULE}:{name}"
+
+
+def _object_type(name: str, definition: Schema, types: dict[str, Schema]) -> Schema:
+    properties = definition.get("properties", {})
+    made: Schema = {
+        "type": "object",
+        "description": definition.get("description", ""),
+        "properties": {key: _property(name, key, value, types) for key, value in properties.items()},
+    }
+    if definition.get("required"):
+        made["required"] = sorted(definition["required"])
+    return made
+
+
+def _property(owner: str, key: str, schema: Schema, types: dict[str, Schema]) -> Schema:
+    made = _type(f"{owner}{key[0].upper()}{key[1:]}", schema, types)
+    made["description"] = schema.get("description") or ARGUMENTS.get(key, "")
+    if "const" in schema:
+        made["const"] = schema["const"]
+    if not made["description"]:
+        del made["description"]
+    return made
+
+
+def _type(name: str, schema: Schema, types: dict[str, Schema]) -> Schema:
+    """The type of a value; `name` is for an enumeration, which needs one."""
+    plain: Schema = {} if schema.get(INPUT_MARK) else {"plain": True}
+    choices = [each for each in schema.get("anyOf") or schema.get("oneOf") or () if each.get("type") != "null"]
+    if len(choices) == 1:
+        return {**_type(name, choices[0], types), **plain} if plain else _without_plain(_type(name, choices[0], types))
+    if choices:
+        made: Schema = {"oneOf": [_type(name, choice, types) for choice in choices], **plain}
+        if "discriminator" in schema:
+            told = schema["discriminator"]
+            made["discriminator"] = {
+                "propertyName": told["propertyName"],
+                "mapping": {tag: f"#/types/{_type_token(_name(ref))}" for tag, ref in told["mapping"].items()},
+            }
+        return made
+    if "$ref" in schema:
+        return {"$ref": f"#/types/{_type_token(_name(schema['$ref']))}", **plain}
+    if "enum" in schema:
+        token = _type_token(name)
+        types[token] = {"type": "string", "enum": [{"value": value} for value in schema["enum"]]}
+        return {"$ref": f"#/types/{token}", **plain}
+    kind = schema.get("type")
+    if kind == "array":
+        return {"type": "array", "items": _type(name, schema.get("items", {}), types), **plain}
+    if kind == "object":
+        values = schema.get("additionalProperties", {})
+        inner = _type(name, values, types) if isinstance(values, dict) and values else {**_ANY, **plain}
+        return {"type": "object", "additionalProperties": inner, **plain}
+    return {"type": kind, **plain} if kind in _SCALARS else {**_ANY, **plain}
+
+
+def _without_plain(made: Schema) -> Schema:
+    return {key: value for key, value in made.items() if key != "plain"}
+
+
+def _name(reference: str) -> str:
+    return reference.removeprefix(_DEFINITION)
+
+
+def _resource(
+    name: str, component: type[pulumi.ComponentResource], definition: Schema, types: dict[str, Schema]
+) -> Schema:
+    inputs: Schema = {}
+    for key, schema in definition.get("properties", {}).items():
+        inputs[key] = _type(f"{name}{key[0].upper()}{key[1:]}", schema, types)
+        inputs[key]["description"] = describe_argument(name, key)
+    outputs = {key: {"description": doc, **schema} for key, (_, doc, schema) in outputs_of(component).items()}
+    return {
+        "isComponent": True,
+        "description": inspect.cleandoc(component.__doc__ or ""),
+        "inputProperties": inputs,
+        "requiredInputs": sorted(definition.get("required", ())),
+        "properties": outputs,
+    }
+
+
+def outputs_of(component: type[Any]) -> dict[str, tuple[str, str, Schema]]:
+    """What a component gives out, by its name in camelCase: the attribute, its meaning and its type.
+
+    Those are its attributes and properties that are data; resources stay with it.
+    """
+    found: dict[str, tuple[str, str, Schema]] = {}
+    for base in reversed(component.__mro__):
+        if not issubclass(base, pulumi.ComponentResource) or base is pulumi.ComponentResource:
+            continue
+        docs = field_docs(base)
+        for attribute, annotation in inspect.get_annotations(base, eval_str=True).items():
+            schema = _output_type(annotation)
+            if schema is not None and attribute in docs:
+                found[to_camel(attribute)] = (attribute, docs[attribute], schema)
+        for attribute, each in vars(base).items():
+            if isinstance(each, property) and each.fget is not None and not attribute.startswith("_"):
+                schema = _output_type(inspect.get_annotations(each.fget, eval_str=True).get("return"))
+                if schema is not None:
+                    found[to_camel(attribute)] = (attribute, inspect.cleandoc(each.__doc__ or ""), schema)
+    return found
+
+
+def _output_type(annotation: Any) -> Schema | None:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation is str:
+        return {"type": "string"}
+    if annotation is bool:
+        return {"type": "boolean"}
+    if annotation is Any:
+        return dict(_ANY)
+    if origin is pulumi.Output:
+        return _output_type(arguments[0])
+    if origin in (Union, UnionType):
+        members = [each for each in arguments if each is not NoneType and not isinstance(each, ForwardRef)]
+        return _output_type(members[0]) if len(members) == 1 else None
+    if origin is dict and arguments[0] is str:
+        inner = _output_type(arguments[1])
+        return {"type": "object", "additionalProperties": inner} if inner else None
+    if origin is list:
+        inner = _output_type(arguments[0])
+        return {"type": "array", "items": inner} if inner else None
+    return None
+
+
+def state_of(made: pulumi.ComponentResource) -> Iterator[tuple[str, Any]]:
+    """The outputs that `made` has, by their names in camelCase."""
+    for key, (attribute, _, _) in outputs_of(type(made)).items():
+        value = getattr(made, attribute, None)
+        if value is not None:
+            yield key, value

@@ -1,0 +1,76 @@
+"""The plugin's process: it answers with the schema, and declares a component when the engine asks for one.
+
+In: the engine's calls. Out: resources, declared by the library's own components. What the library refuses is told at
+the component, problem by problem.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pulumi
+from pulumi.errors import InputPropertiesError
+from pulumi.provider import ConstructResult, Provider
+from pulumi.provider import main as serve
+
+from kueue_fleet.plugin.arguments import read_arguments
+from kueue_fleet.plugin.package import PACKAGE, components, package_schema, state_of
+from kueue_fleet.spec import FleetSpec, Problem, SpecError, check_dates, check_fleet
+
+
+class FleetPlugin(Provider):
+    """The provider of the package `kueue-fleet`."""
+
+    def __init__(self) -> None:
+        schema = package_schema()
+        super().__init__(schema["version"], json.dumps(schema))
+        self._components = components()
+
+    def construct(
+        self,
+        name: str,
+        resource_type: str,
+        inputs: Mapping[str, Any],
+        options: pulumi.ResourceOptions | None = None,
+    ) -> ConstructResult:
+        """Declare a component.
+
+        Raises:
+            InputPropertiesError: every problem of the inputs.
+        """
+        component = self._components.get(resource_type.removeprefix(f"{PACKAGE}:index:"))
+        if component is None:
+            raise _refusal(resource_type, [Problem("", f"is no component of {PACKAGE}", "see its schema for those")])
+        try:
+            arguments = read_arguments(component, inputs)
+            _warn(arguments.get("spec"))
+            made = component(name, **arguments, opts=options)
+        except SpecError as error:
+            raise _refusal(resource_type, error.problems) from None
+        except ValueError as error:
+            wrong, _, fix = str(error).partition("; ")
+            raise _refusal(resource_type, [Problem("", wrong, fix)]) from None
+        return ConstructResult(made.urn, dict(state_of(made)))
+
+
+def _refusal(resource_type: str, problems: Iterable[Problem]) -> InputPropertiesError:
+    """The engine shows the problems below the resource, each at its path."""
+    return InputPropertiesError(
+        f"{resource_type} cannot be used",
+        [{"property_path": each.path, "reason": f"{each.wrong}; {each.fix}"} for each in problems],
+    )
+
+
+def _warn(spec: Any) -> None:
+    """Log what is doubtful about a fleet, as the library's own program does."""
+    if isinstance(spec, FleetSpec):
+        today = datetime.now(UTC).date()  # noqa: TID251  (the plugin is a program)
+        for problem in (*check_fleet(spec), *check_dates(spec, today)):
+            pulumi.log.warn(str(problem))
+
+
+def main() -> None:
+    """Serve the engine whose address is among the command-line arguments."""
+    serve(FleetPlugin(), sys.argv[1:])

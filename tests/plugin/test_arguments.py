@@ -1,0 +1,121 @@
+"""What components take from other languages: read off the constructors, checked in the library's words."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.runtime import rpc
+
+import kueue_fleet
+from kueue_fleet import ClusterQueue, Fleet, MultiKueue, NodePool, TeamIdentity, WorkerAccess, WorkerCluster
+from kueue_fleet.gcp import ControlPlaneAccess
+from kueue_fleet.plugin.arguments import arguments_of, read_arguments
+from kueue_fleet.spec import ClusterQueueSpec, FleetSpec, ResolvedNodePool, SpecError
+from small_fleets import WORKER, fleet, fleet_data
+
+RESOURCES = {
+    "LocalQueue": {"cluster_queue"},
+    "MultiKueue": {"workers_ready"},
+    "Team": {"cluster_queues"},
+    "TeamIdentity": {"after"},
+}
+"""Arguments that are resources, which other languages give by `dependsOn`."""
+CLUSTER = {"name": "eu", "role": "worker", "region": "europe-west4"}
+
+
+@pytest.mark.parametrize("name", kueue_fleet.__all__)
+def test_every_argument_of_a_component_is_one_in_other_languages(name: str) -> None:
+    component = getattr(kueue_fleet, name)
+    parameters = set(inspect.signature(component.__init__).parameters) - {"self", "name", "opts"}
+    added = {"cluster_spec"} if name == "NodePool" else set()
+    assert set(arguments_of(component).model_fields) == parameters - RESOURCES.get(name, set()) | added
+
+
+def test_a_fleet_is_the_one_that_a_file_gives() -> None:
+    floats = {"spec": as_sent(fleet_data(WORKER))}
+    assert read_arguments(Fleet, floats) == {"spec": fleet()}
+
+
+def as_sent(value: Any) -> Any:
+    """Numbers as the engine sends them."""
+    if isinstance(value, dict):
+        return {key: as_sent(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [as_sent(part) for part in value]
+    return float(value) if type(value) is int else value
+
+
+def test_all_problems_at_once_each_at_its_path() -> None:
+    data = fleet_data(WORKER)
+    data["clusters"][1]["region"] = "moon-west1"
+    data["clusterQueues"][0]["cohort"] = "vision"
+    with pytest.raises(SpecError) as raised:
+        read_arguments(Fleet, {"spec": data})
+    said = str(raised.value)
+    assert f"spec.clusters[{WORKER}].region: moon-west1 is no region" in said
+    assert "spec.clusterQueues[gpu].cohort: was removed in Kueue's v1beta2; write cohortName" in said
+
+
+def test_what_is_missing_and_what_is_not_known() -> None:
+    with pytest.raises(SpecError) as raised:
+        read_arguments(WorkerCluster, {"spec": CLUSTER, "network": "n", "subnetwerk": "s", "project": "p"})
+    assert {problem.path for problem in raised.value.problems} == {"subnetwork", "subnetwerk"}
+    assert "did you mean subnetwork?" in str(raised.value)
+
+
+def test_a_number_is_not_made_whole_if_it_is_not() -> None:
+    group = {
+        "coveredResources": ["cpu"],
+        "flavors": [{"name": "l4", "resources": [{"name": "cpu", "nominalQuota": 1.5}]}],
+    }
+    read = read_arguments(ClusterQueue, {"spec": {"resourceGroups": [group]}})["spec"]
+    assert isinstance(read, ClusterQueueSpec)
+    assert read.wire()["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == "1500m"
+
+
+@pytest.mark.parametrize("value", [pulumi.Output.from_input("x"), rpc.UNKNOWN])
+def test_what_decides_is_a_value_and_not_an_output(value: Any) -> None:
+    data = fleet_data(WORKER)
+    data["clusters"][1]["name"] = value
+    with pytest.raises(SpecError, match=r"spec.clusters\[1\].name: is a secret or comes from another resource"):
+        read_arguments(Fleet, {"spec": data})
+
+
+def test_outputs_go_where_the_constructor_takes_them() -> None:
+    link = pulumi.Output.from_input("link")
+    given = {"spec": CLUSTER, "project": "p", "network": link, "subnetwork": link}
+    assert read_arguments(WorkerCluster, given)["network"] is link
+    kubeconfigs = {WORKER: link}
+    assert read_arguments(MultiKueue, {"spec": fleet_data(WORKER), "kubeconfigs": kubeconfigs})["kubeconfigs"] == {
+        WORKER: link
+    }
+
+
+def test_the_constructors_own_types() -> None:
+    access = {"dns": False, "networks": {"office": "203.0.113.0/24"}}
+    given = {"spec": CLUSTER, "project": "p", "network": "n", "subnetwork": "s", "access": access}
+    read = read_arguments(WorkerCluster, given)
+    assert read["access"] == ControlPlaneAccess(dns=False, networks={"office": "203.0.113.0/24"})
+    assert "labels" not in read, "the constructor's own default is used"
+    identity = {"project": "p", "fleet": "f", "team": "t", "roles": [], "kubernetesAccounts": [["ns", "job"]]}
+    assert read_arguments(TeamIdentity, identity)["kubernetes_accounts"] == [("ns", "job")]
+    worker = read_arguments(WorkerAccess, {"objects": [], "clusterName": "eu", "endpoint": "e"})
+    assert worker["ca_certificate"] is None
+
+
+def test_a_node_pool_is_resolved_on_its_cluster() -> None:
+    pool = {"name": "l4", "machineType": "g2-standard-24", "nodeCount": 2.0, "capacity": {"type": "onDemand"}}
+    cluster = {**CLUSTER, "mode": "Standard", "zones": ["europe-west4-a"]}
+    given = {"spec": pool, "clusterSpec": cluster, "project": "p", "cluster": "eu", "serviceAccount": "a"}
+    read = read_arguments(NodePool, given)
+    assert "cluster_spec" not in read
+    resolved = read["spec"]
+    assert isinstance(resolved, ResolvedNodePool)
+    assert (resolved.zones, resolved.node_count, resolved.gpus_per_node) == (("europe-west4-a",), 2, 2)
+
+
+def test_the_fleet_keeps_its_type() -> None:
+    assert arguments_of(Fleet).model_fields["spec"].annotation is FleetSpec

@@ -1,0 +1,106 @@
+"""The package schema: every component, every field of the models, all documented; the whole of it as a golden file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from syrupy.assertion import SnapshotAssertion
+
+import kueue_fleet
+from kueue_fleet import ManagerCluster
+from kueue_fleet.plugin.arguments import arguments_of
+from kueue_fleet.plugin.descriptions import ARGUMENTS, OF_COMPONENT
+from kueue_fleet.plugin.package import components, outputs_of, package_schema
+from kueue_fleet.spec.schema import models_in
+
+SCHEMA = package_schema()
+
+
+def test_every_public_component_is_there_as_a_component() -> None:
+    assert set(SCHEMA["resources"]) == {f"kueue-fleet:index:{name}" for name in kueue_fleet.__all__}
+    assert all(resource["isComponent"] for resource in SCHEMA["resources"].values())
+
+
+def test_everything_is_documented() -> None:
+    for token, resource in SCHEMA["resources"].items():
+        assert resource["description"], token
+        for key, each in {**resource["inputProperties"], **resource["properties"]}.items():
+            assert each["description"], f"{token}.{key}"
+    for token, kind in SCHEMA["types"].items():
+        if "enum" not in kind:
+            assert kind["description"], token
+        for key, each in kind.get("properties", {}).items():
+            assert each.get("description"), f"{token}.{key}"
+
+
+@pytest.mark.parametrize("name", kueue_fleet.__all__)
+def test_every_field_of_the_models_is_in_the_schema(name: str) -> None:
+    root = arguments_of(getattr(kueue_fleet, name))
+    seen: set[type[BaseModel]] = set()
+    for model in models_in(root, seen):
+        if model is root:
+            known = SCHEMA["resources"][f"kueue-fleet:index:{name}"]
+            properties, required = known["inputProperties"], known["requiredInputs"]
+        else:
+            known = SCHEMA["types"][f"kueue-fleet:spec:{model.__name__}"]
+            properties, required = known["properties"], known.get("required", [])
+        fields = {field.alias: field for field in model.model_fields.values()}
+        assert set(properties) == set(fields)
+        assert set(required) == {alias for alias, field in fields.items() if field.is_required()}
+
+
+def test_no_description_is_left_over() -> None:
+    used = {key for name in kueue_fleet.__all__ for key in fields(arguments_of(getattr(kueue_fleet, name)))}
+    used |= {"dns", "networks", "kubernetesTokens"}
+    assert set(ARGUMENTS) == used
+    assert {name for name, _ in OF_COMPONENT} <= set(components())
+
+
+def fields(model: type[BaseModel]) -> set[str]:
+    return {str(field.alias) for field in model.model_fields.values()}
+
+
+def test_only_what_may_be_an_output_is_not_plain() -> None:
+    inputs = SCHEMA["resources"]["kueue-fleet:index:WorkerCluster"]["inputProperties"]
+    assert {key for key, each in inputs.items() if not each.get("plain")} == {"network", "subnetwork"}
+
+
+def test_outputs_are_data() -> None:
+    found = outputs_of(ManagerCluster)
+    assert {"endpoint", "kubeconfig", "nodeServiceAccount"} <= set(found)
+    assert "cluster" not in found
+    assert "provider" not in found
+
+
+def test_schema(snapshot: SnapshotAssertion) -> None:
+    lines = []
+    for token, resource in SCHEMA["resources"].items():
+        lines.append(token)
+        for key, each in resource["inputProperties"].items():
+            must = "!" if key in resource["requiredInputs"] else "?"
+            lines.append(f"  {key}{must}: {shape(each)}  {each['description']}")
+        lines += [f"  -> {key}: {shape(each)}  {each['description']}" for key, each in resource["properties"].items()]
+    for token, kind in SCHEMA["types"].items():
+        short = token.rpartition(":")[2]
+        if "enum" in kind:
+            lines.append(f"{short} = {' | '.join(each['value'] for each in kind['enum'])}")
+            continue
+        properties = kind["properties"].items()
+        must = kind.get("required", [])
+        lines += [f"{short}.{key}{'!' if key in must else '?'}: {shape(each)}" for key, each in properties]
+    assert "\n".join(lines) == snapshot
+
+
+def shape(each: dict[str, Any]) -> str:
+    mark = "" if each.get("plain") else "~"
+    if "oneOf" in each:
+        return mark + " | ".join(shape(choice) for choice in each["oneOf"])
+    if "$ref" in each:
+        return mark + str(each["$ref"]).rpartition(":")[2].rpartition("/")[2]
+    if each["type"] == "array":
+        return f"{mark}[{shape(each['items'])}]"
+    if each["type"] == "object":
+        return f"{mark}{{{shape(each['additionalProperties'])}}}"
+    return mark + str(each["type"])
