@@ -6,7 +6,7 @@ with quota already reserved, and what the controller writes is watched.
     nominations   Workloads that all wait when the controller starts: nominations per second, beside the same patches
                   written by nothing but server-side apply, with as many requests at a time
     latency       Workloads that come one after the other: from quota reserved to nominated, as a watcher sees it
-    memory        of the controller with all of them
+    memory        of the controller with all of them, and with more that it only knows
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Measured:
     p50_ms: float
     p99_ms: float
     memory_mib: float
+    known: int
+    memory_of_known_mib: float
 
 
 def kubeconfig(folder: Path, name: str, cluster: BareCluster) -> Path:
@@ -129,11 +131,15 @@ def condition(kind: str) -> Json:
 
 async def submit(api: KubeApi, name: str) -> None:
     """A Workload, and then its quota."""
+    await create(api, name)
+    await reserve(api, name)
+
+
+async def create(api: KubeApi, name: str) -> None:
     container = {"name": "main", "image": "i", "resources": {"requests": {GPU: "1"}}}
     pod_set = {"name": "main", "count": 1, "template": {"spec": {"containers": [container], "restartPolicy": "Never"}}}
     spec = {"queueName": "gpu", "priority": 0, "podSets": [pod_set]}
     await make(api, f"{KUEUE}/namespaces/team/workloads", "Workload", name, spec, "team")
-    await reserve(api, name)
 
 
 async def reserve(api: KubeApi, name: str) -> None:
@@ -181,7 +187,9 @@ class Nominations:
                     self.example = status
 
 
-async def measure(folder: Path, clusters: list[BareCluster], workers: int, workloads: int, more: int) -> Measured:
+async def measure(
+    folder: Path, clusters: list[BareCluster], workers: int, workloads: int, more: int, known: int
+) -> Measured:
     names = [f"w{index:02}" for index in range(workers)]
     (folder / "workers").mkdir()
     for name in names:
@@ -233,6 +241,11 @@ async def measure(folder: Path, clusters: list[BareCluster], workers: int, workl
         plain_rate = workloads / await side_by_side(flood, plain)
         late = await _latencies(manager, found, more, 20.0)
         memory = psutil.Process(process.pid).memory_info().rss / 2**20
+        rest = known - 2 * workloads - more
+        if rest > 0:
+            await side_by_side([f"rest-{index:05}" for index in range(rest)], lambda name: create(manager, name))
+            await asyncio.sleep(2.0)
+        more_memory = psutil.Process(process.pid).memory_info().rss / 2**20
     finally:
         process.kill()
         process.wait()
@@ -243,6 +256,7 @@ async def measure(folder: Path, clusters: list[BareCluster], workers: int, workl
     return Measured(
         workers, workloads, plain_rate, rate, rate / plain_rate, 20.0,
         1000 * statistics.median(ranked), 1000 * ranked[int(0.99 * (len(ranked) - 1))], memory,
+        max(known, 2 * workloads + more), more_memory,
     )  # fmt: skip
 
 
@@ -258,29 +272,21 @@ async def _latencies(api: KubeApi, found: Nominations, count: int, rate: float) 
     began, reserved = time.monotonic(), {}
     for index in range(count):
         name = f"single-{index:04}"
-        container = {"name": "main", "image": "i", "resources": {"requests": {GPU: "1"}}}
-        pod_set = {
-            "name": "main",
-            "count": 1,
-            "template": {"spec": {"containers": [container], "restartPolicy": "Never"}},
-        }
-        spec = {"queueName": "gpu", "priority": 0, "podSets": [pod_set]}
-        await make(api, f"{KUEUE}/namespaces/team/workloads", "Workload", name, spec, "team")
-        await reserve(api, name)
+        await submit(api, name)
         reserved[name] = time.monotonic()
         await asyncio.sleep(max(0.0, began + (index + 1) / rate - time.monotonic()))
     await until(_async(lambda: all(name in found.seen for name in reserved)), 300)
     return [max(0.0, found.seen[name] - at) for name, at in reserved.items()]
 
 
-def run(workers: int, workloads: int, more: int) -> Measured:
+def run(workers: int = 20, workloads: int = 2000, more: int = 400, known: int = 10000) -> Measured:
     """Measure, in a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory() as folder, bare_lab(Path(folder)) as lab:
         clusters = lab.clusters("manager", "workers")
         for cluster in clusters:
             install_crds(cluster)
         (Path(folder) / "controller").mkdir()
-        return asyncio.run(measure(Path(folder) / "controller", clusters, workers, workloads, more))
+        return asyncio.run(measure(Path(folder) / "controller", clusters, workers, workloads, more, known))
 
 
 if __name__ == "__main__":
@@ -288,5 +294,6 @@ if __name__ == "__main__":
     parser.add_argument("--workers", type=int, default=20)
     parser.add_argument("--workloads", type=int, default=2000)
     parser.add_argument("--more", type=int, default=400, help="Workloads that come at 20 a second")
+    parser.add_argument("--known", type=int, default=10000, help="Workloads in all, for the memory")
     given = parser.parse_args()
-    print(json.dumps(asdict(run(given.workers, given.workloads, given.more)), indent=1))
+    print(json.dumps(asdict(run(given.workers, given.workloads, given.more, given.known)), indent=1))

@@ -1,7 +1,7 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
 `python -m bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, harness,
-rehearsal. The figures of a part replace those that it wrote to bench.json before.
+rehearsal, controller. The figures of a part replace those that it wrote to bench.json before.
 """
 
 from __future__ import annotations
@@ -151,8 +151,21 @@ def rehearsal() -> Iterator[Figure]:
     yield Figure("memory: every process of the rehearsal", memory["everything"], "MiB")
 
 
+def controller() -> Iterator[Figure]:
+    """The fleet's controller with 20 workers on real API servers, beside the same patches and nothing else."""
+    row = run_module("bench.controller", [])
+    plain = 1000 / row["plain_apply_rate"]
+    what = f"{row['workloads']} nominations at once, {row['workers']} workers: each"
+    yield Figure(what, 1000 / row["nomination_rate"], "ms", plain / 0.7, "plain server-side apply", plain)
+    yield Figure(f"quota reserved to nominated, {row['at_rate']:.0f} a second: median", row["p50_ms"], "ms")
+    yield Figure(
+        f"quota reserved to nominated, {row['at_rate']:.0f} a second: 99th percentile", row["p99_ms"], "ms", 250
+    )
+    yield Figure(f"memory of the controller, {row['known']} Workloads", row["memory_of_known_mib"], "MiB", 200)
+
+
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
-    part.__name__: part for part in (fleets, command, explain, decisions, simulation, harness, rehearsal)
+    part.__name__: part for part in (fleets, command, explain, decisions, simulation, harness, rehearsal, controller)
 }
 
 

@@ -9,14 +9,14 @@ from controller.build import NOW, condition, when, workload
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.admission.from_workloads import Context
-from kueue_fleet.controller.records import Record, read_record
+from kueue_fleet.controller.records import PodSets, Record, read_record
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is no failure."""
 
 
 def read(**changes: Any) -> Record:
-    return read_record(workload(**changes), Context())
+    return read_record(workload(**changes), Context(), PodSets())
 
 
 def test_what_is_kept_of_a_workload() -> None:
@@ -65,7 +65,7 @@ def test_whatever_is_in_an_object_it_gives_a_record(
     item = workload()
     item["metadata"] |= {"labels": labels, "annotations": annotations, "resourceVersion": version}
     item["status"] |= {"conditions": conditions, "admissionChecks": checks, "admission": admission}
-    assert read_record(item, Context()).key == "ns/train"
+    assert read_record(item, Context(), PodSets()).key == "ns/train"
 
 
 @QUIET

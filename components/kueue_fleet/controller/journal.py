@@ -18,6 +18,11 @@ from kueue_fleet.controller.records import Record
 MOST_WAITING = 10000
 """Events that wait to be written; more are dropped, and counted in the log."""
 
+IDLE_SECONDS = 0.02
+"""Between two events."""
+BUSY_SECONDS = 0.1
+"""Between two events while there is more important work."""
+
 log = logging.getLogger(__name__)
 
 
@@ -45,9 +50,13 @@ def log_to_stdout(level: int = logging.INFO) -> None:
 
 
 class Events:
-    """Kubernetes events about workloads, written one after the other in the background."""
+    """Kubernetes events about workloads, written one after the other in the background.
 
-    def __init__(self, api: Api, clock: Callable[[], float]) -> None:
+    While `busy` says that decisions are waiting, only a few a second.
+    """
+
+    def __init__(self, api: Api, clock: Callable[[], float], busy: Callable[[], bool]) -> None:
+        self._busy = busy
         self._api = api
         self._clock = clock
         self._waiting: asyncio.Queue[tuple[str, Json]] = asyncio.Queue(MOST_WAITING)
@@ -69,3 +78,4 @@ class Events:
                 await self._api.create(path, body)
             except ApiError as error:
                 log.warning("event not written", extra={"fields": {"path": path, "error": str(error)}})
+            await asyncio.sleep(BUSY_SECONDS if self._busy() else IDLE_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -109,7 +110,7 @@ class Controller:
             entry.name: WorkerState(entry.name, entry.region, entry.kueue, lambda key: self._add(queue, manager, key))
             for entry in self._configuration.workers
         }
-        events = Events(manager_api, time.time)
+        events = Events(manager_api, time.time, lambda: len(queue) > 0)
         reconciler = Reconciler(
             self._configuration, manager, workers, manager_api, self.metrics, events.tell, time.time
         )
@@ -127,6 +128,9 @@ class Controller:
                 for watch in watches:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)
+                # What is known now mostly stays: without this, each full collection holds up decisions to look at it.
+                gc.collect()
+                gc.freeze()
                 for _ in range(CONCURRENT):
                     group.create_task(self._reconcile(queue, reconciler))
         finally:

@@ -11,7 +11,7 @@ from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_workloads import Context
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER
 from kueue_fleet.controller.kube import Api, Json
-from kueue_fleet.controller.records import Record, read_record
+from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
 from kueue_fleet.controller.watching import Watch
 from kueue_fleet.controller.workers import KUEUE, NAMESPACES
 
@@ -37,6 +37,7 @@ class ManagerState:
         self.waiting = WaitingTimes()
         self.checks: dict[str, CheckObject] = {}
         self.on_check: Callable[[str], None] = _ignore
+        self._pod_sets = PodSets()
         self._context = Context(rules=parse_configuration(kueue).resource_rules)
         self._on_change = on_change
         self._namespaces: dict[str, str] = {}
@@ -60,10 +61,10 @@ class ManagerState:
             self.waiting.gone(key)
             self._on_change(key)
             return
-        record = read_record(item, self._context)
-        known = self.records.get(key)
-        if known is not None and known.uid == record.uid and record.version < known.version:
+        known, uid = self.records.get(key), item["metadata"].get("uid")
+        if known is not None and known.uid == uid and version_of(item) <= known.version:
             return
+        record = read_record(item, self._context, self._pod_sets)
         self.records[key] = record
         self._note_waiting(record)
         self._on_change(key)

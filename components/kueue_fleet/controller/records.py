@@ -7,7 +7,7 @@ cannot be read makes the record `unreadable`, with the reason; it never stops th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.fields import Fields
 from kueue_fleet.admission.from_workloads import Context, parse_workload
 from kueue_fleet.admission.model import Workload
+from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.controller.kube import Json
 
 _UID: Final = "uid"
@@ -107,13 +108,29 @@ class Record:
         return report is not None and report.reason == Reason.DEADLINE_EXCEEDED
 
 
-def read_record(item: Json, context: Context) -> Record:
+class PodSets:
+    """Keeps equal pod sets as one object: thousands of workloads have a few, and are then quickly compared."""
+
+    def __init__(self, most: int = 10000) -> None:
+        self._most = most
+        self._known: dict[tuple[PodSet, ...], tuple[PodSet, ...]] = {}
+
+    def one(self, workload: Workload) -> Workload:
+        """The workload with the pod sets of an earlier one, if there was one with equal ones."""
+        if len(self._known) >= self._most:
+            self._known.clear()
+        known = self._known.setdefault(workload.pod_sets, workload.pod_sets)
+        return workload if known is workload.pod_sets else replace(workload, pod_sets=known)
+
+
+def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     """The record of a Workload."""
     metadata = _map(item.get("metadata"))
     status = _map(item.get("status"))
     spec = _map(item.get("spec"))
     namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
     workload, unreadable = _read_workload(item, context, namespace, name)
+    workload = pod_sets.one(workload)
     conditions = {str(one.get("type")): one for one in _maps(status.get("conditions"))}
 
     def since(kind: str) -> float | None:
@@ -128,7 +145,7 @@ def read_record(item: Json, context: Context) -> Record:
         namespace=namespace,
         name=name,
         uid=str(metadata.get(_UID, "")),
-        version=_version(metadata.get("resourceVersion")),
+        version=version_of(item),
         workload=workload,
         unreadable=unreadable,
         regions=None if REGIONS_LABEL not in labels else str(labels[REGIONS_LABEL]),
@@ -195,7 +212,9 @@ def _seconds(value: object) -> float | None:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-def _version(value: object) -> int:
+def version_of(item: Json) -> int:
+    """The resource version as a number; 0 if it is none."""
+    value = _map(item.get("metadata")).get("resourceVersion")
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
 
 

@@ -205,6 +205,15 @@ class OneWorker(RuleBasedStateMachine):
         newcomer = self.books.examine(job("newcomer", 1), 1000.0)
         assert (newcomer.kind is FitKind.FREE) == (left >= 1)
 
+    @invariant()
+    def what_is_remembered_is_what_would_be_found(self) -> None:
+        for gpus, known in PROBES.items():
+            anew = job("newcomer", gpus)
+            assert anew.pod_sets is not known.pod_sets
+            assert self.books.examine(known, 1000.0) == self.books.examine(anew, 1000.0)
+
+
+PROBES = {gpus: job("probe", gpus) for gpus in (1, CAPACITY // 2, CAPACITY, CAPACITY + 1)}
 
 OneWorker.TestCase.settings = settings(
     max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from kueue_fleet.admission.dispatch import WaitingTimes
 from kueue_fleet.admission.dispatch.waiting import MEMORY_SECONDS, SAMPLES
 
@@ -41,3 +45,35 @@ def test_a_worker_that_never_admitted_anybody() -> None:
     times.waits("b", "w", "q", 100.0)
     times.waits("b", "w", "q", 190.0)
     assert times.seconds("w", "q", 200.0) == 100.0
+
+
+class Plain:
+    """The same by going through all who wait."""
+
+    def __init__(self) -> None:
+        self.samples: list[float] = []
+        self.waiting: dict[str, float] = {}
+
+    def seconds(self, now: float) -> float | None:
+        mean = sum(self.samples) / len(self.samples) if self.samples else None
+        ages = [now - since for since in self.waiting.values()]
+        counted = self.samples + [age for age in ages if mean is None or age > mean]
+        return max(0.0, sum(counted) / len(counted)) if counted else None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["waits", "gone", "admitted"]), st.integers(0, 8)), max_size=40))
+def test_sums_that_are_kept_are_those_over_all_who_wait(steps: list[tuple[str, int]]) -> None:
+    times, plain = WaitingTimes(), Plain()
+    for at, (step, number) in enumerate(steps):
+        key = f"j{number}"
+        if step == "waits":
+            times.waits(key, "w", "q", float(at))
+            plain.waiting.setdefault(key, float(at))
+        elif step == "gone":
+            times.gone(key)
+            plain.waiting.pop(key, None)
+        elif len(plain.samples) < SAMPLES:
+            times.admitted(f"a{at}", "w", "q", float(at), float(number))
+            plain.samples.append(float(number))
+        assert times.seconds("w", "q", at + 20.0) == pytest.approx(plain.seconds(at + 20.0))

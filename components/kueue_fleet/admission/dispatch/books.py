@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kueue_fleet.admission.cache import Cache
+from kueue_fleet.admission.cluster_queue import QueueNode
 from kueue_fleet.admission.cycle import Entry, Outcome, examine
 from kueue_fleet.admission.info import WorkloadInfo
-from kueue_fleet.admission.model import Admission, Objects, StopPolicy, Workload, WorkloadStatus
+from kueue_fleet.admission.model import Admission, Objects, PreemptionPolicy, StopPolicy, Workload, WorkloadStatus
+from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.reasons import QuotaReservedReason
 
 
@@ -76,6 +78,7 @@ class Books:
         self._waiting: dict[str, WorkloadInfo] = {}
         self._fresh: set[str] = set()
         self._hopeless: set[tuple[str, str, int]] = set()
+        self._fits: dict[tuple[object, ...], tuple[tuple[PodSet, ...], Fit]] = {}
         self._freed = True
         for key in sorted(self._known.keys() | self._expected.keys()):
             self._place(key)
@@ -129,14 +132,44 @@ class Books:
             return Fit(FitKind.INACTIVE, "Suspended", f"ClusterQueue {node.name} is inactive: {why}")
         self._settle()
         own = self._held.get(workload.key) or self._counted.get(workload.key)
-        if own is not None:
-            self._cache.remove(own)
-        info = self._cache.info(_without_status(workload))
-        info.cluster_queue = local.cluster_queue
-        found = _fit(examine(self._cache, info, now=now))
-        if own is not None:
-            self._cache.add(own)
+        if own is None:
+            return self._known_fit(workload, node, now)
+        self._cache.remove(own)
+        found = self._look(workload, local.cluster_queue, now)
+        self._cache.add(own)
         return found
+
+    def _known_fit(self, workload: Workload, node: QueueNode, now: float) -> Fit:
+        """What was found for a workload that is the same to the queue, as long as nothing changed.
+
+        Whoever keeps equal pod sets as one object finds them by it.
+        """
+        newer = node.spec.preemption.within_cluster_queue is PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY
+        kind = (
+            id(workload.pod_sets),
+            node.name,
+            workload.namespace,
+            workload.priority,
+            workload.priority_boost,
+            workload.active,
+            workload.reclaimable,
+            workload.gated_by,
+            workload.preemption_gates,
+            workload.problem,
+            workload.created if newer else None,
+        )
+        known = self._fits.get(kind)
+        if known is not None:
+            return known[1]
+        found = self._look(workload, node.name, now)
+        # With the pod sets in it, no other object can get their id.
+        self._fits[kind] = (workload.pod_sets, found)
+        return found
+
+    def _look(self, workload: Workload, cluster_queue: str, now: float) -> Fit:
+        info = self._cache.info(_without_status(workload))
+        info.cluster_queue = cluster_queue
+        return _fit(examine(self._cache, info, now=now))
 
     def _place(self, key: str) -> None:
         """Put the workload where it belongs by what is known of it: counted, waiting or held, or nowhere."""
@@ -144,12 +177,14 @@ class Books:
         before = self._counted.pop(key, None)
         if before is not None:
             self._cache.remove(before)
+            self._fits.clear()
         if known is not None and known.status.admission is not None and not known.status.finished:
             before = before or self._unhold(key)
             self._waiting.pop(key, None)
             info = self._cache.info(known)
             if self._cache.add(info):
                 self._counted[key] = info
+                self._fits.clear()
             if before is None:
                 self._hold_anew()
             self._freed |= before is None or before.usage != info.usage
@@ -177,6 +212,7 @@ class Books:
         info = self._held.pop(key, None)
         if info is not None:
             self._cache.remove(info)
+            self._fits.clear()
         return info
 
     def _waiting_info(self, workload: Workload | None) -> WorkloadInfo | None:
@@ -215,6 +251,7 @@ class Books:
             info.reserved_at = info.workload.created
             self._cache.refresh(info)
             self._cache.add(info)
+            self._fits.clear()
             self._held[info.key] = info
             del self._waiting[info.key]
 

@@ -7,7 +7,9 @@ its better days.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Final
 
 SAMPLES: Final = 10
@@ -16,13 +18,25 @@ MEMORY_SECONDS: Final = 6 * 3600.0
 """How long an admission counts."""
 
 
+@dataclass(slots=True)
+class _Line:
+    """Who waits, the times since when in order, and their sum."""
+
+    since: dict[str, float] = field(default_factory=dict)
+    times: list[float] = field(default_factory=list)
+    total: float = 0.0
+
+
+_NOBODY: Final = _Line()
+
+
 class WaitingTimes:
     """Waiting times by worker and queue. `admitted`, `waits` and `gone` follow the workloads."""
 
     def __init__(self) -> None:
         self._admitted: dict[tuple[str, str], deque[tuple[float, float, str]]] = {}
         self._seen: set[tuple[str, float]] = set()
-        self._waiting: dict[tuple[str, str], dict[str, float]] = {}
+        self._waiting: dict[tuple[str, str], _Line] = {}
 
     def admitted(self, key: str, worker: str, queue: str, at: float, seconds: float) -> None:
         """A workload was admitted on a worker; said twice, it counts once."""
@@ -43,21 +57,27 @@ class WaitingTimes:
 
     def waits(self, key: str, worker: str, queue: str, since: float) -> None:
         """A workload was nominated for a worker and is not admitted."""
-        self._waiting.setdefault((worker, queue), {}).setdefault(key, since)
+        line = self._waiting.setdefault((worker, queue), _Line())
+        if key not in line.since:
+            line.since[key] = since
+            insort(line.times, since)
+            line.total += since
 
     def gone(self, key: str, worker: str | None = None) -> None:
         """The workload does not wait any more; on one worker, or on all."""
-        for (name, _), waiting in self._waiting.items():
-            if worker is None or name == worker:
-                waiting.pop(key, None)
+        for (name, _), line in self._waiting.items():
+            if key in line.since and (worker is None or name == worker):
+                since = line.since.pop(key)
+                del line.times[bisect_left(line.times, since)]
+                line.total = line.total - since if line.since else 0.0
 
     def seconds(self, worker: str, queue: str, now: float) -> float | None:
         """The waiting time to expect; None where nothing is known."""
         recent = [seconds for at, seconds, _ in self._admitted.get((worker, queue), ()) if now - at <= MEMORY_SECONDS]
         mean = sum(recent) / len(recent) if recent else None
-        ages = [now - since for since in self._waiting.get((worker, queue), {}).values()]
-        late = [age for age in ages if mean is None or age > mean]
+        line = self._waiting.get((worker, queue), _NOBODY)
+        late = len(line.times) if mean is None else bisect_left(line.times, now - mean)
         if mean is None and not late:
             return None
-        samples = recent + late
-        return max(0.0, sum(samples) / len(samples))
+        since = line.total if late == len(line.times) else sum(line.times[:late])
+        return max(0.0, (sum(recent) + late * now - since) / (len(recent) + late))
