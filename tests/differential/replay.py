@@ -118,6 +118,18 @@ class _Engine(Engine):
         else:
             super()._go_off(kind, name)
 
+    def _set_timers(self, info: WorkloadInfo) -> None:
+        """Kueue counts from the times in the object, which have whole seconds."""
+        for name in ("admitted_at", "pods_ready_since"):
+            at = getattr(info, name)
+            setattr(info, name, at if at is None else float(int(at)))
+        super()._set_timers(info)
+
+    def _time_out(self, info: WorkloadInfo) -> None:
+        super()._time_out(info)
+        if info.requeue_at is not None:
+            info.requeue_at = float(int(info.requeue_at))
+
     def look_again(self, node: str) -> None:
         """Kueue looks at the parked workloads of this cohort or queue now."""
         for kind in ("cohort", "queue"):
@@ -331,7 +343,7 @@ class Replay:
                 return PodsStopped(now, key)
             case "check":
                 check = next(iter(self.engine.workloads[key].checks))
-                later = event[3] if len(event) > 3 else None
+                later = event[3] - now % 1 if len(event) > 3 else None
                 return CheckStateChanged(now, key, check, CheckState(event[2]), "by the script", later)
             case "unready":
                 return PodsReadyChanged(now, key, False)
