@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STACK ?= dws-multikueue
+OPTIONS ?=
 READY := $(VENV)/.ready
 
 .PHONY: help
@@ -14,8 +15,8 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 .PHONY: rehearse
-rehearse: $(READY) ## bring the stack up on real control planes on this machine, run its jobs, take it down (STACK=name)
-	@$(BIN)/kueue-fleet rehearse --stack $(STACK)
+rehearse: $(READY) ## bring the stack up on real control planes here, run its jobs, take it down (STACK=name OPTIONS=--keep)
+	@$(BIN)/kueue-fleet rehearse --stack $(STACK) $(OPTIONS)
 
 .PHONY: test
 test: $(READY) engines ## every test, those on real control planes included
