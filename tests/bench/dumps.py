@@ -18,7 +18,12 @@ import yaml
 KUEUE: Final = "kueue.x-k8s.io/v1beta2"
 FLAVORS: Final = ("a3-reserved", "a3-spot")
 MOMENT: Final = "2026-11-20T23:00:00"
-CASES: Final = ((10_000, 0, 30, "yaml"), (10_000, 0, 30, "json"), (10_000, 8_000, 30, "json"))
+CASES: Final = (
+    (10_000, 0, 30, "yaml"),
+    (10_000, 0, 30, "json"),
+    (10_000, 8_000, 30, "yaml"),
+    (10_000, 8_000, 30, "json"),
+)
 """Pending workloads, workloads that hold quota, ClusterQueues, all in one cohort, and the format of the dump."""
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kueue_fleet.admission.from_kueue import Parsed
     from kueue_fleet.admission.model import Objects, Snapshot
     from kueue_fleet.explain import Explanation
+    from kueue_fleet.explain.alike import Readable
     from kueue_fleet.explain.dump_text import Item
     from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.records import Record
@@ -119,12 +120,17 @@ class Dump:
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """See `Cluster`. Raises CommandError with every problem of the objects that matter."""
         from kueue_fleet.admission.errors import NotModelledError, ObjectError
-        from kueue_fleet.admission.from_kueue import parse_objects
         from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Snapshot
+        from kueue_fleet.explain.alike import parse_alike
+        from kueue_fleet.explain.block_yaml import NotSimpleError
 
         configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if self._fair_sharing else None)
         try:
-            parsed = parse_objects(self._relevant(key, local_queue), configuration)
+            try:
+                parsed = parse_alike(self._relevant(key, local_queue), configuration)
+            except NotSimpleError:
+                self._read()
+                parsed = parse_alike(self._relevant(key, local_queue), configuration)
         except ObjectError as refused:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
@@ -134,17 +140,13 @@ class Dump:
             raise self._refused(cycles)
         return Snapshot(_with_namespaces(parsed), parsed.workloads, self._now)
 
-    def _relevant(self, key: str, local_queue: str) -> list[Mapping[str, Any]]:
-        from kueue_fleet.explain.block_yaml import NotSimpleError
+    def _relevant(self, key: str, local_queue: str) -> list[Readable]:
+        from kueue_fleet.explain.alike import PlainObject
 
         kept = self._index.relevant(key, local_queue)
-        if not self._items:
-            return kept
-        try:
-            return [self._items[id(manifest)].whole() for manifest in kept]
-        except NotSimpleError:
-            self._read()
-            return self._index.relevant(key, local_queue)
+        if self._items:
+            return [self._items[id(manifest)] for manifest in kept]
+        return [PlainObject(manifest) for manifest in kept]
 
     def _refused(self, problems: Iterable[str]) -> console.CommandError:
         places = {_label(document.data): document.where for document in self._documents}

@@ -20,6 +20,11 @@ _NUMBER: Final = re.compile(
     r"(?P<int>[-+]?[0-9]+)|0[ox][0-9a-fA-F]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
+_NAME: Final = re.compile(
+    r"([a-zA-Z][a-zA-Z0-9.]*-[-a-zA-Z0-9.]*|[a-eg-mo-su-z][-a-zA-Z0-9.]*|[0-9a-f]{8}-[0-9a-f]{4}-[-0-9a-f]*[0-9a-f])"
+    r"|(['\"])([-a-zA-Z0-9.:]*)\2"
+)
+"""What is text beyond doubt: a name that can be no word of YAML, a UID, or something quoted."""
 _SPECIAL: Final = frozenset(" &*!|>{}[]%@`#,?:-\"'\t")
 
 Row = tuple[str, str, str, str, str]
@@ -39,6 +44,18 @@ def read_block(text: str) -> Any:
     if end != len(rows):
         raise NotSimpleError
     return found
+
+
+def read_name(text: str) -> str | None:
+    """The text that a scalar on one row stands for, mostly a name or a time; None if it is a number, or not simple."""
+    simple = _NAME.fullmatch(text)
+    if simple is not None:
+        return simple[1] or simple[3]
+    try:
+        found = read_block(f"name: {text}")["name"]
+    except NotSimpleError:
+        return None
+    return found if isinstance(found, str) else None
 
 
 class _Reader:

@@ -7,36 +7,49 @@ request the whole item. Any text that is not of that form raises NotSimpleError:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from kueue_fleet.explain.block_yaml import NotSimpleError, read_block
+from kueue_fleet.explain.block_yaml import NotSimpleError, read_block, read_name
+from kueue_fleet.explain.dump_rows import Split, Splitter, marked
 from kueue_fleet.spec.problem import SpecError
 from kueue_fleet.spec.yamltext import load_yaml
 
 _BEGIN: Final = re.compile(r"apiVersion: v1\nitems:\n(?=- )")
-_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
 _AFTER: Final = re.compile(r"^(?![ -]|$)", re.MULTILINE)
 _INNER: Final = re.compile(r"\n    [a-zA-Z]")
 _FINISHED: Final = re.compile(r"status: ['\"](True|False)['\"]\n      type: Finished\n")
-_NAME: Final = re.compile(r"[a-zA-Z][-a-zA-Z0-9.]*")
 _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _WORKLOADS: Final = ("Workload", "Job", "JobSet")
 
 
 class Item:
-    """One object of the List. `data` has its fields; of a workload only those by which it is chosen."""
+    """One object of the List. `data` has its fields; of a workload only those by which it is chosen.
 
-    def __init__(self, text: str, specs: dict[str, Any]) -> None:
+    See `alike.Readable` for the rest.
+    """
+
+    def __init__(self, text: str, specs: dict[str, Any], data: Mapping[str, Any] | None, split: Split | None) -> None:
         self._text = text
         self._specs = specs
-        few = _few_fields(text)
-        self._is_whole = few is None
-        self.data: Mapping[str, Any] = self._read() if few is None else few
+        self._split = split
+        self._is_whole = data is None
+        self.data: Mapping[str, Any] = self._read() if data is None else data
+        self.common: Hashable | None = None if split is None else split.common
+        self.values: Sequence[str] = () if split is None else split.values
 
     def whole(self) -> Mapping[str, Any]:
         """All of its fields. Raises NotSimpleError."""
         return self.data if self._is_whole else self._read()
+
+    def marked(self, marks: Sequence[str]) -> Mapping[str, Any]:
+        """See `Readable`. Raises NotSimpleError."""
+        assert self._split is not None
+        return Item(marked(self._text, self._split.layout, marks), self._specs, None, None).data
+
+    def text(self, value: str) -> str | None:
+        """See `Readable`."""
+        return read_name(value)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -71,13 +84,71 @@ def cut(text: str) -> list[Item]:
     begin = _BEGIN.match(text)
     if begin is None or "\r" in text:
         raise NotSimpleError
-    after = _AFTER.search(text, begin.end())
-    end = len(text) if after is None else after.start()
+    end = _end_of_items(text, begin.end())
     if text.find("\n---", begin.end() - 1, end) >= 0 or not _is_list(text[end:]):
         raise NotSimpleError
-    starts = [found.start() for found in _ITEM.finditer(text, begin.end(), end)]
-    specs: dict[str, Any] = {}
-    return [Item(text[start:stop], specs) for start, stop in zip(starts, [*starts[1:], end], strict=True)]
+    cutter = _Cutter()
+    return [cutter.item(f"- {part}\n") for part in text[begin.end() + 2 : end].removesuffix("\n").split("\n- ")]
+
+
+class _Cutter:
+    """Makes items of texts; of those that are alike, the few fields are looked for in one only."""
+
+    def __init__(self) -> None:
+        self._splitter = Splitter()
+        self._few: dict[Hashable, _Few | None] = {}
+        self._specs: dict[str, Any] = {}
+
+    def item(self, text: str) -> Item:
+        split = self._splitter.split(text)
+        if split is None:
+            return Item(text, self._specs, _few_fields(text), None)
+        if split.common not in self._few:
+            self._few[split.common] = _few_of(text, split)
+        few = self._few[split.common]
+        if few is None:
+            return Item(text, self._specs, _few_fields(text), None)
+        return Item(text, self._specs, few.data(split.values), split)
+
+
+class _Few(NamedTuple):
+    """The few fields of a workload, and the numbers of the values that are its name, its namespace, its owners."""
+
+    fields: dict[str, Any]
+    name: int
+    namespace: int
+    owners: tuple[tuple[str, int], ...]
+
+    def data(self, values: Sequence[str]) -> dict[str, Any]:
+        """The few fields of another one. Raises NotSimpleError."""
+        owners = [{"kind": kind, "name": _name(values[at])} for kind, at in self.owners]
+        name, namespace = _name(values[self.name]), _name(values[self.namespace])
+        return {**self.fields, "metadata": {"name": name, "namespace": namespace, "ownerReferences": owners}}
+
+
+def _few_of(text: str, split: Split) -> _Few | None:
+    """None for what is no Workload, or where its names are not among the values."""
+    marks = [f"mark-{number}" for number in range(len(split.values))]
+    fields = _few_fields(marked(text, split.layout, marks))
+    if fields is None or fields["kind"] != "Workload":
+        return None
+    metadata = fields["metadata"]
+    owners = metadata["ownerReferences"]
+    names = [metadata["name"], metadata.get("namespace"), *(owner["name"] for owner in owners)]
+    if any(name not in marks for name in names):
+        return None
+    name, namespace, *rest = (marks.index(name) for name in names)
+    kinds = [owner["kind"] for owner in owners]
+    return _Few(fields, name, namespace, tuple(zip(kinds, rest, strict=True)))
+
+
+def _end_of_items(text: str, begin: int) -> int:
+    """Where the rows that belong to items end."""
+    last = text.rfind("\nkind: List\n", begin) + 1
+    if last and text.count("\n", begin, last - 1) == text.count("\n ", begin, last) + text.count("\n- ", begin, last):
+        return last
+    after = _AFTER.search(text, begin)
+    return len(text) if after is None else after.start()
 
 
 def _is_list(rest: str) -> bool:
@@ -160,10 +231,8 @@ def _owners(part: str) -> list[dict[str, str]]:
 
 
 def _name(text: str) -> str:
-    """A name, which needs no quotes unless it could be a number or a word of YAML."""
-    if _NAME.fullmatch(text) and text[0] not in "nNtTfF":
-        return text
-    found = read_block(f"name: {text}")["name"]
-    if not isinstance(found, str):
+    """A name. Raises NotSimpleError for what is none."""
+    found = read_name(text)
+    if found is None:
         raise NotSimpleError
     return found

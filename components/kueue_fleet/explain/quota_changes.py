@@ -168,15 +168,18 @@ def _finishing(trials: Trials, entry: Entry) -> None:
     engine, ids = trials.before.engine, trials.before.engine.cache.ids
     queue, root = entry.queue, entry.queue.root()
     totals = totals_of(entry.info, queue)
-    wanted = [ids.id(flavor, r) for group in queue.groups for flavor in group.flavors for r in totals]
+    wanted = {
+        ids.id(flavor, r): max(1, amount)
+        for group in queue.groups
+        for flavor in group.flavors
+        for r, amount in totals.items()
+    }
     held: dict[str, int] = {}
-    for fr in wanted:
-        for node in engine.cache.queues.values():
-            if node.root() is root:
-                for info in node.workloads.values():
-                    amount = dict(info.usage).get(fr, 0)
-                    share = amount * 1000 // max(1, totals[ids.names[fr][1]])
-                    held[info.key] = max(held.get(info.key, 0), share)
+    for node in engine.cache.queues.values():
+        if node.root() is root:
+            for info in node.workloads.values():
+                shares = [amount * 1000 // wanted[fr] for fr, amount in info.usage if fr in wanted]
+                held[info.key] = max(shares, default=0)
     order = sorted((key for key, share in held.items() if share), key=lambda key: (-held[key], key))[:MOST_VICTIMS]
     count = least(len(order), lambda n: trials.admits(without(order[:n])))
     if count is None:

@@ -13,6 +13,7 @@ Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
 _JOBS: Final = ("Job", "JobSet")
+_WORKLOADS: Final = ("Workload", *_JOBS)
 _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 
 
@@ -34,6 +35,8 @@ def owners_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
 def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
     """Without Jobs and JobSets for which there is a Workload, and Jobs that belong to a JobSet."""
     given = list(manifests)
+    if not any(m.get("kind") in _JOBS for m in given):
+        return given
     stood_for = {owner for m in given if m.get("kind") == "Workload" for owner in owners_of(m)}
     return [
         m
@@ -49,33 +52,38 @@ class WorkloadIndex:
     def __init__(self, manifests: Iterable[Manifest]) -> None:
         self.others: list[Manifest] = []
         self.workloads: dict[str, Manifest] = {}
-        self._names: dict[str, dict[str, None]] = {}
         self._doubles: list[Manifest] = []
+        self._found: dict[str, list[str]] = {}
         for manifest in manifests:
-            if manifest.get("kind") not in ("Workload", *_JOBS):
+            if manifest.get("kind") not in _WORKLOADS:
                 self.others.append(manifest)
                 continue
             key = key_of(manifest)
             if key in self.workloads:
                 self._doubles.append(manifest)
             self.workloads[key] = manifest
-            self._add(key, key)
-            if manifest.get("kind") == "Workload":
-                for _, owner in owners_of(manifest):
-                    self._add(owner, key)
-
-    def _add(self, name: str, key: str) -> None:
-        for each in (name, name.partition("/")[2]):
-            self._names.setdefault(each, {})[key] = None
 
     @property
     def names(self) -> Iterable[str]:
         """Every name, with and without the namespace."""
-        return self._names
+        return dict.fromkeys(
+            each
+            for key, manifest in self.workloads.items()
+            for name in (key, *_owners_of_workload(manifest))
+            for each in (name, name.partition("/")[2])
+        )
 
     def keys(self, name: str) -> list[str]:
         """The workloads that go by this name."""
-        return list(self._names.get(name, ()))
+        if name not in self._found:
+            short = name.rpartition("/")[2]
+            self._found[name] = [
+                key
+                for key, manifest in self.workloads.items()
+                if (key.endswith(short) and name in (key, key.partition("/")[2]))
+                or any(name in (owner, owner.partition("/")[2]) for owner in _owners_of_workload(manifest, short))
+            ]
+        return self._found[name]
 
     def queue_of(self, key: str) -> str:
         """The LocalQueue that the workload names, as `namespace/name`."""
@@ -112,6 +120,17 @@ class WorkloadIndex:
 
         kept = [m for name, m in self.workloads.items() if name == key or matters(m)]
         return [*self.others, *kept, *self._doubles]
+
+
+def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[str]:
+    """`namespace/name` of the jobs that own a Workload, with `called` of those called so; nothing for other kinds."""
+    if manifest.get("kind") != "Workload":
+        return []
+    references = _object(manifest, "metadata").get("ownerReferences")
+    listed = references if isinstance(references, list) else ()
+    if called is not None and all(not isinstance(one, Mapping) or str(one.get("name")) != called for one in listed):
+        return []
+    return [owner for _, owner in owners_of(manifest)]
 
 
 def _object(data: Manifest, name: str) -> Manifest:
