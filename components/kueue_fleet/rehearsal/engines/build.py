@@ -235,7 +235,7 @@ def _run_go(engine: Engine, go: GoToolchain, argv: list[str], log: Path, report:
     Raises RehearsalError with the cause and what to do about it.
     """
     with tempfile.TemporaryDirectory(prefix="kueue-fleet-engine-") as workdir, log.open("ab") as errors:
-        for name in ("go.mod", "go.sum"):
+        for name in engine.sources:
             shutil.copyfile(engine.folder / name, Path(workdir) / name)
         begin = errors.tell()
         output = Path(workdir) / "stdout"

@@ -69,10 +69,15 @@ class Engine:
         versions = (f"-X {variable}={self.version}" for variable in self.version_flags)
         return " ".join(("-s", "-w", *versions, *self.extra_flags))
 
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The files in its folder that Go needs: go.mod and go.sum, and for a program of ours its source."""
+        return ("go.mod", "go.sum", *sorted(path.name for path in self.folder.glob("*.go")))
+
     def source_hash(self) -> str:
         """A hash of everything that decides what is built, apart from the Go release."""
         digest = hashlib.sha256()
-        for name in ("go.mod", "go.sum"):
+        for name in self.sources:
             digest.update((self.folder / name).read_bytes())
             digest.update(b"\0")
         digest.update(repr((self.binaries, self.linker_flags, BUILD_FLAGS, BUILD_ENVIRONMENT)).encode())
@@ -218,6 +223,17 @@ ENGINES: tuple[Engine, ...] = (
         build_gib=1.6,
         version_flags=("github.com/pulumi/pulumi-yaml/pkg/version.Version",),
         accepts="1",
+        for_rehearsal=False,
+    ),
+    Engine(
+        name="pulumi-nodejs",
+        # The real host's module cannot be had; ours joins Pulumi's own generator and Pulumi's own Node.js SDK.
+        module="github.com/pulumi/pulumi/pkg/v3",
+        binaries=(("pulumi-language-nodejs", "kueue-fleet.dev/engines/pulumi-nodejs"),),
+        build_seconds=60,
+        build_gib=1.0,
+        version_flags=("main.Version",),
+        accepts="3",
         for_rehearsal=False,
     ),
 )
