@@ -6,7 +6,9 @@ Installing is the job of the components.
 
 from __future__ import annotations
 
+import json
 import re
+from functools import cache
 from typing import Any, Final
 
 import yaml
@@ -83,8 +85,14 @@ def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | 
         else:
             gates = configuration.get("featureGates", {})
             configuration["featureGates"] = {"WorkloadRequestUseMergePatch": True, **gates}
-    text = yaml.safe_dump(configuration, sort_keys=False, default_flow_style=False, width=1000)
-    return {"managerConfig": {"controllerManagerConfigYaml": text}, **values}
+    return {"managerConfig": {"controllerManagerConfigYaml": _as_yaml(json.dumps(configuration))}, **values}
+
+
+@cache
+def _as_yaml(text: str) -> str:
+    """JSON as YAML. Writing YAML is slow, and the workers of a fleet mostly have the same Configuration."""
+    written: str = yaml.safe_dump(json.loads(text), sort_keys=False, default_flow_style=False, width=1000)
+    return written
 
 
 def has_mutating_policies(kubernetes_version: str | None) -> bool:
