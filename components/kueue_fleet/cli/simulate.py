@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kueue_fleet.cli import console, simulate_report, simulate_tables
+from kueue_fleet.cli import console, simulate_budgets, simulate_report, simulate_tables
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output, read_objects, read_text
 from kueue_fleet.spec import SpecError, parse_fleet
@@ -89,6 +89,16 @@ def simulate(
             show_default=False,
         ),
     ] = (),  # type: ignore[assignment]
+    max_wait: Annotated[
+        list[str],
+        typer.Option(
+            "--max-wait",
+            metavar="QUEUE=SECONDS",
+            help="End with exit code 3 when more than 5 % of the jobs of this ClusterQueue wait longer, from arrival "
+            "to first admission; with --what-if, after the change.",
+            show_default=False,
+        ),
+    ] = (),  # type: ignore[assignment]
     report: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Also write a report with plots, which opens without a network."),
@@ -107,23 +117,20 @@ def simulate(
     examples/*/workload.yaml), checks become Ready after the waits it declares, and what MultiKueue dispatches
     runs on the first worker that admits it. The same seed gives the same result.
 
+    \b
     Examples:
-
-        kueue-fleet simulate stacks/Pulumi.dws-multikueue.yaml -w examples/dws-multikueue/workload.yaml --seed 7
-
-        kueue-fleet simulate fleet.yaml -w jobs.yaml --html report.html
-
-        kueue-fleet simulate fleet.yaml -w jobs.yaml --what-if 'clusterQueues[dws].preemption.withinClusterQueue=Never'
-
-        kueue-fleet simulate stacks/Pulumi.batch-platform.yaml --jobs examples/batch-platform/jobs.yaml
-
-        kueue-fleet simulate --objects cluster.yaml
-
-        kubectl get -o yaml resourceflavors,cohorts,clusterqueues,localqueues,jobs -A | kueue-fleet simulate --objects -
-
-        kueue-fleet simulate --objects dump/ --until 3600 --fair-sharing --output json
-
-        kueue-fleet simulate --kueue-generator kueue/test/performance/scheduler/configs/baseline/generator.yaml
+      kueue-fleet simulate stacks/Pulumi.dws-multikueue.yaml \\
+          -w examples/dws-multikueue/workload.yaml --seed 7
+      kueue-fleet simulate fleet.yaml -w jobs.yaml --html report.html
+      kueue-fleet simulate fleet.yaml -w jobs.yaml \\
+          --what-if 'clusterQueues[dws].preemption.withinClusterQueue=Never'
+      kueue-fleet simulate fleet.yaml -w day.yaml --max-wait gpu=1800
+      kueue-fleet simulate fleet.yaml --jobs jobs/
+      kubectl get -A -o yaml \\
+          resourceflavors,cohorts,clusterqueues,localqueues,jobs \\
+          | kueue-fleet simulate --objects -
+      kueue-fleet simulate --objects dump/ --until 3600 --fair-sharing -o json
+      kueue-fleet simulate --kueue-generator generator.yaml
     """
     from kueue_fleet.simulation.delays import Delays, parse_delays
     from kueue_fleet.simulation.errors import SimulationError
@@ -143,6 +150,7 @@ def simulate(
     try:
         delays = parse_delays(delay, Delays() if kueue_generator is None else HARNESS_DELAYS)
         changes = [parse_change(text) for text in what_if]
+        budgets = simulate_budgets.parse(max_wait)
         if stack is not None:
             run = _of_stack(stack, workload, jobs, delays, until, seed)
         elif kueue_generator is not None:
@@ -168,6 +176,7 @@ def simulate(
         simulate_tables.show(result)
     else:
         simulate_tables.show_difference(result, changed)
+    simulate_budgets.enforce(budgets, result if changed is None else changed, quiet=output is Output.json)
 
 
 def _of_stack(

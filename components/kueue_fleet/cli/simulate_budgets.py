@@ -1,0 +1,45 @@
+"""`simulate --max-wait`: waiting times that a pipeline fails on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from kueue_fleet.cli import console
+
+if TYPE_CHECKING:
+    from kueue_fleet.cli.waiting_budget import Budget
+    from kueue_fleet.simulation.result import Result
+
+OVER_BUDGET: Final = 3
+"""Exit code of a simulation in which jobs wait longer than they may; 1 is for input that is wrong."""
+
+
+def parse(texts: Sequence[str]) -> list[Budget]:
+    """What --max-wait says, each. Raises CommandError."""
+    from kueue_fleet.cli.waiting_budget import BudgetError, parse_budget
+
+    try:
+        return [parse_budget(text) for text in texts]
+    except BudgetError as wrong:
+        raise console.CommandError(f"--max-wait {wrong}", exit_code=2) from None
+
+
+def enforce(budgets: Sequence[Budget], result: Result, *, quiet: bool) -> None:
+    """Print how RESULT compares with each budget, unless QUIET. Raises CommandError when one is not kept."""
+    from kueue_fleet.cli.waiting_budget import BudgetError, check_budgets
+
+    if not budgets:
+        return
+    try:
+        findings = check_budgets(budgets, result)
+    except BudgetError as wrong:
+        raise console.CommandError(f"--max-wait {wrong}") from None
+    if not quiet:
+        console.out.print()
+        for finding in findings:
+            if finding.kept:
+                console.out.print(str(finding), markup=False, soft_wrap=True)
+    broken = [str(finding) for finding in findings if not finding.kept]
+    if broken:
+        raise console.CommandError("\n".join(["jobs wait longer than they may:", *broken]), exit_code=OVER_BUDGET)

@@ -1,0 +1,94 @@
+"""Waiting times that a pipeline fails on."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kueue_fleet.cli import app
+from kueue_fleet.cli.console import CommandError
+from kueue_fleet.cli.waiting_budget import Budget, BudgetError, check_budgets, parse_budget
+from kueue_fleet.simulation.records import Record
+from kueue_fleet.simulation.result import Result
+from simulation.objects import cluster, job
+
+
+def waited(*waits: float | None, arrived: float = 1000.0, queue: str = "gpu") -> list[Record]:
+    return [
+        Record(
+            f"ns/{queue}{index}",
+            "ns",
+            f"{queue}{index}",
+            arrived,
+            cluster_queue=queue,
+            first_admitted_at=None if wait is None else arrived + wait,
+        )
+        for index, wait in enumerate(waits)
+    ]
+
+
+def finding(budget: float, *records: Record, until: float | None = None) -> tuple[bool, float, int, int]:
+    (found,) = check_budgets([Budget("gpu", budget)], Result(records, origin=1000.0, until=until))
+    return found.kept, found.p95, found.longer, found.never
+
+
+def test_one_in_twenty_may_wait_longer() -> None:
+    nineteen = waited(*[10.0] * 19)
+    assert finding(10, *nineteen, *waited(500.0)) == (True, 10.0, 1, 0)
+    assert finding(10, *nineteen[1:], *waited(500.0, 400.0)) == (False, 400.0, 2, 0)
+
+
+def test_a_job_that_is_never_admitted_waits_for_ever() -> None:
+    assert finding(10, *waited(1.0, None)) == (False, math.inf, 1, 1)
+
+
+def test_a_job_that_came_shortly_before_the_end_does_not_count() -> None:
+    late = waited(None, arrived=1095.0)
+    assert finding(10, *waited(1.0), *late, until=100) == (True, 1.0, 0, 0)
+    assert finding(4, *waited(1.0), *late, until=100) == (False, math.inf, 1, 1)
+
+
+def test_each_queue_has_its_own() -> None:
+    records = (*waited(5.0), *waited(50.0, queue="urgent"))
+    found = check_budgets([Budget("urgent", 60), Budget("gpu", 4)], Result(records))
+    assert [(each.budget.queue, each.kept) for each in found] == [("urgent", True), ("gpu", False)]
+    assert str(found[0]) == "clusterQueues[urgent]: of 1 jobs 95 % waited at most 50.0 s; the budget is 60 s"
+    assert str(found[1]) == (
+        "clusterQueues[gpu]: of 1 jobs 95 % waited at most 5.0 s, over the budget of 4 s, which 1 exceeded"
+    )
+
+
+def test_a_queue_without_jobs_is_a_mistake() -> None:
+    with pytest.raises(BudgetError, match="no job came to this ClusterQueue; did you mean gpu"):
+        check_budgets([Budget("gpus", 60)], Result(tuple(waited(1.0))))
+
+
+@pytest.mark.parametrize("text", ["gpu", "=5", "gpu=", "gpu=soon", "gpu=-1", "gpu=inf", "gpu=nan"])
+def test_a_budget_that_is_none(text: str) -> None:
+    with pytest.raises(BudgetError, match="is not QUEUE=SECONDS"):
+        parse_budget(text)
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    jobs = [job("a", 0, "100"), job("b", 0, "100"), job("c", 0, "100")]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([*cluster(), *jobs]))
+    return tmp_path
+
+
+def test_the_command_ends_with_3_and_says_why(dump: Path) -> None:
+    kept = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--max-wait", "cq=202"])
+    assert kept.exit_code == 0, kept.output
+    assert "clusterQueues[cq]: of 3 jobs 95 % waited at most 202.0 s; the budget is 202 s" in kept.stdout
+    broken = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--max-wait", "cq=0"])
+    assert isinstance(broken.exception, CommandError)
+    assert broken.exception.exit_code == 3
+    assert "jobs wait longer than they may:\nclusterQueues[cq]: of 3 jobs 95 % waited" in str(broken.exception)
+    assert "mean wait" in broken.stdout, "the table is printed all the same"
+    wrong = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--max-wait", "cq"])
+    assert isinstance(wrong.exception, CommandError)
+    assert wrong.exception.exit_code == 2
