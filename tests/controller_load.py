@@ -179,12 +179,23 @@ class Nominations:
 
     async def follow(self, api: KubeApi, version: str) -> None:
         while True:
-            async for _, item in api.watch(f"{KUEUE}/workloads", version):
-                version = item["metadata"]["resourceVersion"]
-                name, status = item["metadata"]["name"], item.get("status") or {}
-                if status.get("nominatedClusterNames") and name not in self.seen:
-                    self.seen[name] = time.monotonic()
-                    self.example = status
+            try:
+                async for _, item in api.watch(f"{KUEUE}/workloads", version):
+                    version = item["metadata"]["resourceVersion"]
+                    self._see(item)
+            except ApiError as error:
+                print(f"the follower's watch: {error}", file=sys.stderr)
+                if error.is_gone:
+                    page = await api.get(f"{KUEUE}/workloads")
+                    version = page["metadata"]["resourceVersion"]
+                    for item in page["items"]:
+                        self._see(item)
+
+    def _see(self, item: Json) -> None:
+        name, status = item["metadata"]["name"], item.get("status") or {}
+        if status.get("nominatedClusterNames") and name not in self.seen:
+            self.seen[name] = time.monotonic()
+            self.example = status
 
 
 async def measure(
@@ -275,7 +286,11 @@ async def _latencies(api: KubeApi, found: Nominations, count: int, rate: float) 
         await submit(api, name)
         reserved[name] = time.monotonic()
         await asyncio.sleep(max(0.0, began + (index + 1) / rate - time.monotonic()))
-    await until(_async(lambda: all(name in found.seen for name in reserved)), 300)
+    try:
+        await until(_async(lambda: all(name in found.seen for name in reserved)), 120)
+    except TimeoutError:
+        missing = [name for name in reserved if name not in found.seen]
+        raise SystemExit(f"{len(missing)} not nominated, such as {missing[:3]}") from None
     return [max(0.0, found.seen[name] - at) for name, at in reserved.items()]
 
 

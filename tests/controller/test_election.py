@@ -113,3 +113,28 @@ async def test_a_lease_of_somebody_else_is_never_let_go() -> None:
     assert (await lock.get("name", "ns"))[0] is True
     await lock.release()
     assert server.holder == "other"
+
+
+async def test_a_leader_whose_lease_was_taken_stops_at_once() -> None:
+    server = OneLease()
+    first = Replica(server, "a")
+    await asyncio.wait_for(first.working.wait(), 5)
+    assert server.lease is not None
+    await server.replace("", {**server.lease, "spec": {**server.lease["spec"], "holderIdentity": "b"}})
+    await asyncio.wait_for(first.task, QUICK.retry + 0.8)
+    assert first.stopped
+    assert server.holder == "b"
+
+
+async def test_an_answer_that_comes_too_late_is_none() -> None:
+    server = OneLease()
+    first = Replica(server, "a")
+    await asyncio.wait_for(first.working.wait(), 5)
+
+    async def silent(path: str) -> Json:
+        await asyncio.Event().wait()
+        return {"path": path}
+
+    server.get = silent  # type: ignore[method-assign]
+    await asyncio.wait_for(first.task, QUICK.renew + 2 * QUICK.retry + 0.8)
+    assert first.stopped

@@ -418,3 +418,12 @@ async def test_a_team_may_run_only_where_it_may() -> None:
     fixture.manager.take_workload("team-eu/train", made)
     await fixture.reconciler.look_at("team-eu/train")
     assert fixture.manager.records["team-eu/train"].nominated == ("eu",)
+
+
+async def test_a_clock_behind_kueues_does_not_make_a_decision_look_outdated() -> None:
+    fixture = Fixture()
+    fixture.clock.now = NOW - 30
+    await fixture.look(workload())
+    await fixture.reconciler.look_at("ns/train")
+    assert dispatch_condition(fixture)["lastTransitionTime"] == when()
+    assert len(fixture.api.applied) == 1

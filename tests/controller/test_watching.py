@@ -130,3 +130,13 @@ async def test_a_kind_that_is_not_there_is_empty_and_looked_for_again() -> None:
         assert follower.objects == {}
         api.put(PATH, thing("a"))
         await until(lambda: follower.objects == {"ns/a": 1})
+
+
+async def test_a_list_that_is_always_too_old_is_asked_for_again_and_again_but_not_without_a_pause() -> None:
+    api = FakeApi()
+    api.put(PATH, thing("a"))
+    api.failures = [ApiError(410, "Expired", "too old")] * 3
+    async with following(api) as follower:
+        await asyncio.sleep(0)
+        assert follower.objects == {"ns/a": 1}
+    assert len(api.failures) == 0

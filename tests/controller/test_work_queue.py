@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from kueue_fleet.controller.work_queue import WorkQueue
 
@@ -84,3 +85,17 @@ async def test_failures_wait_longer_each_time_and_success_forgets_them() -> None
     queue.retry("a")
     clock.now += 0.2
     assert await soon(queue) == "a"
+
+
+async def test_whoever_is_told_to_end_while_there_is_news_ends() -> None:
+    for _ in range(20):
+        queue = WorkQueue(time.time)
+        queue.add_at("later", time.time() + 60)
+        waiting = asyncio.create_task(queue.take())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        queue.add_at("sooner", time.time() + 30)
+        waiting.cancel()
+        done, _ = await asyncio.wait([waiting], timeout=1)
+        assert done
+        assert waiting.cancelled()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.leaderelection.electionconfig import Config
@@ -34,25 +34,31 @@ class LeaseLock(BaseLock):
     """A Lease as the lock of the client's leader election.
 
     The client's own LeaseLock cannot create its Lease (kubernetes 37.0.2: it passes a bool that its models refuse).
-    A server that does not answer is a failed attempt, not the end of the process.
+    A server that does not answer within `patience` seconds is a failed attempt, not the end of the process. `taken` is
+    set once somebody else has what was held: the client's election would work on until its deadline.
     """
 
-    def __init__(self, api: KubeApi, name: str, namespace: str, identity: str) -> None:
+    def __init__(self, api: KubeApi, name: str, namespace: str, identity: str, patience: float = 1.5) -> None:
         super().__init__(name, namespace, identity)
+        self.taken = asyncio.Event()
         self._api = api
+        self._patience = patience
         self._lease: Json = {}
+        self._held = False
 
     async def get(
         self, name: str, namespace: str
     ) -> tuple[bool, LeaderElectionRecord] | tuple[bool, Exception] | tuple[bool, None]:
         """What the Lease says; (False, the refusal) where there is none."""
         try:
-            self._lease = await self._api.get(f"{_leases(namespace)}/{name}")
+            self._lease = await self._in_time(self._api.get(f"{_leases(namespace)}/{name}"))
         except ApiError as error:
             return False, ApiException(
                 status=error.status, reason=error.reason or str(error), body=json.dumps({"code": error.status})
             )
         spec = self._lease.get("spec") or {}
+        if self._held and spec.get("holderIdentity") != self.identity:
+            self.taken.set()
         duration = spec.get("leaseDurationSeconds")
         return True, LeaderElectionRecord(
             spec.get("holderIdentity") or None,
@@ -66,21 +72,32 @@ class LeaseLock(BaseLock):
         metadata = {"name": name, "namespace": namespace}
         body = {"apiVersion": _API, "kind": "Lease", "metadata": metadata, "spec": _spec(election_record, {})}
         try:
-            self._lease = await self._api.create(_leases(namespace), body)
+            self._lease = await self._in_time(self._api.create(_leases(namespace), body))
         except ApiError as error:
             log.warning("lease not made", extra={"fields": {"error": str(error)}})
             return False
+        self._held = True
         return True
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
         """Whether the Lease was changed; not if somebody else was faster."""
         body = {**self._lease, "spec": _spec(updated_record, self._lease.get("spec") or {})}
         try:
-            self._lease = await self._api.replace(f"{_leases(namespace)}/{name}", body)
+            self._lease = await self._in_time(self._api.replace(f"{_leases(namespace)}/{name}", body))
         except ApiError as error:
             log.warning("lease not renewed", extra={"fields": {"error": str(error)}})
             return False
+        self._held = True
         return True
+
+    async def _in_time(self, request: Coroutine[Any, Any, Json]) -> Json:
+        """Not longer than the Lease allows: whoever waits for an answer would lead on meanwhile."""
+        try:
+            # Not wait_for, which can swallow a cancellation (Python 3.11).
+            async with asyncio.timeout(self._patience):
+                return await request
+        except TimeoutError:
+            raise ApiError(0, "", f"the API server did not answer within {self._patience:g} s") from None
 
     async def release(self) -> None:
         """Let go of the Lease, if it is held, so that another replica need not wait for its end."""
@@ -141,16 +158,23 @@ async def lead(
     async def lost() -> None:
         log.warning("lease lost", extra={"fields": {"identity": identity}})
 
-    lock = LeaseLock(api, name, namespace, identity)
+    lock = LeaseLock(api, name, namespace, identity, max(0.5, (terms.lease - terms.renew - terms.retry) / 2))
     config = Config(lock, terms.lease, terms.renew, terms.retry, guarded, lost)
     election = asyncio.create_task(LeaderElection(config).run())
+    taken = asyncio.create_task(lock.taken.wait())
     try:
+        await asyncio.wait([election, taken], return_when=asyncio.FIRST_COMPLETED)
+        if taken.done():
+            await lost()
+            return
         await election
     except asyncio.CancelledError:
         if failed:
             raise failed[0] from None
         raise
     finally:
+        taken.cancel()
+        election.cancel()
         for task in working:
             task.cancel()
             await asyncio.wait([task])

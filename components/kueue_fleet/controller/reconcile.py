@@ -127,7 +127,8 @@ class Reconciler:
     # Dispatch
 
     async def _dispatch(self, record: Record) -> float:
-        now = self._clock()
+        # Kueue's clock may be ahead of ours, and what is older than the reservation is not about it.
+        now = max(self._clock(), record.reserved_at or 0.0)
         self._ready_since.setdefault(record.key, now)
         names = self._manager.clusters_of(self._manager.dispatch_check(record) or "")
         taken = self._look_for_stuck(record, now)

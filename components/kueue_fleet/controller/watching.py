@@ -50,8 +50,10 @@ class Watch:
         """Follow until cancelled."""
         delay, version = _FIRST_DELAY, ""
         while True:
+            listing = not version
             try:
                 version = version or await self._list()
+                listing = False
                 self._set(connected=True)
                 self.synced.set()
                 delay = _FIRST_DELAY
@@ -63,7 +65,7 @@ class Watch:
             except ApiError as error:
                 if error.status:
                     version = ""
-                if error.is_gone:
+                if error.is_gone and not listing:
                     continue
                 if error.is_not_found and self._optional:
                     self._set(connected=True)

@@ -64,7 +64,9 @@ class WorkQueue:
             self._wake.clear()
             delay = self._heap[0][0] - self._clock() if self._heap else None
             try:
-                await asyncio.wait_for(self._wake.wait(), delay)
+                # Not wait_for, which can swallow a cancellation (Python 3.11).
+                async with asyncio.timeout(delay):
+                    await self._wake.wait()
             except TimeoutError:
                 continue
 

@@ -204,3 +204,11 @@ def test_two_in_flight_never_count_the_same_gpus() -> None:
         assert books is not None
         books.expect(job(name, 6))
     assert placed == [("a", 1.0), ("b", 1.0), ("a", 0.0)]
+
+
+def test_a_start_in_the_future_of_another_clock_is_none() -> None:
+    ahead = request(nominated=("a",), started=5000.0 + 3600)
+    decision = decide(ahead, [worker("a"), worker("b")], SETTINGS, 5000.0)
+    assert (decision.action, decision.nominated, decision.started) == (Action.NOMINATE, ("a",), 5000.0)
+    slightly = request(nominated=("a",), started=5001.0)
+    assert decide(slightly, [worker("a"), worker("b")], SETTINGS, 5000.0).action is Action.KEEP

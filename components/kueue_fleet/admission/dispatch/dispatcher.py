@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from kueue_fleet.admission.dispatch.model import (
     MOST_CLUSTERS,
@@ -25,12 +27,19 @@ from kueue_fleet.admission.dispatch.model import (
 from kueue_fleet.admission.dispatch.scoring import judge
 
 
+_SKEW_SECONDS: Final = 60.0
+"""A start later than that from now is none."""
+
+
 def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
     """Which of `workers` (those of the queue's MultiKueueConfig, most preferred first) are nominated now.
 
     Source of what may be nominated: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go
     (nominateAndSynchronizeWorkers), pkg/webhooks/workload_webhook.go.
     """
+    if request.started is not None and request.started > now + _SKEW_SECONDS:
+        # Whoever wrote that had another clock; without this, nothing would be widened until it is that late.
+        request = replace(request, started=None)
     if request.gave_up and request.started is not None and now < request.started + settings.retry_after:
         return _rest(request, workers, settings, now)
     started = now if request.started is None or request.gave_up else request.started
