@@ -55,9 +55,11 @@ class Chance:
 
     writes: int = 2
     """How many of its own writes Kueue needs to let a workload queue again whose check asked for a little delay."""
+    late_alone: bool = False
+    """Whether queues without a cohort, too, are looked at again only when Kueue logs it, which it does not always."""
 
 
-CHANCES = tuple(Chance(*one) for one in product((False, True), (True, False), (2, 1)))
+CHANCES = tuple(Chance(*one) for one in product((False, True), (True, False), (2, 1), (False, True)))
 """The most likely one first."""
 JUST_BEFORE_MS = 40
 """Kueue logs what it sees before it takes it to heart; a cycle that starts so soon after it may not know of it."""
@@ -103,15 +105,16 @@ def parse(case: Json, workloads: Json) -> Parsed:
 class _Engine(Engine):
     """An engine that looks at parked workloads again when Kueue does."""
 
-    def __init__(self, objects: Objects, writes: int) -> None:
-        self.writes = writes
+    def __init__(self, objects: Objects, chance: Chance) -> None:
+        self.writes = chance.writes
+        self.late_alone = chance.late_alone
         self.owed: set[str] = set()
         self.deferred: dict[str, int] = {}
         self.timeouts: set[str] = set()
         super().__init__(objects)
 
     def _go_off(self, kind: Timer, name: str) -> None:
-        if kind is Timer.REACTIVATE and name.startswith("cohort "):
+        if kind is Timer.REACTIVATE and (name.startswith("cohort ") or self.late_alone):
             self.owed.add(name)
         elif kind is Timer.PODS_READY:
             self.timeouts.add(name)
@@ -207,7 +210,7 @@ class Replay:
         self._idle_cycles = 0
         self.evicted: dict[str, str] = {}
         parsed = parse(self.case, self._dated(case["workloads"]))
-        self.engine = _Engine(parsed.objects, chance.writes)
+        self.engine = _Engine(parsed.objects, chance)
         self._first = parsed.workloads
 
     def play(self, one: Json, late: set[int]) -> Iterator[tuple[list[Any], list[list[str]]]]:

@@ -10,11 +10,10 @@ from differential.__main__ import Asking
 from differential.compare import mismatch
 from differential.generate import scenario
 from differential.lab import kueue
+from differential.settings import SETTINGS
 
 COUNT = 60
 SEED = "DIFFERENTIAL_SEED"
-SETTINGS = ("fair", "topology")
-"""Those of which all that was recorded agrees. Of classical ones a few in a hundred differ; see docs/fidelity.md."""
 
 
 def test_a_fresh_batch(tmp_path: Path) -> None:
