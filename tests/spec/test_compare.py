@@ -118,7 +118,14 @@ def test_a_new_worker_and_its_quota() -> None:
     found = [str(each) for each in compare_fleets(old, new)]
     assert found[0] == "clusters[worker-c]: new worker in us-central1"
     assert any("team-vision gains 4 nvidia.com/gpu (0 -> 4), 64 cpu (0 -> 64), 256Gi memory" in text for text in found)
-    assert str(compare_fleets(new, old)[0]) == "clusters[worker-c]: worker in us-central1 goes, with all it runs"
+    gone = "clusters[worker-c]: worker in us-central1 goes, with all it runs"
+    assert (
+        str(compare_fleets(new, old)[0])
+        == f"{gone}; it is protected: set its deletionProtection to false and apply that first"
+    )
+    new = parse_fleet({**fourth(fleet_data()), "deletionProtection": False})
+    old = parse_fleet({**fleet_data(), "deletionProtection": False})
+    assert str(compare_fleets(new, old)[0]) == gone
 
 
 def test_the_same_effect_in_other_words_is_said() -> None:

@@ -58,7 +58,10 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     for name in old.cluster_names:
         if name not in after:
             entry = old.cluster(name)
-            yield Difference("clusters", f"clusters[{name}]", f"{entry.role} in {entry.region} goes, with all it runs")
+            text = f"{entry.role} in {entry.region} goes, with all it runs"
+            if old.protects(name):
+                text += "; it is protected: set its deletionProtection to false and apply that first"
+            yield Difference("clusters", f"clusters[{name}]", text)
     for name in new.cluster_names:
         if name not in before:
             entry = new.cluster(name)
