@@ -1,0 +1,1 @@
+"""What this company adds to kueue-fleet."""

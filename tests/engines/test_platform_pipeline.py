@@ -1,0 +1,41 @@
+"""The platform repository's `Preview` step, by the real Pulumi with its policy pack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engines.plugin_lab import PluginLab, plugin_lab
+from examples.platform_pipeline import step
+from kueue_fleet.rehearsal.engines import EngineCache, build_engines
+from kueue_fleet.rehearsal.paths import engines_dir
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[PluginLab]:
+    engines = build_engines(EngineCache(engines_dir()), names=["pulumi"])
+    with plugin_lab(tmp_path, [engines.binary("pulumi")]) as made:
+        yield made
+
+
+def test_the_preview_passes_and_fails_with_the_companys_own_rule(lab: PluginLab) -> None:
+    folder = lab.example("platform-repo")
+    lab.run("pulumi", "stack", "init", "dev", folder=folder)
+    preview = ("bash", "-ec", f"export STACK=dev; {step('Preview').run}")
+    said = lab.run(*preview, folder=folder)
+    assert "company:index:TeamSpace" in said
+    assert "company@v1.0.0" in said
+    assert lab.world.objects == {}
+
+    component = folder / "company" / "team_space.py"
+    component.write_text(component.read_text().replace("COST_CENTRE_LABEL: spec.cost_centre", '"owner": "nobody"'))
+    config = folder / "Pulumi.dev.yaml"
+    config.write_text(
+        config.read_text().replace("nvidia.com/gpu, nominalQuota: 16", "nvidia.com/gpu, nominalQuota: 99")
+    )
+    said = lab.run(*preview, folder=folder, fails=True)
+    assert "space-cost-centre" in said, "the company's rule"
+    assert "is missing, so nobody pays for this space" in said
+    assert "spend-quota" in said, "a rule of the library, with the company's setting"

@@ -1,0 +1,101 @@
+"""The platform team's repository: its own tests, and every step of its pipeline that needs no cloud account."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from examples.platform_pipeline import ELSEWHERE, REPOSITORY, WORKFLOW, Step, step, steps, workflow
+
+HERE = [each for each in steps() if each.name not in ELSEWHERE]
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone on a branch that gives away half of the spot quota, with main as `origin/main`."""
+    folder = tmp_path / "platform-repo"
+    shutil.copytree(REPOSITORY, folder, ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"))
+
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+    git("init", "--initial-branch=main")
+    git("add", ".")
+    git("commit", "--message=fleet")
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    return folder
+
+
+def run(given: Step, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The step as GitHub's runner does it, for a pull request to main."""
+    own = {key: re.sub(r"\$\{\{ *github\.base_ref *\}\}", "main", value) for key, value in given.environment.items()}
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", given.run],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+            "NO_COLOR": "1",
+            **own,
+            **environment,
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_pipeline_checks_tests_simulates_and_previews_before_it_brings_up() -> None:
+    jobs = workflow()["jobs"]
+    assert [jobs[name].get("needs") for name in ("check", "preview", "up")] == [None, "check", "preview"]
+    assert {each.name for each in steps()} - {each.name for each in HERE} == set(ELSEWHERE), "each has its reason"
+    assert all("--policy-pack policies" in step(name).run for name in ("Preview", "Up", "Judge the state"))
+    assert "secrets." not in "".join(each.run for each in steps()), "secrets come by the environment"
+    assert "github." not in "".join(each.run for each in steps()), "so does what a stranger can write"
+
+
+@pytest.mark.parametrize("given", HERE, ids=lambda given: given.name)
+def test_a_step_that_needs_no_cloud_account(given: Step, clone: Path) -> None:
+    done = run(given, clone)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_repositorys_own_tests_are_run(clone: Path) -> None:
+    done = run(step("Test the component and the rules"), clone)
+    assert "16 passed" in done.stdout
+
+
+def test_a_change_is_told_and_a_day_that_takes_too_long_fails(clone: Path) -> None:
+    fleet = clone / "Pulumi.dev.yaml"
+    fleet.write_text(fleet.read_text().replace("nvidia.com/gpu, nominalQuota: 16", "nvidia.com/gpu, nominalQuota: 8"))
+    told = run(step("Say what changes"), clone)
+    assert told.returncode == 0, told.stderr
+    assert "training" in (clone / "summary.md").read_text()
+    day = run(step("Simulate a day"), clone)
+    assert day.returncode == 3
+    assert "clusterQueues[training]" in day.stderr
+    assert "over the budget of 1800 s" in day.stderr
+    assert "<html" in (clone / "day.html").read_text(), "the report is there all the more"
+
+
+def test_a_fleet_that_breaks_a_rule_fails_at_once(clone: Path) -> None:
+    fleet = clone / "Pulumi.dev.yaml"
+    fleet.write_text(fleet.read_text().replace("- name: l4-spot\n                resources", "- name: l4-sport\n                resources"))
+    done = run(step("Check the fleet"), clone)
+    assert done.returncode == 1
+    assert "there is no flavor l4-sport" in done.stderr
+
+
+def test_no_action_is_taken_from_a_branch() -> None:
+    actions = re.findall(r"uses: (\S+)", WORKFLOW.read_text())
+    assert actions
+    assert all(re.fullmatch(r"[\w./-]+@v\d+", action) for action in actions)
