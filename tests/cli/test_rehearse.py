@@ -266,17 +266,6 @@ def test_a_state_folder_of_ones_own_needs_no_home(monkeypatch: pytest.MonkeyPatc
     assert Session.for_stack("tiny", tmp_path).paths.root == tmp_path / "rehearsals" / "tiny"
 
 
-@pytest.mark.parametrize("command", [[], ["check"], ["schema"], ["render"], ["rehearse"]])
-def test_help_fits_80_columns_and_keeps_every_example_on_its_line(command: list[str]) -> None:
-    shown = run(*command, "--help", COLUMNS="80", TERMINAL_WIDTH="80").stdout
-    assert ESCAPE not in shown
-    examples = shown.partition("Examples:\n")[2].partition("\n\n")[0]
-    lines = [line for line in shown.splitlines() if line not in examples.splitlines()]
-    assert all(len(line) <= 80 for line in lines)
-    assert all(line.startswith(("    kueue-fleet ", "    #")) for line in examples.splitlines())
-    assert bool(examples) == bool(command)
-
-
 def test_help_names_the_files() -> None:
     assert "Pulumi.<stack>.yaml" in run("rehearse", "--help", COLUMNS="80").stdout
     assert " check [OPTIONS] {FILE}...\n" in run("check", "--help", COLUMNS="80").stdout

@@ -77,7 +77,7 @@ def test_check_as_json_is_one_document(fleet_file: Path) -> None:
     ("make", "message"),
     [
         (lambda file: None, "no such file; give a Pulumi.<env>.yaml or a fleet YAML"),
-        (lambda file: file.mkdir(), "is a directory; give a Pulumi.<env>.yaml or a fleet YAML in it"),
+        (lambda file: file.mkdir(), "is a folder; give a Pulumi.<env>.yaml or a fleet YAML"),
         (lambda file: file.write_bytes(b"name: \xff\xfe"), "is not UTF-8 text (byte 6); save it as UTF-8"),
     ],
     ids=["missing", "directory", "binary"],

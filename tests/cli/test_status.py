@@ -80,5 +80,7 @@ def test_slips_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.undo()
     config = tmp_path / "kubeconfig"
     config.write_text("apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers: []\n")
-    assert "it needs a context manager-europe-west4" in str(run("--kubeconfig", str(config)).exception)
-    assert "it needs a context" in str(run("--kubeconfig", str(tmp_path / "none")).exception)
+    assert "give a kubeconfig with a context manager-europe-west4" in str(run("--kubeconfig", str(config)).exception)
+    assert "none: No configuration found; give a kubeconfig" in str(
+        run("--kubeconfig", str(tmp_path / "none")).exception
+    )

@@ -65,6 +65,23 @@ def test_a_job_that_one_worker_may_still_run_is_not_hopeless() -> None:
     assert not seen.settled
 
 
+def pods(count: int) -> dict[str, object]:
+    return {"queueName": "main", "priority": 0, "podSets": [{"count": count, "template": {"spec": {"containers": []}}}]}
+
+
+@pytest.mark.parametrize(("count", "hopeless"), [(8, True), (4, False)])
+def test_a_copy_that_kueue_parked_beside_an_equal_one_has_its_reason(count: int, hopeless: bool) -> None:
+    """Kueue writes nothing into a Workload that is equal to one which can never fit."""
+    fits_never = {**workload(condition("QuotaReserved", "False", "ExceedsMaxQuota", "needs 8, has 6")), "spec": pods(8)}
+    former = {**fits_never, "metadata": {"namespace": "team-a", "name": "job-former"}}
+    unlooked = {**workload(), "spec": pods(count)}
+    workloads = {"manager": [workload(condition("QuotaReserved", "True"))], "worker": [former, unlooked]}
+    [seen] = view_jobs([JOB], "manager", workloads, {}, START)
+    assert seen.hopeless is hopeless
+    said = "ExceedsMaxQuota: needs 8, has 6" if hopeless else "PendingEvaluation: Kueue has not looked at it yet"
+    assert seen.reasons == (f"worker: {said}",)
+
+
 def test_before_dispatch_the_pending_admission_checks_are_named() -> None:
     checks = [{"name": "multikueue", "state": "Pending"}, {"name": "window", "state": "Ready"}]
     seen = view(workload(condition("QuotaReserved", "True"), admissionChecks=checks))

@@ -64,7 +64,7 @@ class _Commands(TyperGroup):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from kueue_fleet.spec.suggest import instead
 
-            fix = instead(args[0], COMMANDS, "commands")
+            fix = "write kueue-fleet --help" if args[0] == "help" else instead(args[0], COMMANDS, "commands")
             raise console.CommandError(f"there is no command {args[0]}; {fix}", exit_code=2)
         return super().resolve_command(ctx, args)
 

@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import read_objects, read_text
+from kueue_fleet.cli.input_files import read_objects, read_text, write_text
 from kueue_fleet.spec import SpecError, check_fleet, parse_fleet
 from kueue_fleet.spec.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 
@@ -66,11 +66,16 @@ def import_(
 
     \b
     Examples:
-      kubectl get -A -o yaml resourceflavors,topologies,cohorts,clusterqueues,localqueues,admissionchecks,\
-provisioningrequestconfigs,multikueueclusters,multikueueconfigs,workloadpriorityclasses,priorityclasses > batch.yaml
-      kueue-fleet import batch=batch.yaml --name batch --project my-project --region us-central1 -o fleet.yaml
-      kueue-fleet import manager=m.yaml worker-us=us.yaml --region manager=europe-west4 --region us-east4 \
---name ml --project my-project
+      mkdir batch && for kind in resourceflavors topologies cohorts \\
+          clusterqueues localqueues admissionchecks \\
+          provisioningrequestconfigs multikueueclusters multikueueconfigs \\
+          workloadpriorityclasses priorityclasses namespaces; \\
+          do kubectl get $kind -A -o yaml > batch/$kind.yaml; done
+      kueue-fleet import batch=batch/ --name batch --project my-project \\
+          --region us-central1 -o fleet.yaml
+      kueue-fleet import manager=m.yaml worker-us=us.yaml --name ml \\
+          --project my-project --region manager=europe-west4 \\
+          --region us-east4
     """
     if output is not None and output.exists() and not force:
         raise console.CommandError(f"{output}: is there already; give another name, or --force to replace it")
@@ -83,7 +88,7 @@ provisioningrequestconfigs,multikueueclusters,multikueueconfigs,workloadpriority
         AdoptedCluster(
             cluster,
             regions[cluster],
-            [document.data for document in read_objects(Path(path))],
+            _read_manifests(Path(path)),
             _read_pools(Path(pools[cluster])) if cluster in pools else (),
         )
         for cluster, path in paths.items()
@@ -98,7 +103,7 @@ provisioningrequestconfigs,multikueueclusters,multikueueconfigs,workloadpriority
     if output is None:
         typer.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        write_text(output, text)
         console.out.print(f"{output}: written", markup=False, soft_wrap=True)
     _report(adopted, output)
 
@@ -152,9 +157,20 @@ def _regions(values: list[str], clusters: list[str]) -> dict[str, str]:
     return {cluster: own.get(cluster) or default[0] for cluster in clusters}
 
 
+def _read_manifests(path: Path) -> list[Mapping[str, Any]]:
+    from kueue_fleet.simulation.errors import SimulationError
+
+    try:
+        return [document.data for document in read_objects(path)]
+    except SimulationError as refused:
+        raise console.CommandError("\n".join(refused.problems)) from None
+
+
 def _read_pools(file: Path) -> list[Mapping[str, Any]]:
     try:
-        documents = [document for document in yaml.safe_load_all(read_text(file)) if document is not None]
+        documents = [
+            document for document in yaml.safe_load_all(read_text(file, "what gcloud prints")) if document is not None
+        ]
     except yaml.YAMLError as wrong:
         raise console.CommandError(f"{file}: is not YAML: {wrong}; correct it") from None
     pools = [pool for document in documents for pool in (document if isinstance(document, list) else [document])]

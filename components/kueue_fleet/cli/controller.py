@@ -35,6 +35,12 @@ def controller(
     """Run the fleet's own controller, until it is told to end or loses its Lease.
 
     Needs the extra `controller`: pip install kueue-fleet[controller].
+
+    \b
+    Examples:
+      kueue-fleet controller --config config.yaml --workers kubeconfigs/
+      kueue-fleet controller --config config.yaml --workers kubeconfigs/ \\
+          --kubeconfig ~/.kube/config --listen 127.0.0.1:8080
     """
     try:
         from kueue_fleet.controller.main import ConfigurationError, Settings, run

@@ -50,13 +50,12 @@ def diff(
 
     Quotas are compared as they end up on each cluster. Both files are checked first.
 
+    \b
     Examples:
-
-        git show main:stacks/Pulumi.prod.yaml | kueue-fleet diff - stacks/Pulumi.prod.yaml
-
-        kueue-fleet diff stacks/Pulumi.staging.yaml stacks/Pulumi.prod.yaml
-
-        kueue-fleet diff old.yaml new.yaml --workload examples/dws-multikueue/workload.yaml
+      git show main:stacks/Pulumi.prod.yaml \\
+          | kueue-fleet diff - stacks/Pulumi.prod.yaml
+      kueue-fleet diff stacks/Pulumi.staging.yaml stacks/Pulumi.prod.yaml
+      kueue-fleet diff old.yaml new.yaml --workload jobs.yaml
     """
     if str(old) == str(new) == "-":
         raise console.CommandError("OLD and NEW are both `-`; only one can be read from stdin", exit_code=2)
@@ -109,7 +108,7 @@ def _simulate(
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
     try:
-        file = as_model(read_data(read_text(workload), str(workload)), str(workload), WorkloadFile)
+        file = as_model(read_data(read_text(workload, "a workload file"), str(workload)), str(workload), WorkloadFile)
         before, after = (simulate_fleet(fleet, file, Delays(), until=until, seed=seed) for fleet in fleets)
     except SimulationError as refused:
         raise console.CommandError("\n".join(refused.problems)) from None

@@ -71,18 +71,17 @@ def explain(
     With --second, a simulation runs up to then and its state is explained: of the objects, or of a stack with a
     workload file. It is the one that `simulate` shows with the same input, seed and --until.
 
+    \b
     Examples:
-
-        kubectl get -o yaml resourceflavors,cohorts,clusterqueues,localqueues,admissionchecks,topologies,workloads,\
-namespaces,nodes -A > dump.yaml
-
-        kueue-fleet explain team-a/train-1 --objects dump.yaml
-
-        kueue-fleet explain team-a/train-1 --objects manager=m.yaml --objects us-east4=e.yaml --output json
-
-        kueue-fleet explain train-3 --stack stacks/Pulumi.dws-multikueue.yaml -w jobs.yaml --second 600
-
-        kueue-fleet explain train-3 --objects dump.yaml --second 600
+      mkdir dump && for kind in resourceflavors cohorts clusterqueues \\
+          localqueues admissionchecks topologies workloads namespaces nodes; \\
+          do kubectl get $kind -A -o yaml > dump/$kind.yaml; done
+      kueue-fleet explain team-a/train-1 --objects dump/
+      kueue-fleet explain team-a/train-1 --objects manager=m.yaml \\
+          --objects us-east4=e.yaml --output json
+      kueue-fleet explain train-3 --stack stacks/Pulumi.prod.yaml \\
+          -w jobs.yaml --second 600
+      kueue-fleet explain train-3 --objects dump/ --second 600
     """
     from kueue_fleet.admission.errors import AdmissionError
     from kueue_fleet.cli.explain_input import Dump

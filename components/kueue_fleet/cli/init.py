@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kueue_fleet.cli import console
+from kueue_fleet.cli.input_files import write_text
 from kueue_fleet.spec import SpecError, check_fleet, parse_fleet_text
 from kueue_fleet.spec.starter import Starter, starter_text
 
@@ -37,7 +38,8 @@ def init(
     ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs in each region.", show_default="8")] = None,
     team: Annotated[
-        list[str] | None, typer.Option("--team", help="A team; repeat it.", show_default="team-a, team-b")
+        list[str] | None,
+        typer.Option("--team", help="A team; repeat it, or write commas.", show_default="team-a, team-b"),
     ] = None,
     directory: Annotated[Path, typer.Option("--directory", "-C", help="Where the stack files are.")] = Path("stacks"),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: take defaults for what is left out.")] = False,
@@ -47,14 +49,12 @@ def init(
 
     Asks for what is not given, on a terminal.
 
+    \b
     Examples:
-
-        kueue-fleet init
-
-        kueue-fleet init dev --project my-project --region us-central1 --yes
-
-        kueue-fleet init prod --project my-project --region europe-west4 --region us-east4 --gpus 32 \
---team vision --team language --yes
+      kueue-fleet init
+      kueue-fleet init dev --project my-project --region us-central1 --yes
+      kueue-fleet init prod --project my-project --region europe-west4 \\
+          --region us-east4 --gpus 32 --team vision --team language --yes
     """
     asks = console.interactive() and not yes
     name = name or _ask("Name of the fleet", "gpu-fleet", asks=asks)
@@ -64,16 +64,16 @@ def init(
     project = project or _ask("Google Cloud project id", "", asks=asks)
     if not project:
         raise console.CommandError("--project: is missing; give your Google Cloud project id", exit_code=2)
-    regions = (
-        region or _ask("Regions with GPUs, most preferred first", "us-central1", asks=asks).replace(",", " ").split()
-    )
+    if project.isdigit():
+        raise console.CommandError(f"--project {project}: is a project's number; give its id", exit_code=2)
+    regions = _list(region) or _words(_ask("Regions with GPUs, most preferred first", "us-central1", asks=asks))
     starter = Starter(
         name=name,
         project=project,
-        regions=tuple(dict.fromkeys(regions)),
+        regions=regions,
         accelerator=accelerator or _ask("Kind of GPU", "nvidia-l4", asks=asks),
         gpus=gpus or _number(_ask("GPUs in each region", "8", asks=asks)),
-        teams=tuple(team or _ask("Teams", "team-a, team-b", asks=asks).replace(",", " ").split()),
+        teams=_list(team) or _words(_ask("Teams", "team-a, team-b", asks=asks)),
         rotate_by=date.today() + _ROTATE_AFTER,  # noqa: DTZ011  (the day where the user is)
     )
     text = starter_text(starter)
@@ -82,8 +82,7 @@ def init(
     except SpecError as refused:
         lines = [f"  {problem}" for problem in refused.problems]
         raise console.CommandError("\n".join(["this would not be a fleet; nothing was written:", *lines])) from None
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    write_text(file, text)
     for problem in problems:
         console.warning(f"{file}: {problem}")
     console.out.print(
@@ -100,6 +99,16 @@ def _ask(question: str, default: str, *, asks: bool) -> str:
     if not asks:
         return default
     return str(typer.prompt(question, default=default or None)).strip()
+
+
+def _list(values: list[str] | None) -> tuple[str, ...]:
+    """The names that an option gives, which may be repeated, or hold several with commas between."""
+    return tuple(dict.fromkeys(name.strip() for value in values or () for name in value.split(",")))
+
+
+def _words(answer: str) -> tuple[str, ...]:
+    """The names in an answer, with commas or blanks between."""
+    return tuple(dict.fromkeys(answer.replace(",", " ").split()))
 
 
 def _number(text: str) -> int:

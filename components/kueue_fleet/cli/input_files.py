@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.cli import console
 
@@ -20,8 +20,11 @@ class Output(StrEnum):
     json = "json"
 
 
-def read_text(file: Path) -> str:
-    """The text of FILE, or of standard input for `-`.
+_FLEET: Final = "a Pulumi.<env>.yaml or a fleet YAML"
+
+
+def read_text(file: Path, wanted: str = _FLEET) -> str:
+    """The text of FILE, or of standard input for `-`; `wanted` says what should be in it.
 
     Raises:
         CommandError: there is no such file, it cannot be read, or it is not UTF-8 text.
@@ -31,13 +34,36 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise console.CommandError(f"{file}: no such file; give a Pulumi.<env>.yaml or a fleet YAML") from None
+        raise console.CommandError(f"{file}: no such file; {_instead(file, wanted)}") from None
     except IsADirectoryError:
-        raise console.CommandError(f"{file}: is a directory; give a Pulumi.<env>.yaml or a fleet YAML in it") from None
+        raise console.CommandError(f"{file}: is a folder; give {wanted}") from None
     except UnicodeDecodeError as wrong:
         raise console.CommandError(f"{file}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
     except OSError as wrong:
         raise console.CommandError(f"{file}: cannot be read: {wrong.strerror}; check its permissions") from None
+
+
+def _instead(file: Path, wanted: str) -> str:
+    """What to give in the place of a file that is not there: a stack may be known by its name alone."""
+    for found in (Path(f"Pulumi.{file}.yaml"), Path("stacks") / f"Pulumi.{file}.yaml", Path("stacks") / file):
+        if wanted == _FLEET and "/" not in str(file) and found.is_file():
+            return f"did you mean {found}?"
+    return f"give {wanted}"
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write FILE, and the folder that it is in.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except FileExistsError:
+        raise console.CommandError(f"{file}: {file.parent} is no folder; name another file") from None
+    except OSError as wrong:
+        raise console.CommandError(f"{file}: cannot be written: {wrong.strerror}; name another file") from None
 
 
 def read_objects(path: Path) -> list[Document]:

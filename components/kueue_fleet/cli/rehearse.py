@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kueue_fleet.rehearsal.session import Session
     from kueue_fleet.spec import FleetSpec
 
+_STACK_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.yaml")
 DEFAULT_STACK = "dws-multikueue"
 """The stack that is rehearsed where none is named."""
 JOBS_TIMEOUT_SECONDS = 300.0
@@ -77,7 +79,8 @@ def rehearse(
     Examples:
       kueue-fleet rehearse
       kueue-fleet rehearse --stack dws-multikueue --keep
-      kueue-fleet rehearse --stack batch-platform --reclaim-spot batch-dev/l4-spot=2
+      kueue-fleet rehearse --stack batch-platform \\
+          --reclaim-spot batch-dev/l4-spot=2
       kueue-fleet rehearse --stack dws-multikueue --down
     """
     from kueue_fleet.rehearsal.paths import RehearsalError
@@ -86,6 +89,8 @@ def rehearse(
     chosen = [flag for flag, given in (("--keep", keep), ("--down", down), ("--reclaim-spot", reclaim_spot)) if given]
     if len(chosen) > 1:
         raise console.CommandError(f"{' and '.join(chosen)}: leave all but one of them out", exit_code=2)
+    if (of_file := _STACK_FILE.fullmatch(stack)) is not None:
+        raise console.CommandError(f"--stack {stack}: is the name of a file; write --stack {of_file[1]}", exit_code=2)
     session: Session | None = None
     try:
         with interruptible():

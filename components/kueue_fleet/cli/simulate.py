@@ -191,7 +191,11 @@ def _of_stack(
     fleet = load_fleet(stack)
     source = str(workload or "")
     text = read_text(stack)
-    jobs = {} if workload is None else read_data(_read(workload, "a workload file"), source)
+    jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
+    if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
+        raise SimulationError(
+            [f"{source}: is a fleet, not a workload file; --workload takes the jobs, STACK the fleet"]
+        )
     given = [] if manifests is None else read_objects(manifests)
 
     def run(changes: Sequence[Change]) -> Result:
@@ -215,7 +219,7 @@ def _of_generator(path: Path, delays: Delays, until: float | None, seed: int, *,
     from kueue_fleet.simulation.models import read_data
     from kueue_fleet.simulation.what_if import apply_changes
 
-    data = read_data(_read(path, "a generator.yaml of Kueue's performance harness"), str(path))
+    data = read_data(read_text(path, "a generator.yaml of Kueue's performance harness"), str(path))
 
     def run(changes: Sequence[Change]) -> Result:
         generated = generate(apply_changes(data, changes), str(path), fair_sharing=fair_sharing)
@@ -238,15 +242,6 @@ def _of_objects(path: Path, delays: Delays, until: float | None, seed: int, *, f
         return simulate_objects(raw, delays, until=until, seed=seed)
 
     return run
-
-
-def _read(path: Path, wanted: str) -> str:
-    """The text of a file other than a fleet. Raises CommandError where there is none."""
-    if str(path) != "-" and not path.exists():
-        raise console.CommandError(f"{path}: no such file; give {wanted}")
-    if path.is_dir():
-        raise console.CommandError(f"{path}: is a folder; give {wanted}")
-    return read_text(path)
 
 
 def _summary(problems: tuple[str, ...]) -> str:

@@ -74,7 +74,9 @@ def _as_json(file: Path, problems: list[Problem]) -> dict[str, object]:
 
 def _print_result(file: Path, fleet: FleetSpec | None, problems: list[Problem]) -> None:
     for problem in problems:
-        (console.error if problem.severity == "error" else console.warning)(f"{file}: {problem}")
+        # Where nothing of the file could be read, the path is the file itself.
+        where = "" if problem.path.startswith(str(file)) else f"{file}: "
+        (console.error if problem.severity == "error" else console.warning)(f"{where}{problem}")
     if fleet is not None:
         manifests = render_fleet(fleet)
         objects = sum(len(of_cluster) for of_cluster in manifests.values())
@@ -114,7 +116,8 @@ def render(
 
     \b
     Examples:
-      kueue-fleet render stacks/Pulumi.prod.yaml --cluster worker-us-east4 | kubectl diff -f -
+      kueue-fleet render stacks/Pulumi.prod.yaml --cluster worker-us-east4 \\
+          | kubectl diff -f -
       kueue-fleet render fleet.yaml > fleet.rendered.yaml
     """
     fleet = load_fleet(file)

@@ -63,15 +63,12 @@ def status(
 
     Reads only. Exits 1 if a cluster could not be read.
 
+    \b
     Examples:
-
-        pulumi stack output kubeconfig --show-secrets > kubeconfig
-
-        kueue-fleet status stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
-
-        kueue-fleet status stacks/Pulumi.prod.yaml --watch
-
-        kueue-fleet status stacks/Pulumi.prod.yaml --output json | jq '.pending[] | {name, reason}'
+      pulumi stack output kubeconfig --show-secrets > kubeconfig
+      kueue-fleet status stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
+      kueue-fleet status stacks/Pulumi.prod.yaml --watch
+      kueue-fleet status stacks/Pulumi.prod.yaml -o json | jq .pending
     """
     if watch and output is Output.json:
         raise console.CommandError("--watch: shows text only; leave it out for --output json", exit_code=2)
@@ -109,6 +106,7 @@ def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
         from kubernetes import client, config
         from kubernetes.client.exceptions import ApiException
         from urllib3.exceptions import HTTPError
+        from yaml import YAMLError
     except ImportError:
         raise console.CommandError(
             "status needs the Kubernetes client; pip install 'kueue-fleet[rehearsal]' or 'kueue-fleet[controller]'"
@@ -117,8 +115,10 @@ def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
 
     try:
         made = config.new_client_from_config(str(kubeconfig) if kubeconfig else None, context=cluster)  # type: ignore[no-untyped-call]
-    except config.ConfigException as wrong:
-        raise console.CommandError(f"kubeconfig: {wrong}; it needs a context {cluster}") from None
+    except (config.ConfigException, OSError, ValueError, YAMLError) as wrong:
+        words = " ".join(str(wrong).removeprefix("Invalid kube-config file. ").split()).rstrip(".")
+        name = kubeconfig or "kubeconfig"
+        raise console.CommandError(f"{name}: {words}; give a kubeconfig with a context {cluster}") from None
     api = client.CustomObjectsApi(made)
     found: dict[str, Any] = {}
     for plural, (group, version) in _KINDS.items():

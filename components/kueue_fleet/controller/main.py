@@ -60,7 +60,7 @@ def read_configuration(file: Path) -> ControllerConfiguration:
     """The configuration in a file. Raises ConfigurationError."""
     try:
         return ControllerConfiguration.model_validate(yaml.safe_load(file.read_text()))
-    except (OSError, yaml.YAMLError, ValidationError) as error:
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, ValidationError) as error:
         raise ConfigurationError(
             f"{file}: {error}; deploy the controller with its component, which writes it"
         ) from None

@@ -84,14 +84,40 @@ def view_jobs(
         workload = by_owner.get(job["metadata"]["uid"])
         key = (workload["metadata"]["namespace"], workload["metadata"]["name"]) if workload else None
         copies = {
-            cluster: copy
+            cluster: _or_equal(copy, of_cluster)
             for cluster, of_cluster in workloads.items()
             if cluster != home
             for copy in of_cluster
             if (copy["metadata"]["namespace"], copy["metadata"]["name"]) == key
         }
+        workload = workload and _or_equal(workload, workloads[home])
         views.append(_view(job, home, workload, copies, placements.get(key) if key else None, now))
     return views
+
+
+def _or_equal(workload: Manifest, others: Iterable[Manifest]) -> Manifest:
+    """The Workload, or an equal one in its place, where Kueue has parked it unlooked at because of that one.
+
+    Source: kueue@v0.19.2 pkg/cache/queue/cluster_queue.go (hashToBulkMoveReason).
+    """
+    if condition(workload, "QuotaReserved") is not None:
+        return workload
+    wanted = _asks(workload)
+    for other in others:
+        found = condition(other, "QuotaReserved")
+        if found is not None and found.get("reason") in HOPELESS_REASONS and _asks(other) == wanted:
+            return other
+    return workload
+
+
+def _asks(workload: Manifest) -> tuple[Any, ...]:
+    """What decides whether a Workload fits."""
+    spec = workload.get("spec") or {}
+    sets = [
+        (pods.get("count"), pods.get("topologyRequest"), (pods.get("template") or {}).get("spec"))
+        for pods in spec.get("podSets") or ()
+    ]
+    return workload["metadata"]["namespace"], spec.get("queueName"), spec.get("priority"), sets
 
 
 def _view(

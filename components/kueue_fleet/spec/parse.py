@@ -70,6 +70,8 @@ def fleet_data(document: Any, source: str) -> Any:
             ]
         )
     if not _STACK_KEYS.intersection(document):
+        if "jobs" in document and not {"name", "clusters"} & set(document):
+            raise SpecError([Problem(source, "is a workload file", "give it with --workload, and a fleet here")])
         return document
     config = document.get("config")
     if not isinstance(config, Mapping) or PULUMI_KEY not in config:

@@ -1,0 +1,224 @@
+"""What a tired person types: every command answers with a message that says what to do, never with a traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kueue_fleet.cli import COMMANDS, app
+from kueue_fleet.cli.console import CommandError
+
+ROOT = Path(__file__).parents[2]
+FLEET = "stacks/Pulumi.dws-multikueue.yaml"
+PROD = "stacks/Pulumi.prod.yaml"
+LOAD = "examples/dws-multikueue/workload.yaml"
+NEW = "--name x --project my-project --region us-central1"
+
+# Below each command: arguments, exit code, and what the message says.
+WRONG: dict[str, list[tuple[str, int, str]]] = {
+    "": [
+        ("chekc", 2, "there is no command chekc; did you mean check?"),
+        ("Check", 2, "did you mean check?"),
+        ("help", 2, "write kueue-fleet --help"),
+        ("--verson", 2, "--version"),
+        ("--stack prod", 2, "No such option: --stack"),
+        ("kueue-fleet check", 2, "use one of the commands"),
+    ],
+    "check": [
+        ("", 2, "Missing argument 'FILE'"),
+        ("nofile.yaml", 1, "nofile.yaml: no such file; give a Pulumi.<env>.yaml"),
+        ("prod", 1, "prod: no such file; did you mean stacks/Pulumi.prod.yaml?"),
+        ("stacks", 1, "stacks: is a folder; give a Pulumi.<env>.yaml"),
+        ("bad.yaml", 1, "error: bad.yaml:1: a bracket is opened and not closed, or a comma is missing: hello: [; "),
+        ("empty.yaml", 1, "error: empty.yaml: is empty; write a fleet"),
+        ("other.yaml", 1, "clusters: is missing; add a manager and its workers"),
+        ("bytes.yaml", 1, "bytes.yaml: is not UTF-8 text"),
+        (LOAD, 1, f"error: {LOAD}: is a workload file; give it with --workload"),
+        ("examples/prod/jobs.yaml", 1, "holds a Kubernetes object, a List"),
+        (f"--out json {FLEET}", 2, "--output"),
+        (f"-o yaml {FLEET}", 2, "'yaml' is not one of 'text', 'json'"),
+        ("--stack prod", 2, "No such option: --stack"),
+        ("-", 1, "is empty; write a fleet"),
+    ],
+    "schema": [
+        (FLEET, 2, "unexpected extra argument"),
+        ("--json", 2, "No such option: --json"),
+        ("--markdwn", 2, "--markdown"),
+        ("-o json", 2, "No such option: -o"),
+    ],
+    "render": [
+        ("", 2, "Missing argument 'FILE'"),
+        ("nofile", 1, "nofile: no such file"),
+        ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
+        ("stacks", 1, "stacks: is a folder"),
+        ("bad.yaml", 1, "a bracket is opened and not closed"),
+        (f"{FLEET} --cluster worker-us-east", 2, "it has manager-europe-west4, worker-europe-west4"),
+        (f"{FLEET} -c", 2, "requires an argument"),
+        (f"{FLEET} worker-us-east4", 2, "unexpected extra argument"),
+        (f"{FLEET} --output x", 2, "No such option: --output"),
+        (LOAD, 1, "is a workload file"),
+        ("-", 1, "is empty"),
+    ],
+    "init": [
+        ("", 2, "--project: is missing; give your Google Cloud project id"),
+        ("My_Fleet --project my-project -y", 1, '"My_Fleet" has characters or a form that are not allowed'),
+        ("a/b --project my-project -y", 1, "nothing was written"),
+        ("x --project my-project --region us-centrl1 -y", 1, "did you mean us-central1?"),
+        ("x --project My_Project -y", 1, "is no project id"),
+        ("x --project my-project --gpus 0", 2, "greater than or equal to 1"),
+        ("x --project my-project --gpus many", 2, "valid integer"),
+        ("prod --project my-project -y", 1, "is there already; give another name, or --force to replace it"),
+        (f"x --project my-project -C {FLEET} -y", 1, f"{FLEET} is no folder; name another file"),
+        ("x --project my-project --region us-central1,us-eats4 -y", 1, "did you mean us-east4?"),
+        ("x --project 12345 -y", 2, "is a project's number; give its id"),
+        ("x y z", 2, "unexpected extra argument"),
+    ],
+    "simulate": [
+        ("", 2, "give one of: STACK with --workload FILE"),
+        (FLEET, 2, "give one of: STACK with --workload FILE"),
+        (f"{FLEET} {LOAD}", 2, "unexpected extra argument"),
+        (f"{FLEET} -w nofile.yaml", 1, "nofile.yaml: no such file; give a workload file"),
+        (f"{FLEET} -w {FLEET}", 1, "is a fleet, not a workload file"),
+        (f"{LOAD} -w {FLEET}", 1, "is a workload file; give it with --workload"),
+        (f"{FLEET} -w {LOAD} --seed x", 2, "valid integer"),
+        (f"{FLEET} -w {LOAD} --what-if foo", 1, "is not path=value; write it as"),
+        (f"{FLEET} -w {LOAD} --what-if clusterQueues[dsw].stopPolicy=Hold", 1, "there is no dsw; write one of dws"),
+        (f"{FLEET} -w {LOAD} --what-if jobs[detector].count=many", 1, "write a whole number"),
+        (f"{FLEET} -w {LOAD} --until -5", 2, "write 0 or more"),
+        (f"{FLEET} -w {LOAD} --until 1h", 2, "valid number"),
+        (f"{FLEET} -w {LOAD} --delay foo=1", 1, "names are decision, burst"),
+        (f"{FLEET} -w {LOAD} --html stacks", 1, "--html stacks: is a folder; name a file"),
+        (f"{FLEET} -w stacks", 1, "stacks: is a folder; give a workload file"),
+        (f"{FLEET} --jobs {LOAD}", 1, "has no kind, but jobs, waits"),
+        ("--objects nofile", 1, "nofile: no such file or folder"),
+        ("--objects items.json", 1, "has no kind, but items"),
+    ],
+    "explain": [
+        ("", 2, "Missing argument 'WORKLOAD'"),
+        ("train", 2, "give one of: --objects PATH, --stack FILE"),
+        ("train --objects nofile", 1, "nofile: no such file or folder"),
+        ("train --objects items.json", 1, "has no kind, but items"),
+        ("train --objects empty.yaml", 1, "empty.yaml: holds no objects"),
+        (f"train --stack {FLEET}", 2, "give one of"),
+        (f"detector-3 --stack {FLEET} -w {LOAD}", 2, "give --second SECONDS, the moment to explain"),
+        (f"nojob --stack {FLEET} -w {LOAD} --second 100", 1, "there is no workload nojob"),
+        (f"a/b/c --stack {FLEET} -w {LOAD} --second 10", 1, "there is no workload a/b/c"),
+        (f"detector-3 --stack {FLEET} -w {LOAD} --second -1", 2, "greater than or equal to 0"),
+        (f"detector-3 --stack {FLEET} -w nofile --second 1", 1, "nofile: no such file; give a workload file"),
+        (f"x --objects {LOAD} --at yesterday", 2, "valid datetime"),
+    ],
+    "diff": [
+        ("", 2, "Missing argument 'OLD'"),
+        (FLEET, 2, "Missing argument 'NEW'"),
+        (f"{FLEET} nofile", 1, "nofile: no such file"),
+        ("- -", 2, "only one can be read from stdin"),
+        (f"{FLEET} bad.yaml", 1, "a bracket is opened and not closed"),
+        (f"{FLEET} {LOAD}", 1, "is a workload file"),
+        (f"{FLEET} {PROD} -w nofile", 1, "nofile: no such file; give a workload file"),
+        (f"{FLEET} {PROD} {PROD}", 2, "unexpected extra argument"),
+        ("stacks stacks", 1, "stacks: is a folder"),
+        (f"{FLEET} {FLEET} --until x", 2, "valid number"),
+        (f"{FLEET} {PROD} -o table", 2, "'table' is not one of 'text', 'json'"),
+    ],
+    "import": [
+        ("", 2, "Missing argument 'CLUSTER=PATH...'"),
+        (f"a.yaml {NEW}", 2, "'a.yaml' names no cluster; write CLUSTER=a.yaml"),
+        (f"a=nofile {NEW}", 1, "nofile: no such file or folder"),
+        (f"a=empty.yaml {NEW}", 1, "empty.yaml: holds no objects"),
+        (f"a=items.json {NEW}", 1, "items.json:1: has no kind, but items"),
+        (f"a={FLEET} {NEW}", 1, "has no kind, but config"),
+        (f"a=queues.yaml {NEW} --node-pools nofile", 2, "'nofile' names no cluster; write CLUSTER=nofile"),
+        (f"a=queues.yaml {NEW} --node-pools a=nofile", 1, "nofile: no such file; give what gcloud prints"),
+        (f"a=queues.yaml {NEW} --node-pools a=other.yaml -o {FLEET}", 1, "is there already"),
+        (f"a=queues.yaml {NEW} -o {FLEET}/x.yaml", 1, "is no folder; name another file"),
+        (f"a=queues.yaml a=queues.yaml {NEW}", 2, "a is given twice"),
+        ("a=queues.yaml --name x --project my-project", 2, "Missing option '--region'"),
+        ("a=queues.yaml --name x --project my-project --region b=us-central1", 2, "there is no cluster b"),
+        (f"a=queues.yaml {NEW} --rotate-by soon", 2, "does not match the formats"),
+    ],
+    "status": [
+        ("", 2, "Missing argument 'FILE'"),
+        ("nofile", 1, "nofile: no such file"),
+        ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
+        (LOAD, 1, "is a workload file"),
+        (f"{FLEET} --kubeconfig nofile", 1, "nofile: No configuration found; give a kubeconfig with a context manager"),
+        (f"{FLEET} --kubeconfig bad.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
+        (f"{FLEET} --kubeconfig empty.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
+        (f"{FLEET} --kubeconfig bytes.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
+        (f"{FLEET} --kubeconfig stacks", 1, "give a kubeconfig with a context manager-europe-west4"),
+        (f"{FLEET} --kubeconfig other.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
+        (f"{FLEET} --every 0", 2, "greater than or equal to 1"),
+        (f"{FLEET} --watch -o json", 2, "--watch: shows text only"),
+    ],
+    "controller": [
+        ("", 2, "Missing option '--config'"),
+        ("other.yaml", 2, "Missing option '--config'"),
+        ("--config other.yaml", 2, "Missing option '--workers'"),
+        ("--config nofile --workers stacks", 1, "nofile: "),
+        ("--config bad.yaml --workers stacks", 1, "bad.yaml: "),
+        ("--config empty.yaml --workers stacks", 1, "deploy the controller with its component, which writes it"),
+        ("--config other.yaml --workers stacks", 1, "deploy the controller with its component, which writes it"),
+        ("--config bytes.yaml --workers stacks", 1, "deploy the controller with its component, which writes it"),
+        ("--config stacks --workers stacks", 1, "deploy the controller with its component, which writes it"),
+        ("--config other.yaml --workers stacks --listen x", 2, "--listen x: has no port; write HOST:PORT"),
+    ],
+    "rehearse": [
+        ("--stack nostack", 1, "Pulumi.nostack.yaml"),
+        ("nostack", 2, "unexpected extra argument"),
+        ("--stack Pulumi.prod.yaml", 2, "is the name of a file; write --stack prod"),
+        (f"--stack {PROD}", 2, "is the name of a file; write --stack prod"),
+        ("--stack a/b", 1, "not a stack name"),
+        ("--project nodir", 1, "no such file; run this in a Pulumi project, or name one with --project"),
+        ("--project bad.yaml", 1, "run this in a Pulumi project, or name one with --project"),
+        ("--jobs nofile", 1, "nofile: "),
+        ("--jobs bad.yaml", 1, "bad.yaml"),
+        ("--keep --down", 2, "--keep and --down: leave all but one of them out"),
+        ("--reclaim-spot foo", 1, "no rehearsal of dws-multikueue is running; start one with --keep"),
+        ("--reclaim-spot a=x", 2, "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"),
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("wrong")
+    for name in ("stacks", "examples"):
+        shutil.copytree(ROOT / name, made / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    shutil.copy(ROOT / "Pulumi.yaml", made)
+    texts = {"bad.yaml": b"hello: [\n", "empty.yaml": b"", "other.yaml": b"a: 1\n", "bytes.yaml": b"\xff\xfe\x00"}
+    texts["items.json"] = b'{"items": 3}'
+    texts["queues.yaml"] = b"apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"
+    for name, text in texts.items():
+        (made / name).write_bytes(text)
+    return made
+
+
+def test_every_command_is_mistyped() -> None:
+    assert set(WRONG) == {"", *COMMANDS}
+    assert all(len(wrong) >= 10 for name, wrong in WRONG.items() if name not in ("", "schema"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [pytest.param(f"{name} {rest}".strip(), code, says) for name, wrong in WRONG.items() for rest, code, says in wrong],
+)
+def test_it_is_said_what_to_do(
+    arguments: str, code: int, says: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(folder / "state"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if "state" not in path.parts}
+    done = CliRunner().invoke(app, arguments.split(), input="", env={**os.environ, "COLUMNS": "500", "NO_COLOR": "1"})
+    if isinstance(done.exception, CommandError):
+        found, message = done.exception.exit_code, str(done.exception)
+    else:
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        found, message = done.exit_code, " ".join(done.output.split())
+    assert says in message
+    assert found == code
+    assert {path: path.stat().st_mtime_ns for path in before} == before
