@@ -123,6 +123,8 @@ class TestBadInput:
         ("change", "message"),
         [
             ({"cpu": "ten"}, "nominalQuota"),
+            ({"cpu": -5}, "nominalQuota: is -5; write 0 or more"),
+            ({"cohortName": 3}, "cohortName: is the number 3, not text"),
             ({"resourceGroups": "none"}, "ClusterQueue cq.spec.resourceGroups"),
         ],
     )
@@ -148,3 +150,17 @@ class TestBadInput:
         dump = tmp_path / "dump.yaml"
         dump.write_text("{{{")
         assert f"{dump}:" in refused("train", "--objects", str(dump))
+
+    def test_an_object_without_metadata(self, tmp_path: Path) -> None:
+        dump = tmp_path / "dump.yaml"
+        dump.write_text("kind: ClusterQueue\nmetadata: 3\n---\n" + yaml.safe_dump_all([*cluster(), job("train")]))
+        said = refused("train", "--objects", str(dump))
+        assert said == f"{dump}:1: ClusterQueue has no metadata; give it a name there"
+
+    @pytest.mark.parametrize("line", ["garbage {[}", "kind: nothing", "- kind", "kind: [", "{kind: "])
+    def test_a_million_lines_of_garbage(self, line: str, tmp_path: Path) -> None:
+        dump = tmp_path / "dump.yaml"
+        dump.write_text(f"{line}\n" * 1_000_000)
+        said = refused("train", "--objects", str(dump))
+        assert str(dump) in said
+        assert len(said.splitlines()) == 1

@@ -164,7 +164,7 @@ MILLION = 1_000_000
     [
         (b"- kind: nothing\n" * MILLION, "{file}:1: is a list"),
         (b"kind: nothing\n" * MILLION, "{file}:2: kind is written twice"),
-        (b"garbage\n" * MILLION, "{file}: "),
+        (b"garbage\n" * MILLION, "{file}:"),
         (b"kind garbage {[}\n" * MILLION, "{file}:"),
         ("jobs: [\u00e9]\n".encode("latin-1"), "{file}: is not UTF-8 text (byte 7)"),
         (b"jobs: \x00\n", "{file}:1: is not readable as YAML"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -178,7 +179,7 @@ def test_references_to_nothing() -> None:
     queueless = job("a", 0, **{"queue-name": "gone"})
     text = problems_of(*cluster()[1:], queueless)
     assert "test.yaml:0: ClusterQueue cq.spec.resourceGroups.flavors: there is no ResourceFlavor rf" in text
-    assert "there is no LocalQueue default/gone" in text
+    assert "test.yaml:3: workload default/a: there is no LocalQueue default/gone" in text
 
 
 def test_cycle_of_cohorts() -> None:
@@ -205,6 +206,8 @@ def test_unknown_field_is_refused() -> None:
         ("- 1\n- 2", "x.yaml", "is a list of 2"),
         ("kind: List\nitems: [3]", "x.yaml", "items[0]: is 3"),
         ("foo: 1\n---\nbar: 2", "x.yaml", "x.yaml:3: has no kind"),
+        ('{"kind": "Job", "spec": ' + "9" * 5000 + "}", "x.json", "x.json: has a number that cannot be read"),
+        ("kind: " + "[" * 1_000_000, "x.yaml", "x.yaml:1: "),
     ],
 )
 def test_text_that_holds_no_objects(text: str, source: str, said: str) -> None:
@@ -212,6 +215,23 @@ def test_text_that_holds_no_objects(text: str, source: str, said: str) -> None:
         read_documents(text, source)
     assert said in str(refused.value)
     assert len(refused.value.problems) < 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\n".join(f"key{n}: kind" for n in range(1_000_000)), "x.yaml:201: has more than 200 fields from line 1 on"),
+        ("kind: List\nitems:\n" + "- word\n" * 1_000_000, "x.yaml:3: is the text 'word', no Kubernetes object"),
+        ("kind: Job\nmetadata: {}\n" + "---\nkind: 1\n" * 500_000, "x.yaml:4: has no metadata"),
+        ("kind: nothing\n" + "# garbage\n" * 1_000_000, "x.yaml:1: has no metadata"),
+    ],
+)
+def test_a_million_lines_are_refused_at_once(text: str, said: str) -> None:
+    began = time.process_time()
+    with pytest.raises(SimulationError) as refused:
+        read_documents(text, "x.yaml")
+    assert [problem[: len(said)] for problem in refused.value.problems] == [said]
+    assert time.process_time() - began < 5
 
 
 def test_documents_know_their_line() -> None:

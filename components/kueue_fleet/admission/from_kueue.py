@@ -42,6 +42,7 @@ from kueue_fleet.admission.model import (
 )
 from kueue_fleet.admission.pods import ResourceRules, Taint
 from kueue_fleet.admission.selectors import LabelSelector, Requirement
+from kueue_fleet.spec.quantity import Quantity
 
 Manifest = object
 """A Kubernetes object as a dict; anything else is reported."""
@@ -173,6 +174,8 @@ def _parse_quota(fields: Fields) -> tuple[str, ResourceQuota]:
 
     def amount(name: str) -> int | None:
         quantity = fields.quantity(name)
+        if quantity is not None and quantity < Quantity(0):
+            fields.wrong(name, f"is {quantity}", "write 0 or more")
         return None if quantity is None else quota_amount(resource, quantity)
 
     nominal = amount("nominalQuota")

@@ -93,6 +93,13 @@ class Dump:
         from kueue_fleet.explain.relevance import WorkloadIndex, without_stood_for
         from kueue_fleet.explain.unmanaged import is_unmanaged
 
+        nameless = [
+            f"{document.where}: {document.data.get('kind')} has no metadata; give it a name there"
+            for document in documents
+            if not isinstance(document.data.get("metadata"), Mapping)
+        ]
+        if nameless:
+            raise console.CommandError(_list(self._path, nameless))
         self._documents = documents
         self._manifests = [document.data for document in documents]
         managed = [m for m in self._manifests if not is_unmanaged(m) and m.get("kind") != "LimitRange"]
@@ -230,7 +237,7 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
 
     fleet = load_fleet(stack)
     try:
-        file = read_workload_file(read_text(workload), str(workload))
+        file = read_workload_file(read_text(workload, "a workload file"), str(workload))
         run = fleet_run(fleet, file, Delays(), seed=seed)
     except SimulationError as refused:
         raise console.CommandError(_list(workload, list(refused.problems))) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +13,10 @@ from kueue_fleet.spec.yamltext import load_documents
 
 _LARGE: Final = 1_000_000
 """Characters from which on a text is looked over before it is read, which takes a minute for a million lines."""
+
+_MOST_FIELDS: Final = 200
+"""Fields of one document that are believed; Kubernetes' objects have five to ten."""
+_WORDS: Final = re.compile(r"- [\w .,]+")
 
 
 class Document(NamedTuple):
@@ -28,7 +33,7 @@ def read_documents(text: str, source: str) -> list[Document]:
     """
     if len(text) > _LARGE and "kind" not in text:
         raise SimulationError([f"{source}: holds no Kubernetes object, the word kind is not in it; give another file"])
-    look_over(text, source)
+    look_over(text, source, of_objects=True)
     problems: list[str] = []
     documents = list(_unpack(_load(text, source), problems))
     if problems:
@@ -36,26 +41,44 @@ def read_documents(text: str, source: str) -> list[Document]:
     return documents
 
 
-def look_over(text: str, source: str) -> None:
-    """Refuse at once a large text that is a list, or that has a field twice: reading it would take minutes.
+def look_over(text: str, source: str, *, of_objects: bool = False) -> None:
+    """Refuse at once a large text that cannot be meant: reading it would take minutes.
 
+    That is a list, a field that is there twice, more fields than anything has; and with `of_objects`, where each
+    document is to be a Kubernetes object, one without metadata, and a List of words.
     Raises SimulationError with the line. Smaller texts are left to whoever reads them.
     """
     if len(text) <= _LARGE or source.endswith(".json"):
         return
-    lines: dict[str, int] = {}
+    fields: dict[str, int] = {}
+    last = ""
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("---", "...")):
-            lines.clear()
+            _end_document(fields, source, of_objects=of_objects)
+            fields.clear()
         elif line.startswith("- "):
-            if not lines:
+            if not fields:
                 raise SimulationError([f"{source}:{number}: is a list; write fields, name: value"])
+            if of_objects and last == "items" and _WORDS.fullmatch(line):
+                what = f"is the text {line[2:42]!r}, no Kubernetes object; write apiVersion and kind"
+                raise SimulationError([f"{source}:{number}: {what}"])
+        elif number == 1 and line[:1].isalnum() and ":" not in line:
+            raise SimulationError([f"{source}:1: is the text {line[:40]!r}; write fields, name: value"])
         elif line and line[0] not in " #\t%{}[]\"'&*!|>?" and ":" in line:
-            name = line.partition(":")[0]
-            if name in lines:
-                twice = f"{name[:40]} is written twice, first in line {lines[name]}; remove one of the two"
+            last = line.partition(":")[0]
+            if last in fields:
+                twice = f"{last[:40]} is written twice, first in line {fields[last]}; remove one of the two"
                 raise SimulationError([f"{source}:{number}: {twice}"])
-            lines[name] = number
+            fields[last] = number
+            if len(fields) > _MOST_FIELDS:
+                many = f"has more than {_MOST_FIELDS} fields from line {min(fields.values())} on; give another file"
+                raise SimulationError([f"{source}:{number}: {many}"])
+    _end_document(fields, source, of_objects=of_objects)
+
+
+def _end_document(fields: Mapping[str, int], source: str, *, of_objects: bool) -> None:
+    if of_objects and "kind" in fields and "metadata" not in fields and "items" not in fields:
+        raise SimulationError([f"{source}:{fields['kind']}: has no metadata; give it a name there"])
 
 
 def _load(text: str, source: str) -> list[tuple[str, Any]]:
@@ -66,6 +89,8 @@ def _load(text: str, source: str) -> list[tuple[str, Any]]:
             raise SimulationError(
                 [f"{source}:{error.lineno}: is not readable as JSON: {error.msg}; correct it"]
             ) from None
+        except ValueError as error:
+            raise SimulationError([f"{source}: has a number that cannot be read ({error}); correct it"]) from None
         except RecursionError:
             raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
     try:

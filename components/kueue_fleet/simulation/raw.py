@@ -57,6 +57,7 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     problems: list[str] = []
     items = list(_items(documents, problems))
     places = {item.label: item.where for item in items}
+    places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in _WORKLOADS}
     owners = {key: item for item in items if (key := _owner(item)) is not None and item.kind == "Workload"}
     kept = [item for item in items if not _is_stood_for(item, owners)]
     stated, seen = [], set()
@@ -300,8 +301,8 @@ def _cycles(parents: Mapping[str, str | None]) -> Iterator[str]:
 
 def _with_place(text: str, places: Mapping[str, str]) -> str:
     """The problem, with the file and line of the object that its path begins with."""
-    for end in (index for index, letter in enumerate(text) if letter in ".:"):
-        where = places.get(text[:end])
+    for end in (index for index, letter in enumerate(text) if letter in ".:("):
+        where = places.get(text[:end].rstrip())
         if where is not None:
             return f"{where}: {text}"
     return text

@@ -17,6 +17,13 @@ from kueue_fleet.spec.problem import Problem, SpecError
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+_DEEPEST: Final = 500
+"""Levels within one row, or of brackets, that are read."""
+_SHOWN: Final = 120
+"""Characters of a wrong row that a message has."""
+_BRACKET: Final = re.compile(r"[][{}]")
+
+
 class _Loader(_Base):  # type: ignore[misc]
     """libyaml's loader where PyYAML has it, which is ten times faster."""
 
@@ -64,7 +71,10 @@ for _name, _pattern, _first in _RESOLVERS:
 
 def _integer(loader: Any, node: Any) -> int:
     text = loader.construct_scalar(node)
-    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    try:
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    except ValueError:
+        raise yaml.MarkedYAMLError(problem=f"a number has {len(text)} digits", problem_mark=node.start_mark) from None
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _integer)
@@ -80,6 +90,9 @@ def load_yaml(text: str, source: str) -> Any:
 
 def load_documents(text: str, source: str) -> list[tuple[int, Any]]:
     """Every document in `text` with the line where it begins. Raises SpecError as `load_yaml` does."""
+    deep = _too_deep(text)
+    if deep is not None:
+        raise SpecError([Problem(f"{source}:{deep}", "is nested too deeply", "write plain fields and lists")])
     try:
         return list(_documents(text))
     except _DuplicateKeyError as error:
@@ -100,6 +113,33 @@ def load_documents(text: str, source: str) -> list[tuple[int, Any]]:
         raise SpecError([Problem(f"{source}:{line}", f"is not readable as YAML: {reason}", "remove it")]) from None
 
 
+def _too_deep(text: str) -> int | None:
+    """The line where more brackets are open, or more lists begin in one row, than can be read.
+
+    Reading goes into each level by a call of its own, and too many of them end the whole process. Counting brackets
+    is quick, but takes those for some that are within text; where there are many, libyaml's events are counted.
+    """
+    depth, most = 0, 0
+    if text.count("[") + text.count("{") > _DEEPEST:
+        for found in _BRACKET.finditer(text):
+            depth = depth + 1 if found[0] in "[{" else max(0, depth - 1)
+            most = max(most, depth)
+    if most <= _DEEPEST and not any(f"{mark} " * _DEEPEST in text for mark in "-?"):
+        return None
+    depth = 0
+    try:
+        for event in yaml.parse(text, _Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > _DEEPEST and event.start_mark is not None:
+                    return int(event.start_mark.line) + 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    except yaml.YAMLError:
+        return None
+    return None
+
+
 def _documents(text: str) -> Iterator[tuple[int, Any]]:
     loader: Any = _Loader(text)
     try:
@@ -116,8 +156,10 @@ def _explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     line = mark.line if mark is not None else 0
     opened = error.context_mark.line if error.context_mark is not None else line
     lines = [*text.split("\n"), ""]
-    shown = lines[min(line, len(lines) - 1)].strip()
-    begun = lines[min(opened, len(lines) - 1)].strip()
+    shown = lines[min(line, len(lines) - 1)].strip()[:_SHOWN]
+    while opened > 0 and not lines[min(opened, len(lines) - 1)].strip():
+        opened -= 1  # The end of the text is where libyaml puts what was never closed.
+    begun = lines[min(opened, len(lines) - 1)].strip()[:_SHOWN]
     reason, context = error.problem or str(error), error.context or ""
     where, earlier = f"{source}:{line + 1}", f"{source}:{opened + 1}"
     tabbed = next((n for n in (line, line - 1) if 0 <= n < len(lines) and re.match(r" *\t", lines[n])), None)
