@@ -15,6 +15,8 @@ from kubernetes import client, config
 
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, rehearsed
 from kueue_fleet.rehearsal.jobs import read_jobs
+from kueue_fleet.simulation.rows import JobRow
+from side_by_side import Told, rehearsed_rows, simulated, stories, table
 
 STACK = "batch-platform"
 CLUSTER = "batch-dev"
@@ -63,11 +65,15 @@ class Walk:
     begun_to_end: set[str] = field(default_factory=set)
     """Kinds of job of which a pod has ended."""
     nodes_at_first: dict[str, int] = field(default_factory=dict)
+    submitted: dict[str, float] = field(default_factory=dict)
+    """Kind of job -> when it was submitted, in seconds after the first one."""
+    began: float = field(default_factory=time.monotonic)
 
     def submit(self, *steps: str) -> None:
-        documents = [one for one in read_jobs(ROOT / "examples" / STACK / "jobs.yaml") if step_of(one) in steps]
-        for job in documents:
-            run_for(job, RUN_SECONDS[step_of(job)])
+        documents = [job for job in jobs_of_the_walk() if step_of(job) in steps]
+        if not self.submitted:
+            self.began = time.monotonic()
+        self.submitted |= dict.fromkeys(steps, round(time.monotonic() - self.began, 1))
         clients = self.lab.session.clients(self.lab.fleet)
         for job in documents:
             metadata = clients.create(CLUSTER, job)["metadata"]
@@ -137,6 +143,13 @@ class Walk:
 
     def table(self) -> str:
         return "\n".join(story.row() for story in self.stories.values())
+
+
+def jobs_of_the_walk() -> list[dict[str, Any]]:
+    documents = read_jobs(ROOT / "examples" / STACK / "jobs.yaml")
+    for job in documents:
+        run_for(job, RUN_SECONDS[step_of(job)])
+    return documents
 
 
 def step_of(job: dict[str, Any]) -> str:
@@ -283,6 +296,42 @@ def test_each_kind_of_job_runs_on_the_flavors_of_its_queue(walk: Walk) -> None:
     for story in walk.stories.values():
         assert story.flavors, walk.table()
         assert set(story.flavors) <= flavors[story.step], walk.table()
+
+
+def test_the_simulation_says_the_same_of_each_job(walk: Walk) -> None:
+    """Side by side, by kind of job and pair of teams: of two jobs that come at once, either may be the first.
+
+    A high-priority job or a JobSet that waits gets the flavor of whichever pods end first, so that of those kinds only
+    the flavors are compared.
+    """
+    simulation = simulated(walk.lab.fleet, jobs_of_the_walk(), None, steps=walk.submitted)
+    rehearsal = [
+        row
+        for story in walk.stories.values()
+        for row in rehearsed_rows(
+            f"{story.team}/{story.name}", CLUSTER, [[flavor] for flavor in story.flavors], story.preempted
+        )
+    ]
+    both = table(simulation, rehearsal)
+    print(both)
+    one, two = by_kind(walk, simulation), by_kind(walk, rehearsal)
+    assert one.keys() == two.keys(), both
+    for kind, found in one.items():
+        if kind[0] in ("low-priority", "compact", "dws"):
+            assert found == two[kind], both
+        elif kind[0] == "high-priority":
+            assert set(found) == set(two[kind]), both
+        else:
+            assert set(two[kind]) <= {((CLUSTER, (flavor,), False),) for flavor in (RESERVED, SPOT)}, both
+
+
+def by_kind(walk: Walk, rows: Iterable[JobRow]) -> dict[tuple[str, str], Counter[Told]]:
+    """How many jobs of each kind and pair of teams went where."""
+    found: dict[tuple[str, str], Counter[Told]] = {}
+    for job, told in stories(rows).items():
+        team, _, name = job.partition("/")
+        found.setdefault((walk.stories[name].step, PAIRS[team]), Counter())[told] += 1
+    return found
 
 
 def test_the_platform_shrinks_to_what_it_was(walk: Walk) -> None:
