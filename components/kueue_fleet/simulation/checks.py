@@ -19,6 +19,7 @@ from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_fleet.spec import FleetSpec
+from kueue_fleet.spec.calendar_windows import fleet_checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Checks:
         self._fleet, self._file, self._seed = fleet, file, seed
         self._dispatcher = dispatcher
         section = fleet.admission_controller
-        self._rules = {check.name: check_rules(check) for check in section.checks} if section is not None else {}
+        self._rules = {check.name: check_rules(check) for check in fleet_checks(fleet)}
         self._watchdog = watchdog_settings(section.watchdog) if section is not None else None
         self._begin = file.begin.timestamp() if file.begin is not None else 0.0
 

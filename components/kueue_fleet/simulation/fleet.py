@@ -23,6 +23,7 @@ from kueue_fleet.simulation.raw import check_references, name_documents, run_sec
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.spec import FleetSpec, kueue_configuration, render_cluster
+from kueue_fleet.spec.calendar_windows import fleet_checks
 from kueue_fleet.spec.dispatch import DISPATCHER_NAME
 
 STEP_LABEL: Final = "kueue-fleet.dev/step"
@@ -146,8 +147,7 @@ def _check(fleet: FleetSpec, file: WorkloadFile) -> Iterator[str]:
                 f"jobs[{job.name}].priorityClass: there is no WorkloadPriorityClass {job.priority_class}; "
                 "add it, or name another"
             )
-    section = fleet.admission_controller
-    if file.begin is None and section is not None and any(check.calendar for check in section.checks):
+    if file.begin is None and any(check.calendar for check in fleet_checks(fleet)):
         yield "begin: not set, but an admission check has calendar windows; write what time second 0 is"
 
 

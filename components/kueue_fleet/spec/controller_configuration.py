@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_fleet.spec.base import Flag, SpecModel, Text
+from kueue_fleet.spec.calendar_windows import fleet_checks
 from kueue_fleet.spec.dispatch import DISPATCHER_NAME, AdmissionController
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.install import kueue_configuration
@@ -57,7 +58,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         fleet=fleet.name,
         namespace=section.namespace,
         dispatches=settings.dispatcher_name == DISPATCHER_NAME,
-        controller=section,
+        controller=section.model_copy(update={"checks": fleet_checks(fleet)}),
         workers=tuple(
             WorkerConfiguration(name=name, region=fleet.cluster(name).region, kueue=_decisive(fleet, name))
             for name in fleet.worker_names

@@ -112,7 +112,8 @@ class FleetCheck(RuledModel):
     run_duration: RunDuration | None = None
     """Jobs carry the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds."""
     calendar: tuple[CalendarWindow, ...] = ()
-    """Jobs start in one of these windows, and only where they end within it."""
+    """Jobs start in one of these windows, and only where they end within it. Default: the times of the calendar pools
+    behind the queues that have this check, where there are no other nodes behind them."""
     regions: Flag = True
     """Whether some worker must be in a region where the job may run; default true."""
 
