@@ -3,8 +3,11 @@
 #
 #   docker build -t REGISTRY/kueue-fleet/controller:0.1.0 .
 #
-# Both stages have Python 3.11 on Debian 12, so that compiled wheels fit.
-FROM python:3.11.13-slim-bookworm AS build
+# Both stages have Python 3.11 on Debian 12, so that compiled wheels fit. The bases are named by tag; to pin them, or to
+# take them from a mirror, give them by digest: --build-arg RESULT_BASE=gcr.io/distroless/python3-debian12@sha256:...
+ARG BUILD_BASE=python:3.11.13-slim-bookworm
+ARG RESULT_BASE=gcr.io/distroless/python3-debian12:nonroot
+FROM ${BUILD_BASE} AS build
 WORKDIR /build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 COPY requirements-controller.lock ./
@@ -16,7 +19,7 @@ COPY components/kueue_fleet/controller /app/kueue_fleet/controller
 # Compiled ahead: the root file system is read-only when it runs. And proof that what was copied is enough.
 RUN python -m compileall -q /app && PYTHONPATH=/app python -m kueue_fleet.controller --help
 
-FROM gcr.io/distroless/python3-debian12:nonroot
+FROM ${RESULT_BASE}
 COPY --from=build --chown=0:0 /app /app
 ENV PYTHONPATH=/app PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 USER 65532:65532

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -33,10 +34,28 @@ def test_what_is_copied_runs_without_pulumi_or_the_command_line(tmp_path: Path) 
 
 
 def test_every_base_says_its_version_and_the_result_runs_nothing_and_is_nobody() -> None:
-    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    arguments = dict(re.findall(r"^ARG (\w+)=(\S+)$", DOCKERFILE, re.MULTILINE))
+    bases = [arguments[name] for name in re.findall(r"^FROM \$\{(\w+)\}", DOCKERFILE, re.MULTILINE)]
+    assert len(bases) == len(re.findall(r"^FROM ", DOCKERFILE, re.MULTILINE)) == 2
     assert all(":" in base and not base.endswith(":latest") for base in bases)
     assert "RUN " not in RESULT
     assert "USER 65532:65532" in RESULT
+
+
+def test_every_file_that_is_copied_is_in_the_repository_and_every_command_is_there_to_run(tmp_path: Path) -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    copied = [word for line in re.findall(r"^COPY (.*)$", BUILD, re.MULTILINE) for word in line.split()[:-1]]
+    assert copied
+    for source in copied:
+        assert any(name == source or name.startswith(f"{source}/") for name in tracked), source
+    assert re.findall(r"-r (\S+)", BUILD) == ["requirements-controller.lock"]
+    assert "COPY --from=build --chown=0:0 /app /app" in RESULT
+    [entry] = re.findall(r"^ENTRYPOINT (\[.*\])$", RESULT, re.MULTILINE)
+    interpreter, *arguments = json.loads(entry)
+    assert interpreter == "python3"
+    environment = {"PYTHONPATH": str(ROOT / "components"), "PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, *arguments, "--help"], env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_dependency_is_pinned_by_hash_as_everywhere_else() -> None:
