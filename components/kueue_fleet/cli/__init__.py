@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the fleet (or the run) has errors, 2 the command itself wa
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
@@ -69,9 +70,15 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises CommandError if its extra is not installed."""
+        """Run the command. Raises CommandError if its extra is not installed, Exit if nobody reads what it prints."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            # `kueue-fleet render f.yaml | head` is no failure; nothing more may be written to stdout, not even at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
         except ModuleNotFoundError as missing:
             extra = COMMANDS[ctx.invoked_subcommand].extra if ctx.invoked_subcommand in COMMANDS else ""
             if not extra or (missing.name or "").startswith("kueue_fleet"):
@@ -125,7 +132,3 @@ def main() -> None:
     except KeyboardInterrupt:
         console.error("interrupted")
         sys.exit(130)
-    except BrokenPipeError:
-        # `kueue-fleet render f.yaml | head` is no failure; stdout is gone, so nothing may be flushed to it at exit.
-        sys.stderr.close()
-        sys.exit(141)

@@ -1,0 +1,148 @@
+"""Colours and width on a terminal, plain text elsewhere; exit codes; completion in each shell."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kueue_fleet.cli import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+ESCAPE = "\x1b"
+PROGRAM = str(Path(sys.executable).with_name("kueue-fleet"))
+FLEET = "stacks/Pulumi.dws-multikueue.yaml"
+SIMULATE = ["simulate", FLEET, "-w", "examples/dws-multikueue/workload.yaml", "--seed", "7"]
+WHAT_IF = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota=2"
+
+
+def environment(**more: str) -> dict[str, str]:
+    unset = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "KUBECONFIG")
+    return {**{key: value for key, value in os.environ.items() if key not in unset}, "TERM": "xterm-256color", **more}
+
+
+def piped(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        cwd=ROOT,
+        env=environment(**more),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def on_a_terminal(*arguments: str, **more: str) -> str:
+    """What the command shows on a terminal of 80 columns."""
+    ours, its = pty.openpty()
+    with subprocess.Popen(
+        [PROGRAM, *arguments],
+        cwd=ROOT,
+        env=environment(COLUMNS="80", LINES="40", **more),
+        stdin=its,
+        stdout=its,
+        stderr=its,
+    ):
+        os.close(its)
+        shown = b""
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                read = os.read(ours, 65536)
+            except OSError:  # How Linux says that nobody writes any more.
+                break
+            if not read:
+                break
+            shown += read
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_colours_are_for_terminals_alone() -> None:
+    assert f"{ESCAPE}[1;31merror:" in on_a_terminal("check", "nofile.yaml")
+    said = piped("check", "nofile.yaml")
+    assert said.stderr.startswith("error: nofile.yaml: no such file")
+    assert ESCAPE not in said.stderr
+
+
+def test_no_color_turns_colours_off() -> None:
+    assert on_a_terminal("check", "nofile.yaml", NO_COLOR="1").startswith("error: nofile.yaml: no such file")
+    assert ESCAPE in on_a_terminal("check", "nofile.yaml", NO_COLOR="")
+
+
+def test_tables_fit_80_columns() -> None:
+    for arguments in (SIMULATE, [*SIMULATE, "--what-if", WHAT_IF]):
+        lines = on_a_terminal(*arguments, NO_COLOR="1").splitlines()
+        assert len(lines) > 20
+        assert [line for line in lines if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "code"),
+    [
+        (["check", FLEET], "", 0),
+        (["--version"], "", 0),
+        (["diff", FLEET, FLEET, "--exit-code"], "", 0),
+        (["diff", FLEET, "stacks/Pulumi.prod.yaml", "--exit-code"], "", 1),
+        (["check", "-"], "name: x\n", 1),
+        (["check", "nofile.yaml"], "", 1),
+        (["check", "--stirct"], "", 2),
+        (["chekc"], "", 2),
+        ([], "", 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_exit_codes(arguments: list[str], stdin: str, code: int) -> None:
+    done = piped(*arguments, stdin=stdin)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert bool(done.stderr) == (code != 0 and "--exit-code" not in arguments)
+
+
+def test_ctrl_c_ends_it_with_130() -> None:
+    with subprocess.Popen(
+        [PROGRAM, "check", "-"], cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        wait_until_idle(running.pid)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        said = running.stderr.read()
+    assert running.returncode == 130
+    assert "Traceback" not in said
+
+
+def wait_until_idle(pid: int) -> None:
+    """Until the process has used no processor for half a second, as it waits for its input."""
+    used = ""
+    while used != (used := " ".join(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])):
+        time.sleep(0.5)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    with subprocess.Popen(
+        ["bash", "-c", f"{PROGRAM} render {FLEET}; echo $? >&2"], cwd=ROOT, env=environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == "141\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_of_commands_and_options(shell: str) -> None:
+    def completed(line: str) -> str:
+        words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_TYPER_COMPLETE_ARGS": line}
+        action = {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        return piped(_KUEUE_FLEET_COMPLETE=f"complete_{shell}", **words, **action).stdout
+
+    offered = completed("kueue-fleet re")
+    assert [name for name in COMMANDS if name in offered] == ["render", "rehearse"]
+    assert "--what-if" in completed("kueue-fleet simulate --w")
