@@ -28,11 +28,13 @@ def simulated(
 
 def rehearsed_rows(job: str, cluster: str, flavors: Sequence[Sequence[str]], preempted: int) -> list[JobRow]:
     """The rows of a job that a rehearsal followed; `flavors` has those of each time it ran, one after the other."""
-    following = [" ".join((cluster, *after)) for after in flavors[1:]]
+    if not flavors:
+        return [JobRow(job, "", (), preempted=False, next="")]
+    following = [*(" ".join((cluster, *after)) for after in flavors[1:]), ""]
     return [
         JobRow(job, cluster, tuple(each), preempted=number < preempted, next=after)
-        for number, (each, after) in enumerate(zip(flavors, [*following, ""], strict=True))
-    ] or [JobRow(job, "", (), preempted=False, next="")]
+        for number, (each, after) in enumerate(zip(flavors, following, strict=True))
+    ]
 
 
 def stories(rows: Iterable[JobRow]) -> dict[str, Told]:

@@ -17,6 +17,7 @@ from kueue_fleet.rehearsal.job_views import JobState, JobView
 from kueue_fleet.rehearsal.jobs import read_jobs
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session
+from side_by_side import rehearsed_rows, simulated, table
 
 STACK = "dws-multikueue"
 JOBS_SECONDS = 240
@@ -90,6 +91,16 @@ def test_twelve_jobs_spread_over_the_workers_and_one_that_fits_nowhere_says_why(
     assert [reason.split(": ")[:2] for reason in too_big.reasons] == [
         [worker, "ExceedsMaxQuota"] for worker in sorted(WORKERS)
     ]
+    simulation = simulated(lab.fleet, read_jobs(ROOT / "examples" / STACK / "jobs.yaml"), 3600)
+    both = table(simulation, [row for view in views for row in rehearsed_rows(*where_it_ran(view))])
+    print(both)
+    # Which worker is the first with capacity is chance; that each fitting job gets it somewhere is not.
+    assert Counter(row.flavors for row in simulation) == Counter(view.flavors for view in views), both
+    assert {row.cluster for row in simulation if row.cluster} <= set(WORKERS), both
+
+
+def where_it_ran(view: JobView) -> tuple[str, str, list[tuple[str, ...]], int]:
+    return f"{view.namespace}/{view.name}", view.cluster, [view.flavors] if view.flavors else [], 0
 
 
 def test_the_managers_copies_have_the_status_of_the_workers_jobs(lab: FleetInRehearsal) -> None:
@@ -132,6 +143,8 @@ def run_in_dws(lab: FleetInRehearsal, **settings: Any) -> str:
 def test_the_region_that_gets_capacity_runs_the_job_and_the_others_let_go(lab: FleetInRehearsal) -> None:
     only_there = {"low": 0, "high": 0, "stock": {"us-east4": {"low": 4, "high": 4}}}
     assert run_in_dws(lab, **only_there) == "worker-us-east4"
+    waits = [{"cluster": "worker-us-east4", "seconds": 3}, {"seconds": 100_000}]
+    assert [row.cluster for row in simulated(lab.fleet, one_job("8"), 3600, waits=waits)] == ["worker-us-east4"]
 
 
 def test_a_request_that_dws_fails_is_served_in_another_region(lab: FleetInRehearsal) -> None:
