@@ -127,6 +127,17 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
         {**OURS, AT: {"prices": {"us-east4": {"h100": 1}}}},
         ["admissionController.prices[us-east4][h100]: there is no flavor h100; use one of the flavors: l4, t4"],
     ),
+    "profiles": (
+        {
+            **WITH,
+            "multiKueue/credentials": {"type": "ClusterProfile"},
+            "kueue/configuration": {"featureGates": {"MultiKueueClusterProfile": True}},
+        },
+        [
+            "admissionController: reads the workers with tokens of its own, and multiKueue.credentials are "
+            "ClusterProfiles; set multiKueue.credentials.type to ServiceAccountToken, or use another dispatcher"
+        ],
+    ),
     "a group of nowhere": (
         {**OURS, AT: {"regionGroups": {"eu": ["europe-west4", "europe-west44"]}}},
         ["admissionController.regionGroups[eu][1]: there is no region europe-west44; did you mean europe-west4?"],

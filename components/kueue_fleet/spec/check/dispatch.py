@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.clusters import ClusterProfile
 from kueue_fleet.spec.dispatch import CHECK_CONTROLLER, DISPATCHER_NAME, AdmissionController
 from kueue_fleet.spec.problem import Problem
 from kueue_fleet.spec.regions import REGION_RANGES
@@ -42,6 +43,12 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
             "multiKueue.external.name",
             f"{DISPATCHER_NAME} is the fleet's own controller, which is not deployed",
             "add the section admissionController",
+        )
+    elif section is not None and isinstance(settings.credentials if settings else None, ClusterProfile):
+        yield Problem(
+            _AT,
+            "reads the workers with tokens of its own, and multiKueue.credentials are ClusterProfiles",
+            "set multiKueue.credentials.type to ServiceAccountToken, or use another dispatcher",
         )
     elif section is not None and not ours and "dispatch" in section.model_fields_set:
         yield Problem(
