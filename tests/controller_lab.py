@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -196,6 +196,18 @@ class ControllerLab:
 
     def start_controller(self, identity: str = "a", **changes: Any) -> ControllerProcess:
         """A replica with its own log; `changes` to the section admissionController."""
+        folder = self._configure(identity, {}, changes)
+        arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers", "--listen", "127.0.0.1:0"]
+        return self._run("kueue_fleet.controller", folder, [*arguments, "--identity", identity])
+
+    def start_faulty(self, identity: str, servers: Mapping[str, str], clock_offset: float = 0.0) -> ControllerProcess:
+        """A replica that reaches the API servers by other addresses, has a short Lease, and a clock that is off."""
+        folder = self._configure(identity, servers, {})
+        arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers"]
+        arguments += ["--kubeconfig", folder / "manager", "--identity", identity, "--clock-offset", str(clock_offset)]
+        return self._run("controller_faults", folder, arguments)
+
+    def _configure(self, identity: str, servers: Mapping[str, str], changes: Mapping[str, Any]) -> Path:
         section = {**self.fleet.admission_controller.wire(), **changes} if self.fleet.admission_controller else changes
         fleet = parse_fleet({**self.fleet.wire(), "admissionController": section})
         folder = self.folder / f"controller-{identity}"
@@ -203,14 +215,17 @@ class ControllerLab:
         (folder / "config.yaml").write_text(yaml.safe_dump(controller_configuration(fleet).wire()))
         (folder / "workers").mkdir(exist_ok=True)
         for name, cluster in self.workers.items():
-            write_kubeconfig_for(folder / "workers" / name, cluster)
-        write_kubeconfig_for(folder / "manager", self.manager)
+            write_kubeconfig_for(folder / "workers" / name, cluster, servers.get(name, cluster.server))
+        write_kubeconfig_for(folder / "manager", self.manager, servers.get(MANAGER, self.manager.server))
+        return folder
+
+    def _run(self, module: str, folder: Path, arguments: Sequence[object]) -> ControllerProcess:
         log = folder / "log"
-        arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers", "--listen", "127.0.0.1:0"]
+        path = os.pathsep.join((import_root(), str(Path(__file__).parent)))
         with log.open("ab") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "kueue_fleet.controller", *map(str, arguments), "--identity", identity],
-                env={**os.environ, "KUBECONFIG": str(folder / "manager"), "PYTHONPATH": import_root()},
+                [sys.executable, "-m", module, *map(str, arguments)],
+                env={**os.environ, "KUBECONFIG": str(folder / "manager"), "PYTHONPATH": path},
                 stdout=out,
                 stderr=out,
             )
@@ -233,13 +248,15 @@ def import_root() -> str:
     return str(Path(kueue_fleet.__path__[0]).parent)
 
 
-def write_kubeconfig_for(file: Path, cluster: OneCluster, token: str = "") -> None:
+def write_kubeconfig_for(file: Path, cluster: OneCluster, server: str = "") -> None:
     authority = base64.b64encode(cluster.ca_file.read_bytes()).decode()
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": cluster.server, "certificate-authority-data": authority}}],
-        "users": [{"name": "u", "user": {"token": token or cluster.token}}],
+        "clusters": [
+            {"name": "c", "cluster": {"server": server or cluster.server, "certificate-authority-data": authority}}
+        ],
+        "users": [{"name": "u", "user": {"token": cluster.token}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "c",
     }

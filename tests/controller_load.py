@@ -180,9 +180,10 @@ class Nominations:
     async def follow(self, api: KubeApi, version: str) -> None:
         while True:
             try:
-                async for _, item in api.watch(f"{KUEUE}/workloads", version):
+                async for kind, item in api.watch(f"{KUEUE}/workloads", version):
                     version = item["metadata"]["resourceVersion"]
-                    self._see(item)
+                    if kind != "BOOKMARK":
+                        self._see(item)
             except ApiError as error:
                 print(f"the follower's watch: {error}", file=sys.stderr)
                 if error.is_gone:

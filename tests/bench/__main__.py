@@ -1,7 +1,7 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
 `python -m bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, harness,
-rehearsal, controller. The figures of a part replace those that it wrote to bench.json before.
+rehearsal, controller, dispatchers. The figures of a part replace those that it wrote to bench.json before.
 """
 
 from __future__ import annotations
@@ -163,8 +163,32 @@ def controller() -> Iterator[Figure]:
     yield Figure(f"memory of the controller, {row['known']} Workloads", row["memory_of_known_mib"], "MiB", 200)
 
 
+def dispatchers() -> Iterator[Figure]:
+    """The fleet's dispatcher beside Kueue's two on real Kueue, and beside its own simulation."""
+    found = run_module("bench.dispatchers", [])
+    first = found["agreement"]
+    yield Figure(f"of {first['jobs']} jobs elsewhere than the simulation says", len(first["elsewhere"]), "jobs", 0.001)
+    ours = found["dispatchers"][0]
+    for row in found["dispatchers"]:
+        name = row["dispatcher"]
+        yield Figure(
+            f"{name}: submitted to running, median",
+            row["median_seconds"],
+            "s",
+            None,
+            "External",
+            ours["median_seconds"],
+        )
+        yield Figure(f"{name}: submitted to running, 95th percentile", row["p95_seconds"], "s")
+        yield Figure(f"{name}: copies thrown away", row["thrown_away"], "")
+        yield Figure(f"{name}: jobs in the wrong region", row["wrong_region"], "")
+        yield Figure(f"{name}: jobs that held quota twice", row["held_twice"], "")
+        yield Figure(f"{name}: quota held twice", row["held_twice_gpu_seconds"], "GPU s")
+
+
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
-    part.__name__: part for part in (fleets, command, explain, decisions, simulation, harness, rehearsal, controller)
+    part.__name__: part
+    for part in (fleets, command, explain, decisions, simulation, harness, rehearsal, controller, dispatchers)
 }
 
 

@@ -1,0 +1,213 @@
+"""The fleet's dispatcher beside Kueue's two, on real Kueue: `python -m bench.dispatchers` prints what was measured.
+
+One lab: a manager and two workers, simulated nodes. First 300 jobs that do not end, with the fleet's dispatcher: where
+each of them is, and where the core's own simulation puts it. Then 300 jobs with arrivals and run times from a seed,
+once for each dispatcher.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from controller_faults import Witness
+from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, install_kueue, job, queue_data
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.fleet import STEP_LABEL, simulate_fleet
+from kueue_fleet.simulation.workload_file import WorkloadFile
+from kueue_fleet.spec import parse_fleet
+from one_cluster import KUEUE, Json, condition, wait_until
+
+SEED: Final = 20261121
+COUNT: Final = 300
+EU, US = "worker-eu", "worker-us"
+REGIONS: Final = {EU: "europe-west4", US: "us-east4"}
+DISPATCHERS: Final = ("External", "AllAtOnce", "Incremental")
+PATIENCE: Final = 900.0
+
+
+def data(dispatcher: str) -> Json:
+    """A fleet with a wide queue, where nothing waits, and one where jobs wait for each other."""
+    made = fleet_data(
+        REGIONS,
+        prices={"europe-west4": {"l4": 2.0}, "us-east4": {"l4": 1.0}},
+        dispatch={"widenAfter": "60s", "giveUpAfter": "1h"},
+    )
+    queues = [queue_data("wide", "l4", 240), queue_data("busy", "l4", 24), *made["clusterQueues"]]
+    made["clusterQueues"] = queues
+    made["localQueues"] = [{"namespace": "team", "name": q["name"], "clusterQueue": q["name"]} for q in queues]
+    if dispatcher != "External":
+        made["multiKueue"] = {"credentials": made["multiKueue"]["credentials"], "dispatcher": dispatcher}
+        made["admissionChecks"] = [check for check in made["admissionChecks"] if check["name"] != "fleet"]
+        gated = next(queue for queue in queues if queue["name"] == "gated")
+        del gated["admissionChecksStrategy"]
+        del made["admissionController"]
+    return made
+
+
+def jobs(queue: str, draw: random.Random, seconds: tuple[int, int]) -> list[Json]:
+    """A third bound to each region, a third free."""
+    made = []
+    for index in range(COUNT):
+        region = draw.choice(["europe-west4", "us-east4", None])
+        gpus = draw.choice([1, 1, 2])
+        made.append(job(f"{queue}-{index:03}", gpus, region, queue, seconds=draw.randint(*seconds)))
+    return made
+
+
+@dataclass
+class Followed:
+    """What was seen of the Workloads of one cluster, and when."""
+
+    first: dict[str, float] = field(default_factory=dict)
+    held: dict[str, tuple[str, int, float]] = field(default_factory=dict)
+    """By uid: name, GPUs, since when."""
+    spans: list[tuple[str, int, float, float]] = field(default_factory=list)
+
+    def __call__(self, item: Json, gone: bool) -> None:
+        now, uid, name = time.monotonic(), item["metadata"]["uid"], item["metadata"]["name"]
+        self.first.setdefault(uid, now)
+        holds = not gone and condition(item, "QuotaReserved") == "True" and condition(item, "Finished") != "True"
+        if holds and uid not in self.held:
+            template = item["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
+            self.held[uid] = (name, int(template["resources"]["requests"]["nvidia.com/gpu"]), now)
+        elif not holds and uid in self.held:
+            self.spans.append((*self.held.pop(uid), now))
+
+
+def twice(spans: Mapping[str, list[tuple[str, int, float, float]]]) -> tuple[int, float]:
+    """Jobs that held quota on two workers at once, and for how many GPU seconds."""
+    by_name: dict[str, list[tuple[str, int, float, float]]] = {}
+    for worker, found in spans.items():
+        for name, gpus, begin, end in found:
+            by_name.setdefault(name, []).append((worker, gpus, begin, end))
+    count, total = 0, 0.0
+    for held in by_name.values():
+        both = sum(
+            first[1] * max(0.0, min(first[3], second[3]) - max(first[2], second[2]))
+            for index, first in enumerate(held)
+            for second in held[index + 1 :]
+            if first[0] != second[0]
+        )
+        count += both > 0
+        total += both
+    return count, total
+
+
+def agreement(lab: ControllerLab) -> dict[str, Any]:
+    """Jobs that do not end: those that are elsewhere than the simulation says, of how many."""
+    given = jobs("wide", random.Random(SEED), (100000, 100000))
+    lab.start_controller("agreement")
+    for body in given:
+        lab.submit(body)
+
+    def all_admitted() -> list[Json] | None:
+        items = lab.manager.items(f"{KUEUE}/workloads")
+        return items if sum(condition(item, "Admitted") == "True" for item in items) == COUNT else None
+
+    found = wait_until(all_admitted, PATIENCE)
+    real = {item["metadata"]["ownerReferences"][0]["name"]: item["status"]["clusterName"] for item in found}
+    names = {item["metadata"]["name"]: item["metadata"]["ownerReferences"][0]["name"] for item in found}
+    # Creation times have whole seconds, and Kueue takes those of one second in the order of their random uids: the
+    # simulation is given the order in which they got their quota.
+    order: dict[str, None] = {}
+    for line in lab.replicas[-1].lines("dispatch"):
+        order.setdefault(names[line["workload"].partition("/")[2]])
+    bodies = {body["metadata"]["name"]: body for body in given}
+    documents, steps = [], {}
+    for index, name in enumerate(order):
+        body = bodies[name]
+        body["metadata"]["labels"][STEP_LABEL] = name
+        documents.append(Document(name, body))
+        steps[name] = float(index)
+    file = WorkloadFile(steps=steps)
+    result = simulate_fleet(lab.fleet, file, Delays(), seed=SEED, manifests=documents, until=float(COUNT + 60))
+    expected = {one["name"]: one["cluster"] for one in result.as_json()["workloads"]}
+    lab.replicas[-1].stop()
+    lab.clear()
+    elsewhere = sorted(name for name in real if expected.get(name) != real[name])
+    return {"jobs": len(real), "elsewhere": elsewhere, "in": {w: list(real.values()).count(w) for w in REGIONS}}
+
+
+def compare(lab: ControllerLab, dispatcher: str) -> dict[str, Any]:
+    """The same arrivals for one dispatcher."""
+    lab.fleet = parse_fleet(data(dispatcher))
+    install_kueue(lab, MANAGER)
+    external = dispatcher == "External"
+    if external:
+        lab.start_controller("compare")
+    draw = random.Random(SEED)
+    given = jobs("busy", draw, (2, 8))
+    followed = {name: Followed() for name in lab.workers}
+    for name, cluster in lab.workers.items():
+        Witness(cluster, f"{KUEUE}/workloads", followed[name])
+    running = _Running()
+    Witness(lab.manager, f"{KUEUE}/workloads", running)
+    submitted: dict[str, float] = {}
+    began, due = time.monotonic(), 0.0
+    for body in given:
+        due += draw.expovariate(4.0)
+        time.sleep(max(0.0, began + due - time.monotonic()))
+        submitted[body["metadata"]["name"]] = time.monotonic()
+        lab.submit(body)
+
+    def all_ended() -> bool:
+        return sum(condition(item, "Complete") == "True" for item in lab.manager.items(JOBS)) == COUNT
+
+    wait_until(all_ended, PATIENCE)
+    took = time.monotonic() - began
+    bound = {body["metadata"]["name"]: body["metadata"]["labels"].get("kueue-fleet.dev/regions") for body in given}
+    wrong = sum(
+        1 for name, (_, cluster) in running.seen.items() if bound[name] is not None and REGIONS[cluster] != bound[name]
+    )
+    lab.clear()
+    time.sleep(1.0)
+    waits = sorted(at - submitted[name] for name, (at, _) in running.seen.items())
+    copies = sum(len(one.first) for one in followed.values())
+    count, gpu_seconds = twice({name: one.spans for name, one in followed.items()})
+    if external:
+        lab.replicas[-1].stop()
+    return {
+        "dispatcher": dispatcher,
+        "jobs": len(waits),
+        "median_seconds": waits[len(waits) // 2],
+        "p95_seconds": waits[int(0.95 * (len(waits) - 1))],
+        "all_seconds": took,
+        "copies": copies,
+        "thrown_away": copies - COUNT,
+        "wrong_region": wrong,
+        "held_twice": count,
+        "held_twice_gpu_seconds": gpu_seconds,
+    }
+
+
+class _Running:
+    """When each job was first seen to be admitted, and where."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, tuple[float, str]] = {}
+
+    def __call__(self, item: Json, gone: bool) -> None:
+        if not gone and condition(item, "Admitted") == "True":
+            name = item["metadata"]["ownerReferences"][0]["name"]
+            self.seen.setdefault(name, (time.monotonic(), item["status"].get("clusterName", "")))
+
+
+def run() -> dict[str, Any]:
+    """Everything, in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder, controller_lab(Path(folder), data("External")) as lab:
+        first = agreement(lab)
+        return {"agreement": first, "dispatchers": [compare(lab, name) for name in DISPATCHERS]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(run()))
+    sys.exit(0)
