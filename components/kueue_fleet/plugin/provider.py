@@ -17,7 +17,7 @@ from pulumi.provider import main as serve
 
 from kueue_fleet.plugin.arguments import read_arguments
 from kueue_fleet.plugin.package import PACKAGE, components, package_schema, state_of
-from kueue_fleet.spec import FleetSpec, Problem, SpecError, check_dates, check_fleet
+from kueue_fleet.spec import FleetSpec, Problem, SpecError, check_dates, check_fleet, errors_of
 
 
 class FleetPlugin(Provider):
@@ -48,7 +48,7 @@ class FleetPlugin(Provider):
             _warn(arguments.get("spec"))
             made = component(name, **arguments, opts=options)
         except SpecError as error:
-            raise _refusal(resource_type, error.problems) from None
+            raise _refusal(resource_type, errors_of(error.problems)) from None
         except ValueError as error:
             wrong, _, fix = str(error).partition("; ")
             raise _refusal(resource_type, [Problem("", wrong, fix)]) from None

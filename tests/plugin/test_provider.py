@@ -1,0 +1,141 @@
+"""Every public component, declared as the engine asks the plugin for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.errors import InputPropertiesError
+
+import kueue_fleet
+import pulumi_mocks
+from kueue_fleet.plugin.package import package_schema
+from kueue_fleet.plugin.provider import FleetPlugin
+from kueue_fleet.spec import kueue_helm_values, parse_fleet, render_worker_access
+from kueue_fleet.spec.controller_manifests import render_controller
+from kueue_fleet.spec.monitoring import render_managed_monitoring
+from kueue_fleet.spec.run_duration_policy import render_run_duration_policy
+from small_fleets import MANAGER, WORKER, fleet, fleet_data
+
+PROJECT = {"project": "lab-project"}
+IN_NETWORK = {**PROJECT, "network": "net", "subnetwork": "subnet"}
+QUOTAS = [{"name": "l4", "resources": [{"name": "cpu", "nominalQuota": 4.0}]}]
+"""As the engine sends them: numbers are floats."""
+DISPATCH = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
+CONTROLLED = fleet(WORKER, multiKueue=fleet_data()["multiKueue"] | DISPATCH, admissionController={})
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "drivers", "namespace": "kube-system"}}
+
+
+def cluster(role: str, **more: Any) -> dict[str, Any]:
+    return {"name": role, "role": role, "region": "europe-west4", **more}
+
+
+INPUTS: dict[str, dict[str, Any]] = {
+    "AdmissionCheck": {"spec": {"controllerName": "kueue.x-k8s.io/multikueue"}},
+    "AdmissionController": {
+        "objects": render_controller(CONTROLLED, MANAGER),
+        "kubeconfigs": {WORKER: "{}"},
+    },
+    "ClusterQueue": {"spec": {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": QUOTAS}]}},
+    "Cohort": {"spec": {"parentName": "all"}},
+    "Dashboards": {**PROJECT, "spec": {}, "fleet": "lab", "jobClusters": [WORKER]},
+    "Fleet": {"spec": fleet_data(WORKER)},
+    "GpuDrivers": {"spec": DAEMON_SET},
+    "GrafanaInstall": {"spec": {"enabled": True}},
+    "JobSetInstall": {"spec": {}, "deletionProtection": False},
+    "KueueInstall": {"spec": {}, "values": kueue_helm_values(fleet(), WORKER)},
+    "LocalQueue": {"spec": {"clusterQueue": "gpu"}, "namespace": "team-a"},
+    "ManagedMonitoring": {"objects": render_managed_monitoring(fleet(observability={}), WORKER)},
+    "ManagerCluster": {**IN_NETWORK, "spec": cluster("manager")},
+    "MultiKueue": {"spec": fleet_data(WORKER), "kubeconfigs": {WORKER: "{}"}},
+    "Namespaces": {"spec": ["team-a", "team-b"]},
+    "Network": {**PROJECT, "regions": ["europe-west4", "us-east4"]},
+    "NodeIdentity": {**PROJECT, "clusterName": "eu"},
+    "NodePool": {
+        **PROJECT,
+        "spec": {"name": "l4", "machineType": "g2-standard-24", "nodeCount": 2.0},
+        "clusterSpec": cluster("worker", mode="Standard"),
+        "cluster": "worker",
+        "serviceAccount": "nodes@lab-project.iam.gserviceaccount.com",
+    },
+    "PriorityClass": {"spec": {"value": 1000.0}},
+    "ProvisioningRequestCheck": {
+        "spec": {"name": "dws", "provisioningRequest": {"provisioningClassName": "queued-provisioning.gke.io"}}
+    },
+    "ReservedCapacity": {
+        **PROJECT,
+        "reservations": [{"name": "l4", "zone": "us-east4-a", "machineType": "g2-standard-24", "count": 2.0}],
+    },
+    "ResourceFlavor": {"spec": {"nodeLabels": {"a": "b"}}, "objectName": "l4"},
+    "RunDurationPolicy": {"objects": render_run_duration_policy(fleet(), WORKER)},
+    "StandaloneCluster": {**IN_NETWORK, "spec": cluster("standalone"), "labels": {"a": "b"}},
+    "Team": {"spec": {"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]}},
+    "TeamIdentity": {
+        **PROJECT,
+        "fleet": "lab",
+        "team": "team-a",
+        "roles": ["roles/storage.objectUser"],
+        "kubernetesAccounts": [["team-a", "job"]],
+    },
+    "Topology": {"spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}},
+    "WorkerAccess": {
+        "objects": render_worker_access(fleet(), WORKER),
+        "clusterName": WORKER,
+        "endpoint": "gke.test",
+    },
+    "WorkerCluster": {**IN_NETWORK, "spec": cluster("worker"), "access": {"kubernetesTokens": True}},
+    "WorkloadPriorityClass": {"spec": {"value": 10.0}},
+}
+"""For each component, what a program in another language may give it."""
+
+
+def construct(token: str, inputs: dict[str, Any]) -> tuple[pulumi_mocks.Recording, dict[str, Any]]:
+    """What the component declares, and what it gives out."""
+    state: dict[str, Any] = {}
+
+    def program() -> pulumi.Output[None]:
+        made = FleetPlugin().construct("it", token, inputs)
+        return pulumi.Output.all(urn=made.urn, **made.state).apply(state.update)
+
+    return pulumi_mocks.run(program), state
+
+
+def test_each_component_is_tried() -> None:
+    assert set(INPUTS) == set(kueue_fleet.__all__)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_component_is_declared_and_gives_out_what_the_schema_says(name: str) -> None:
+    token = f"kueue-fleet:index:{name}"
+    recording, state = construct(token, INPUTS[name])
+    component = recording.one(token, "it")
+    assert recording.children(component), "it declares something"
+    assert state.pop("urn") == component.urn
+    promised = set(package_schema()["resources"][token]["properties"])
+    # A certificate authority is given out only where it is not a public one.
+    assert promised - set(state) <= {"caCertificate"}
+    assert set(state) <= promised
+
+
+def test_a_fleet_is_the_same_as_from_python() -> None:
+    recording, state = construct("kueue-fleet:index:Fleet", {"spec": fleet_data(WORKER)})
+    directly = pulumi_mocks.run(lambda: kueue_fleet.Fleet("it", parse_fleet(fleet_data(WORKER))) and None)
+    assert recording.graph() == directly.graph()
+    assert {made.urn: made.inputs for made in recording} == {made.urn: made.inputs for made in directly}
+    assert set(state["endpoints"]) == {MANAGER, WORKER}
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "says"),
+    [
+        ("kueue-fleet:index:Fleets", {}, "is no component of kueue-fleet"),
+        ("kueue-fleet:index:LocalQueue", {"spec": {"clusterQueue": "gpu"}}, "no namespace; give namespace"),
+        ("kueue-fleet:index:Fleet", {"spec": fleet_data(WORKER), "charts": {"helm": "x"}}, "helm is not a chart"),
+        ("kueue-fleet:index:ManagerCluster", INPUTS["WorkerCluster"], "needs role manager, but it has worker"),
+    ],
+)
+def test_what_the_library_refuses_is_told_at_the_component(token: str, inputs: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputPropertiesError) as raised:
+        construct(token, inputs)
+    assert says in str(raised.value.errors)
