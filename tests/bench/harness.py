@@ -54,7 +54,7 @@ def recorded() -> HarnessRun:
         cpu_seconds=data["cpuSeconds"],
         peak_mib=data["peakMiB"],
         means=data["means"],
-        load=11.3,
+        load=data["load"],
         delays=Delays(data["delays"]["decision"], data["delays"]["burst"], **drawn),
         creation=Creation(**data["creation"]),
         when=f"recorded {data['when'][:10]}",

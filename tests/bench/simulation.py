@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import resource
 import sys
 import time
 from typing import Any, Final
 
+from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.generator import HARNESS_DELAYS, Creation, read_generator, simulate_generated
 from kueue_fleet.simulation.result import waiting_times
@@ -70,7 +72,20 @@ def measure(name: str, delays: Delays = HARNESS_DELAYS, creation: Creation | Non
         "peakMiB": peak,
         "means": means,
         "workloads": len(result.records),
+        "agendaSeconds": bare_agenda(len(result.records)),
     }
+
+
+def bare_agenda(workloads: int) -> float:
+    """CPU seconds of planning an arrival, an admission and an end for each workload, and letting them happen."""
+    agenda = Agenda()
+    draw = random.Random(0)
+    began = time.process_time()
+    for _ in range(workloads):
+        at = draw.random()
+        agenda.plan(at, lambda now: agenda.plan(now + 1.0, lambda later: agenda.plan(later + 1.0, lambda _: None)))
+    agenda.happen(4.0)
+    return time.process_time() - began
 
 
 if __name__ == "__main__":
