@@ -206,7 +206,7 @@ class Replay:
         self.chance = chance
         self.why: dict[str, str] = {}
         self.seen: dict[str, set[str]] = {}
-        """Every state a workload was left in by a cycle of this round."""
+        """Every state a workload was left in by a cycle since it began to wait."""
         self._idle_cycles = 0
         self.evicted: dict[str, str] = {}
         parsed = parse(self.case, self._dated(case["workloads"]))
@@ -219,7 +219,6 @@ class Replay:
         `late` are the numbers of cycles that do not know yet of what came just before them.
         """
         event = one["event"]
-        self.seen = {}
         self._idle_cycles = 0
         if event == ["start"]:
             for workload in self._first:
@@ -376,6 +375,7 @@ class Replay:
             name = one.key.partition("/")[2]
             if isinstance(one, QuotaReserved):
                 self.why.pop(name, None)
+                self.seen.pop(name, None)
             elif isinstance(one, Parked | Requeued):
                 self.why[name] = states.pending(one.reason or "")
             elif isinstance(one, Evicted):

@@ -16,8 +16,8 @@ from differential.trace import Log, Trace
 
 Json = dict[str, Any]
 
-LEAST_SCENARIOS = 693
-LEAST_OF_A_FEATURE = 4
+LEAST_SCENARIOS = 3293
+LEAST_OF_A_FEATURE = 20
 
 
 @cache
@@ -37,20 +37,21 @@ def test_the_corpus_is_large_and_covers_every_feature() -> None:
 
 
 EVERY_FEATURE = (
-    "setting classical", "setting fair", "setting topology",
+    "setting classical", "setting fair", "setting fair-final", "setting fair-initial", "setting topology",
+    "setting pods-ready",
     "hierarchical cohorts", "borrowing or lending limits", "several flavors", "several resource groups",
     "both fungibility preferences", "taints", "node selectors or affinity", "StrictFIFO", "BestEffortFIFO",
     "borrowWithinCohort", "several pod sets", "partial admission", "decided with fewer pods", "admission checks",
     "checks for some flavors", "topology required", "topology preferred", "topology unconstrained", "topology slices",
     "event submit", "event finish", "event delete", "event quota", "event stop", "event hold", "event check",
-    "event reclaim", "event priority", "event release",
+    "event reclaim", "event priority", "event release", "event unready",
     "cycle assumed", "cycle NoFit", "cycle PendingPreemption", "cycle PreemptionNoCandidates",
     "cycle FailedAfterNomination",
     "decided InClusterQueue", "decided InCohortReclamation", "decided InCohortFairSharing",
     "decided InCohortReclaimWhileBorrowing", "decided ClusterQueueStopped", "decided LocalQueueStopped",
     "decided AdmissionCheck", "decided WaitingForQuota", "decided ExceedsMaxQuota",
     "decided NoMatchingFlavor", "decided TopologyPlacementFailed", "decided WaitingForPreemptedWorkloads",
-    "decided Reserved", "decided Admitted", "decided Deactivated",
+    "decided Reserved", "decided Admitted", "decided Deactivated", "decided PodsReadyTimeout",
 )  # fmt: skip
 
 
