@@ -233,6 +233,24 @@ class ControllerLab:
         self.replicas.append(replica)
         return replica
 
+    def kill_api_server(self, name: str) -> None:
+        """End the API server of a cluster as a crash would."""
+        self.supervisor.client.kill(name, "kube-apiserver")
+        wait_until(lambda: not self._answers(name))
+
+    def mend_api_server(self, name: str) -> None:
+        """Start it again, at the same address."""
+        entry = self.fleet.cluster(name)
+        self.supervisor.client.put_cluster(name, project="lab-project", location=entry.region, autopilot=True)
+        wait_until(lambda: self._answers(name))
+
+    def _answers(self, name: str) -> bool:
+        try:
+            self.clusters[name].get("/version")
+        except OSError:
+            return False
+        return True
+
     def clear(self) -> None:
         """Remove every Job, and wait until nothing is left of them anywhere."""
         self.manager.request(
