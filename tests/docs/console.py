@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "policies").glob("*.md")])
 COLUMNS = 110
 
-_BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _CONTINUED = re.compile(r"\\\n *")
 
 
@@ -29,8 +30,18 @@ class Step:
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The text of each block of that language."""
-    return [match[2] for match in _BLOCK.finditer(page.read_text()) if match[1] == language]
+    """The text of each block of that language, as it is on the page but for the indentation of a list."""
+    return [textwrap.dedent(match[3]) for match in _BLOCK.finditer(page.read_text()) if match[2] == language]
+
+
+def languages(page: Path) -> set[str]:
+    """The languages of its blocks; empty text for a block without one."""
+    return {match[2] for match in _BLOCK.finditer(page.read_text())}
+
+
+def prose(page: Path) -> str:
+    """The page without its blocks."""
+    return _BLOCK.sub("", page.read_text())
 
 
 def steps(block: str) -> list[Step]:

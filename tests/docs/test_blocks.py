@@ -1,0 +1,171 @@
+"""What pages show and a shell does not run: settings, programs, commands in a sentence, the output of a rehearsal."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from pulumi.runtime.settings import get_root_resource
+from pydantic import TypeAdapter, ValidationError
+
+import pulumi_mocks
+from docs.console import PAGES, ROOT, blocks, commands_of_sh, languages, prose
+from docs.rehearsal_output import lacks
+from kueue_fleet.cli import COMMANDS, app
+from kueue_fleet.rehearsal.simulation_settings import parse_settings
+from kueue_fleet.spec import FleetSpec
+from small_fleets import WORKER, fleet_data
+
+# `text` and blocks without a language are pictures and output; TypeScript is compiled with the example that it is from.
+LANGUAGES = {"", "console", "json", "python", "sh", "text", "ts", "yaml"}
+PROGRAMS = {
+    "cd",
+    "gcloud",
+    "git",
+    "kubectl",
+    "kueue-fleet",
+    "make",
+    "pip",
+    "pulumi",
+    "sed",
+    "docker",
+    "npm",
+    "npx",
+    "helm",
+    "pytest",
+}
+ELSEWHERE = re.compile(
+    r"\b(gcloud|git clone|kubectl|make|npm|pulumi|kueue-fleet (rehearse|status|explain|controller))\b"
+)
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+SECTIONS = {field.alias or name: name for name, field in FleetSpec.model_fields.items()}
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def with_block(language: str) -> list[Any]:
+    return [
+        pytest.param(block, id=f"{name(page)} {number}")
+        for page in PAGES
+        for number, block in enumerate(blocks(page, language), 1)
+    ]
+
+
+def split(command: str) -> list[str]:
+    return [part for part in re.split(r"\s*(?:\||&&|;)\s*", command.partition(" #")[0]) if part]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_nothing_escapes_the_tests_of_pages(page: Path) -> None:
+    assert languages(page) <= LANGUAGES
+    for language in ("", "text"):
+        for block in blocks(page, language):
+            assert not re.search(r"^\s*\$ ", block, re.MULTILINE), block
+    for block in blocks(page, "sh"):
+        assert ELSEWHERE.search(block), f"nothing of it needs a cluster or a cloud; make it a console block:\n{block}"
+    for command in commands_of_sh(page):
+        for part in split(command):
+            assert part.split()[0] in PROGRAMS, part
+            if part.startswith("pytest "):
+                assert (ROOT / part.split()[1]).exists(), part
+            if part.startswith("make "):
+                assert {word for word in part.split()[1:] if "=" not in word} <= TARGETS, part
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_in_sentences_exist(page: Path) -> None:
+    group = typer.main.get_command(app)
+    for said in re.findall(r"`((?:kueue-fleet|make) [^`]+)`", prose(page)):
+        program, first, *rest = said.partition("|")[0].split()
+        if program == "make":
+            assert first in TARGETS or first.startswith(".venv"), said
+            continue
+        if first.startswith("-"):
+            continue
+        assert first in COMMANDS, said
+        command = group.get_command(group.make_context("kueue-fleet", [first]), first)  # type: ignore[attr-defined]
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        assert {word.partition("=")[0] for word in rest if word.startswith("-") and len(word) > 1} <= known | {
+            "--help"
+        }, said
+
+
+def problems(settings: Any) -> Iterator[str]:
+    """What of a part of a fleet file is no such part."""
+    for section, value in settings.items():
+        if section not in SECTIONS:
+            yield f"there is no section {section}"
+            continue
+        field = FleetSpec.model_fields[SECTIONS[section]]
+        try:
+            TypeAdapter[Any](field.annotation or Any).validate_python(value, by_alias=True, by_name=False)
+        except ValidationError as wrong:
+            # What a page leaves out is left out, and not wrong.
+            yield from (
+                f"{section}.{error['loc']}: {error['msg']}" for error in wrong.errors() if error["type"] != "missing"
+            )
+
+
+@pytest.mark.parametrize("block", with_block("yaml"))
+def test_settings_are_such_as_the_models_have(block: str) -> None:
+    settings = yaml.safe_load(re.sub(r"\[\.\.\.\]", "[]", block))
+    if "config" in settings:
+        parse_settings(settings["config"]["kueue-fleet:rehearsal"], "the page")
+    elif "runtime" not in settings:
+        found = [problem for problem in problems(settings) if "should have at least 1 item" not in problem]
+        assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("cluster: []", "there is no section cluster"),
+        ("clusters: [{name: a, rol: manager}]", "clusters.(0, 'rol'): Extra inputs are not permitted"),
+        ("nodePools: [{name: a, machineType: m, capacity: {type: flexStart, maxRunDuration: 7}}]", "maxRunDuration"),
+    ],
+)
+def test_wrong_settings_are_found(text: str, says: str) -> None:
+    assert any(says in problem for problem in problems(yaml.safe_load(text)))
+
+
+@pytest.mark.parametrize("block", with_block("python"))
+def test_what_programs_import_is_there(block: str) -> None:
+    for node in ast.walk(ast.parse(block)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+def test_the_rehearsal_that_is_shown_is_one_of_this_version() -> None:
+    """`tests/engines/test_readme.py` compares it with a real one."""
+    [shown] = blocks(ROOT / "README.md", "text")
+    assert lacks(shown, shown) == []
+    jobs = yaml.safe_load((ROOT / "examples/dws-multikueue/jobs.yaml").read_text())["items"]
+    assert f"Jobs          {len(jobs)} submitted to manager-europe-west4 (" in shown
+    assert lacks(shown, shown.replace("220 create", "220 update")) == ["pulumi up N create (N s)"]
+    assert lacks(shown, shown.replace("QuotaReserved", "Finished")) == ["too-big-x team-language - - N s QuotaReserved"]
+    assert lacks(shown, shown.replace("4 control planes", "some control planes")) != []
+    assert lacks(shown, re.sub(r"-[a-z0-9]{5} ", "-zzzzz ", shown).replace("81", "9")) == []
+
+
+def test_the_readmes_program_is_a_pulumi_program() -> None:
+    [program] = blocks(ROOT / "README.md", "python")
+    outputs: dict[str, Any] = {}
+
+    def written() -> None:
+        exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+        outputs.update(get_root_resource().outputs)  # type: ignore[union-attr]
+
+    made = pulumi_mocks.run(written, config={"kueue-fleet:fleet": json.dumps(fleet_data(WORKER))})
+    assert len(made.of_type("container/cluster:Cluster")) == 2
+    assert list(outputs) == ["kubeconfig"]
