@@ -19,6 +19,7 @@ from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
+"""Field manager of what is taken back and corrected."""
 _KINDS: Final = {"Job": ("batch/v1", "jobs"), "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets")}
 _NO_JOBS: Final = {"ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 

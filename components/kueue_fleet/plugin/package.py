@@ -32,6 +32,7 @@ _ANY: Final[Mapping[str, Any]] = {"$ref": "pulumi.json#/Any"}
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 Schema = dict[str, Any]
+"""A part of the package's schema."""
 
 
 def components() -> dict[str, type[pulumi.ComponentResource]]:
