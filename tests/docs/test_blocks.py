@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from pulumi.runtime.settings import get_root_resource
 from pydantic import TypeAdapter, ValidationError
 
 import pulumi_mocks
@@ -22,7 +21,7 @@ from docs.rehearsal_output import lacks
 from kueue_fleet.cli import COMMANDS, app
 from kueue_fleet.rehearsal.simulation_settings import parse_settings
 from kueue_fleet.spec import FleetSpec
-from small_fleets import WORKER, fleet_data
+from small_fleets import MANAGER, WORKER, fleet_data
 
 # `text` and blocks without a language are pictures and output; TypeScript is compiled with the example that it is from.
 LANGUAGES = {"", "console", "json", "python", "sh", "text", "ts", "yaml"}
@@ -160,12 +159,8 @@ def test_the_rehearsal_that_is_shown_is_one_of_this_version() -> None:
 
 def test_the_readmes_program_is_a_pulumi_program() -> None:
     [program] = blocks(ROOT / "README.md", "python")
-    outputs: dict[str, Any] = {}
-
-    def written() -> None:
-        exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
-        outputs.update(get_root_resource().outputs)  # type: ignore[union-attr]
-
-    made = pulumi_mocks.run(written, config={"kueue-fleet:fleet": json.dumps(fleet_data(WORKER))})
-    assert len(made.of_type("container/cluster:Cluster")) == 2
-    assert list(outputs) == ["kubeconfig"]
+    code = compile(program, "README.md", "exec")
+    config = {"kueue-fleet:fleet": json.dumps(fleet_data(WORKER))}
+    made = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}), config=config)
+    assert made.one("kueue-fleet:index:Fleet").name == "lab"
+    assert {cluster.name for cluster in made.of_type("gcp:container/cluster:Cluster")} == {MANAGER, WORKER}
