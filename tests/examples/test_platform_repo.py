@@ -89,7 +89,8 @@ def test_a_change_is_told_and_a_day_that_takes_too_long_fails(clone: Path) -> No
 
 def test_a_fleet_that_breaks_a_rule_fails_at_once(clone: Path) -> None:
     fleet = clone / "Pulumi.dev.yaml"
-    fleet.write_text(fleet.read_text().replace("- name: l4-spot\n                resources", "- name: l4-sport\n                resources"))
+    before, _, after = fleet.read_text().rpartition("- name: l4-spot\n")
+    fleet.write_text(f"{before}- name: l4-sport\n{after}")
     done = run(step("Check the fleet"), clone)
     assert done.returncode == 1
     assert "there is no flavor l4-sport" in done.stderr

@@ -32,6 +32,7 @@ _ANY: Final[Mapping[str, Any]] = {"$ref": "pulumi.json#/Any"}
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 Schema = dict[str, Any]
+"""A part of the schema, or of a model's JSON schema."""
 """A part of the package's schema."""
 
 
