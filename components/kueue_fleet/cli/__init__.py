@@ -1,7 +1,8 @@
 """The `kueue-fleet` command: one module per group of subcommands, all printing through `console`.
 
 A module is imported when one of its commands is called, so that `--help` and completion need none of them.
-Exit codes: 0 done, 1 the fleet (or the run) has errors, 2 the command itself was mistyped, 130 interrupted.
+Exit codes: 0 done, 1 the fleet (or the run) has errors, 2 the command itself was mistyped, 3 jobs would wait too long,
+130 interrupted, 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command was "
-    "mistyped; 130 interrupted. Output is plain text where NO_COLOR is set or it is no terminal.",
+    "mistyped; 3 jobs would wait longer than --max-wait; 130 interrupted. Output is plain text where NO_COLOR is set or it is no terminal.",
 )
 """The command line as typer knows it."""
 

@@ -25,7 +25,7 @@ _UNLIMITED: Final = "no limit"
 # What a team may use, lend or borrow is told as it ends up on each cluster.
 _QUOTA_FIELDS: Final = frozenset({"nominalQuota", "borrowingLimit", "lendingLimit", "perCluster"})
 _POOL_SIZES: Final = frozenset({"nodeCount", "autoscaling", "machineType", "accelerator", "perCluster", "zones"})
-_LONGEST_VALUE: Final = 60
+_LONGEST_VALUE: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
