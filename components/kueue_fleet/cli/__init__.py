@@ -103,7 +103,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command was "
-    "mistyped; 3 jobs would wait longer than --max-wait; 130 interrupted. Output is plain text where NO_COLOR is set or it is no terminal.",
+    "mistyped; 3 jobs would wait longer than --max-wait; 130 interrupted. Output is plain text where NO_COLOR is set "
+    "or it is no terminal.",
 )
 """The command line as typer knows it."""
 
