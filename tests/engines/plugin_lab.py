@@ -1,7 +1,7 @@
 """Programs in other languages, run by the real Pulumi with the component plugin and the providers in memory.
 
 `PluginLab` is a folder like a clone, so that the relative paths of the examples lead to the plugin; what the programs
-make is in its `World`, to be compared with what a Python program makes.
+make is in its `World`, and a Python program can go on with their stack.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi import automation as auto
 from pulumi.runtime.proto import provider_pb2
 
-from engines.memory_provider import Key, MemoryProvider, World, plain, serve
+from engines.memory_provider import MemoryProvider, World, plain, serve
 from kueue_fleet.rehearsal.standins.install import LANGUAGE_HOST, install_standins
 
 ROOT = Path(__file__).parents[2]
+STACK = "dev"
 PLUGIN = Path("components") / "pulumi_plugin"
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What Pulumi sends for text that is not known yet. Source: pulumi sdk v3.250 go/common/resource/plugin/rpc.go."""
@@ -110,33 +111,25 @@ class PluginLab:
         assert (done.returncode != 0) == fails, f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}"
         return done.stdout
 
-    def taken_objects(self) -> dict[Key, dict[str, Any]]:
-        """What there is, with all that it was given; the world is empty afterwards."""
-        taken = dict(self.world.objects)
-        self.world.objects.clear()
+    def up_python(self, program: Callable[[], None], project: str) -> list[str]:
+        """Goes on with a stack from a Python program; what that had to change."""
         self.world.operations.clear()
-        return taken
-
-    def up_python(self, program: Callable[[], None], project: str) -> dict[Key, dict[str, Any]]:
-        """What a Python program makes."""
         folder = self.folder / "python"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         with mock.patch.dict(os.environ, PATH=self.environment["PATH"]):
-            stack = auto.create_stack(
-                "python",
+            stack = auto.select_stack(
+                STACK,
                 project_name=project,
                 program=program,
                 opts=auto.LocalWorkspaceOptions(
                     pulumi_home=str(self.folder / "home"),
                     work_dir=str(folder),
-                    project_settings=auto.ProjectSettings(
-                        name=project, runtime="python", backend=auto.ProjectBackend(url=f"file://{folder}")
-                    ),
+                    project_settings=auto.ProjectSettings(name=project, runtime="python"),
                     env_vars=dict(changed(self.environment)),
                 ),
             )
             stack.up()
-        return self.taken_objects()
+        return [operation.short for operation in self.world.operations]
 
 
 def changed(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
