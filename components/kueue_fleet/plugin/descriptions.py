@@ -5,7 +5,7 @@ argument means the same in every component that has it, unless it stands here wi
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 ARGUMENTS: Final[Mapping[str, str]] = {
     "access": "How the API server is reached; by default by its DNS name alone.",
@@ -46,7 +46,6 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "serviceAccount": "Address of the account of the nodes, as the cluster gives it out.",
     "serviceRangeName": "Secondary range of the subnet for Services; by default GKE's choice.",
     "serviceRanges": "Range of the Services by region, for one cluster; default: GKE's own.",
-    "spec": "What is to be, as in the fleet file.",
     "stoppedQueues": "ClusterQueues that are inactive on purpose, for which no alert is raised.",
     "subnetwork": "Self link or name of the subnet.",
     "team": "Name of the team.",
@@ -67,6 +66,13 @@ OF_COMPONENT: Final[Mapping[tuple[str, str], str]] = {
 """Where an argument means something of its own."""
 
 
-def describe_argument(component: str, argument: str) -> str:
-    """The meaning of `argument` (camelCase). Raises KeyError where nobody has written it down."""
-    return OF_COMPONENT.get((component, argument)) or ARGUMENTS[argument]
+def describe_argument(component: str, argument: str, model: Mapping[str, Any] | None = None) -> str:
+    """The meaning of `argument` (camelCase); that of a `spec` is what the schema says of its `model`.
+
+    Raises KeyError where nobody has written it down.
+    """
+    if (component, argument) in OF_COMPONENT:
+        return OF_COMPONENT[component, argument]
+    if argument == "spec" and model is not None:
+        return str(model["description"])
+    return ARGUMENTS[argument]

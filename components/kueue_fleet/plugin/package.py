@@ -28,6 +28,7 @@ TYPES_MODULE: Final = "spec"
 """Module of the models' tokens: some have the name of a component."""
 
 _DEFINITION: Final = "#/$defs/"
+_TYPES: Final = "#/types/"
 _ANY: Final[Mapping[str, Any]] = {"$ref": "pulumi.json#/Any"}
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
@@ -110,15 +111,15 @@ def _type(name: str, schema: Schema, types: dict[str, Schema]) -> Schema:
             told = schema["discriminator"]
             made["discriminator"] = {
                 "propertyName": told["propertyName"],
-                "mapping": {tag: f"#/types/{_type_token(_name(ref))}" for tag, ref in told["mapping"].items()},
+                "mapping": {tag: f"{_TYPES}{_type_token(_name(ref))}" for tag, ref in told["mapping"].items()},
             }
         return made
     if "$ref" in schema:
-        return {"$ref": f"#/types/{_type_token(_name(schema['$ref']))}", **plain}
+        return {"$ref": f"{_TYPES}{_type_token(_name(schema['$ref']))}", **plain}
     if "enum" in schema:
         token = _type_token(name)
         types[token] = {"type": "string", "enum": [{"value": value} for value in schema["enum"]]}
-        return {"$ref": f"#/types/{token}", **plain}
+        return {"$ref": f"{_TYPES}{token}", **plain}
     kind = schema.get("type")
     if kind == "array":
         return {"type": "array", "items": _type(name, schema.get("items", {}), types), **plain}
@@ -143,7 +144,7 @@ def _resource(
     inputs: Schema = {}
     for key, schema in definition.get("properties", {}).items():
         inputs[key] = _type(f"{name}{key[0].upper()}{key[1:]}", schema, types)
-        inputs[key]["description"] = describe_argument(name, key)
+        inputs[key]["description"] = describe_argument(name, key, types.get(inputs[key].get("$ref", "")[len(_TYPES) :]))
     outputs = {key: {"description": doc, **schema} for key, (_, doc, schema) in outputs_of(component).items()}
     return {
         "isComponent": True,
