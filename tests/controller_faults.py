@@ -210,7 +210,7 @@ def main(arguments: list[str]) -> int:
 
     given = dict(zip(arguments[::2], arguments[1::2], strict=True))
     workers, kubeconfig = Path(given["--workers"]), Path(given["--kubeconfig"])
-    terms = Terms(lease=6, renew=3, retry=1)
+    terms = Terms(lease=10, renew=5, retry=1)
     return run(Settings(Path(given["--config"]), workers, kubeconfig, "127.0.0.1", 0, given["--identity"], terms))
 
 

@@ -136,5 +136,5 @@ async def test_an_answer_that_comes_too_late_is_none() -> None:
         return {"path": path}
 
     server.get = silent  # type: ignore[method-assign]
-    await asyncio.wait_for(first.task, QUICK.renew + 2 * QUICK.retry + 0.8)
+    await asyncio.wait_for(first.task, QUICK.lease + 0.8)
     assert first.stopped

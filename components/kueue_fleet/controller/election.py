@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,16 +37,17 @@ class LeaseLock(BaseLock):
 
     The client's own LeaseLock cannot create its Lease (kubernetes 37.0.2: it passes a bool that its models refuse).
     A server that does not answer within `patience` seconds is a failed attempt, not the end of the process. `taken` is
-    set once somebody else has what was held: the client's election would work on until its deadline.
+    set once somebody else has what was held: the client's election would work on until its deadline. `renewed_at` is
+    when the last successful renewal was begun, on the clock of `time.monotonic`; None if it is not held.
     """
 
-    def __init__(self, api: KubeApi, name: str, namespace: str, identity: str, patience: float = 1.5) -> None:
+    def __init__(self, api: KubeApi, name: str, namespace: str, identity: str, patience: float = 10.0) -> None:
         super().__init__(name, namespace, identity)
         self.taken = asyncio.Event()
         self._api = api
         self._patience = patience
         self._lease: Json = {}
-        self._held = False
+        self.renewed_at: float | None = None
 
     async def get(
         self, name: str, namespace: str
@@ -57,7 +60,7 @@ class LeaseLock(BaseLock):
                 status=error.status, reason=error.reason or str(error), body=json.dumps({"code": error.status})
             )
         spec = self._lease.get("spec") or {}
-        if self._held and spec.get("holderIdentity") != self.identity:
+        if self.renewed_at is not None and spec.get("holderIdentity") != self.identity:
             self.taken.set()
         duration = spec.get("leaseDurationSeconds")
         return True, LeaderElectionRecord(
@@ -69,6 +72,7 @@ class LeaseLock(BaseLock):
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
         """Whether the Lease was made."""
+        begun = time.monotonic()
         metadata = {"name": name, "namespace": namespace}
         body = {"apiVersion": _API, "kind": "Lease", "metadata": metadata, "spec": _spec(election_record, {})}
         try:
@@ -76,22 +80,23 @@ class LeaseLock(BaseLock):
         except ApiError as error:
             log.warning("lease not made", extra={"fields": {"error": str(error)}})
             return False
-        self._held = True
+        self.renewed_at = begun
         return True
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
         """Whether the Lease was changed; not if somebody else was faster."""
+        begun = time.monotonic()
         body = {**self._lease, "spec": _spec(updated_record, self._lease.get("spec") or {})}
         try:
             self._lease = await self._in_time(self._api.replace(f"{_leases(namespace)}/{name}", body))
         except ApiError as error:
             log.warning("lease not renewed", extra={"fields": {"error": str(error)}})
             return False
-        self._held = True
+        self.renewed_at = begun
         return True
 
     async def _in_time(self, request: Coroutine[Any, Any, Json]) -> Json:
-        """Not longer than the Lease allows: whoever waits for an answer would lead on meanwhile."""
+        """Give up at some time."""
         try:
             # Not wait_for, which can swallow a cancellation (Python 3.11).
             async with asyncio.timeout(self._patience):
@@ -134,6 +139,17 @@ def _time(text: str | None) -> str:
     return datetime.fromisoformat(text or "").astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+async def _until_over(lock: LeaseLock, seconds: float) -> None:
+    """Until somebody else has the Lease, or it was not renewed for so long, whatever an attempt may still wait for."""
+    while not lock.taken.is_set():
+        left = 1.0 if lock.renewed_at is None else lock.renewed_at + seconds - time.monotonic()
+        if left <= 0:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(left, 1.0)):
+                await lock.taken.wait()
+
+
 async def lead(
     api: KubeApi,
     name: str,
@@ -158,10 +174,10 @@ async def lead(
     async def lost() -> None:
         log.warning("lease lost", extra={"fields": {"identity": identity}})
 
-    lock = LeaseLock(api, name, namespace, identity, max(0.5, (terms.lease - terms.renew - terms.retry) / 2))
+    lock = LeaseLock(api, name, namespace, identity, terms.renew)
     config = Config(lock, terms.lease, terms.renew, terms.retry, guarded, lost)
     election = asyncio.create_task(LeaderElection(config).run())
-    taken = asyncio.create_task(lock.taken.wait())
+    taken = asyncio.create_task(_until_over(lock, terms.lease - 1.0))
     try:
         await asyncio.wait([election, taken], return_when=asyncio.FIRST_COMPLETED)
         if taken.done():
