@@ -5,7 +5,7 @@ In: Python files. Out: a line for each name that does not say it. `make check` r
 - a constant of a module, and a field of a pydantic model, have a docstring below them;
 - a number in a model has its unit, in its name or in that docstring;
 - a function names the errors that it raises itself;
-- a module of rules names its source: a page, or a file of a version of a repository.
+- a module of rules names its source: a page, or a file of a version of a repository; so does each policy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "components" / "kueue_fleet", ROOT / "policies" / "kueue_fleet_policies")
 RULES = re.compile(r"/spec/check/(?!__init__|scope)|/spec/\w+_rules\.py$")
-"""Modules of rules. A policy has its source in a field of `Rule`."""
+"""Modules of rules that name their source in their docstring."""
+POLICIES = {"ResourceRule", "StackRule"}
+"""Rules that name it in an argument."""
 
 MODELS = {"BaseModel", "SpecModel", "RuledModel"}
 """Models that others are made from; a model made from one of the same library counts too."""
@@ -52,6 +54,12 @@ def missing(path: Path, text: str) -> Iterator[str]:
 def _found(tree: ast.Module, path: Path) -> Iterator[tuple[int, str, str]]:
     if RULES.search(path.as_posix()) and not CITED.search(ast.get_docstring(tree) or ""):
         yield 1, path.stem, "names no source; write where its rules come from, as https://... or kueue@v0.19.2 FILE"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in POLICIES:
+            given = {keyword.arg: ast.unparse(keyword.value).strip("'") for keyword in node.keywords}
+            if not given.get("source"):
+                name = given.get("name", "a rule")
+                yield node.lineno, name, "names no source; write source=, the page where it comes from"
     for name, statement, said in _declared(tree.body):
         if said is None and name not in UNNAMED and not _is_type_variable(statement):
             yield statement.lineno, name, "has no docstring; write below it what it is"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs.docstrings import ROOT, missing
+from kueue_fleet_policies import RULES
 
 RULE = Path("components/kueue_fleet/spec/check/new.py")
 OTHER = Path("components/kueue_fleet/spec/new.py")
@@ -96,6 +97,17 @@ def test_rules_name_their_source() -> None:
     ]
     assert said("'''Names are unique.\n\nSource: kueue@v0.19.2 pkg/a.go.\n'''\n", RULE) == []
     assert said("'''Names are unique.'''\n", OTHER) == []
+
+
+def test_policies_name_their_source_and_their_number() -> None:
+    says = "names no source; write source=, the page where it comes from"
+    assert said("_RULES = (ResourceRule(name='a', asks='b'), StackRule(name='c', source=''))\n") == [
+        f"a: {says}",
+        f"c: {says}",
+    ]
+    assert said("_RULES = (ResourceRule(name='a', source=f'{_GKE}/how-to'),)\n") == []
+    assert [rule.name for rule in RULES if not rule.source.startswith("https://")] == []
+    assert [rule.name for rule in RULES if rule.cis and not re.fullmatch(r"\d+(\.\d+)+", rule.cis)] == []
 
 
 def test_make_check_runs_it() -> None:
