@@ -7,14 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from docs.console import ROOT, blocks
 from docs.rehearsal_output import lacks
 
 RUN_SECONDS = 900
 
 
-def test_make_rehearse_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    environment = {**os.environ, "KUEUE_FLEET_STATE_DIR": str(tmp_path), "NO_COLOR": "1", "COLUMNS": "100"}
+def test_make_rehearse_prints_what_the_readme_shows(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("r")  # short: a socket's path may have 107 characters
+    environment = {**os.environ, "KUEUE_FLEET_STATE_DIR": str(folder), "NO_COLOR": "1", "COLUMNS": "100"}
     virtual_environment = Path(sys.executable).parents[1]
     done = subprocess.run(
         ["make", "rehearse", f"VENV={virtual_environment}"],
