@@ -6,9 +6,10 @@ import re
 
 
 def shape(line: str) -> str:
-    """A line without what each run has of its own: times, sizes, names that Kubernetes made up, which worker it was."""
+    """A line without what each run has of its own: times, sizes, versions, made-up names, which worker it was."""
     line = re.sub(r"\b([a-z]+(?:-[a-z]+)*)-[a-z0-9]{5}(?= )", r"\1-x", line)
     line = re.sub(r"( team-[a-z]+ +)worker-[a-z0-9-]+", r"\1worker", line)
+    line = re.sub(r"\b\d+(?:\.\d+)+\b", "V", line)
     return " ".join(re.sub(r"(?<![\w.])\d+(?![\w.])", "N", line).split())
 
 
