@@ -27,7 +27,7 @@ from kueue_fleet.simulation.distributions import exponential
 from kueue_fleet.simulation.generator import Creation
 
 RECORDED: Final = Path(__file__).parent / "harness_recorded.json"
-_TIMEOUT: Final = "20m"
+_TIMEOUT: Final = "45m"
 _PROGRAMS: Final = ("runner", "minimalkueue")
 
 
