@@ -37,9 +37,8 @@ from kueue_fleet.spec import (
 )
 
 PROGRAMS = ("pulumi", "pulumi-language-yaml", "pulumi-language-nodejs")
-PROJECT = "company-batch"
 BATCH = "projects/my-gcp-project/locations/us-central1/clusters/batch"
-"""What the TypeScript example takes for its cluster where nothing else is said."""
+"""The cluster of the examples."""
 
 
 @pytest.fixture
@@ -67,11 +66,11 @@ def test_pulumi_reads_the_schema_of_the_plugin(lab: PluginLab) -> None:
 
 def yaml_example_in_python(spec: dict[str, Any]) -> Callable[[], None]:
     def program() -> None:
-        made = Fleet("fleet", parse_fleet(spec))
+        made = Fleet("platform", parse_fleet(spec))
         cluster = kubernetes.Provider(
             "cluster",
             kubeconfig=made.kubeconfig,
-            cluster_identifier=f"projects/{PROJECT}/locations/us-central1/clusters/batch",
+            cluster_identifier=BATCH,
         )
         WorkloadPriorityClass(
             "nightly",
@@ -85,34 +84,36 @@ def yaml_example_in_python(spec: dict[str, Any]) -> Callable[[], None]:
 def test_the_yaml_example_makes_what_python_makes(lab: PluginLab) -> None:
     folder = lab.example("pulumi-yaml")
     lab.run("pulumi", "stack", "init", STACK, folder=folder)
-    lab.run("pulumi", "config", "set", "project", PROJECT, folder=folder)
     planned = lab.run("pulumi", "preview", "--non-interactive", "--color=never", folder=folder)
     assert "kueue-fleet:index:Fleet" in planned
     assert lab.world.objects == {}
     lab.run("pulumi", "up", "--yes", "--skip-preview", folder=folder)
     outputs = json.loads(lab.run("pulumi", "stack", "output", "--json", "--show-secrets", folder=folder))
-    assert "batch" in outputs["kubeconfig"]
     assert outputs["endpoint"] in outputs["kubeconfig"]
     assert "[secret]" in lab.run("pulumi", "stack", "output", "kubeconfig", folder=folder)
     lab.run("pulumi", "preview", "--expect-no-changes", folder=folder)
 
-    resources = yaml.safe_load((folder / "Pulumi.yaml").read_text())["resources"]
-    spec = json.loads(json.dumps(resources["fleet"]["properties"]["spec"]).replace("${project}", PROJECT))
-    assert lab.up_python(yaml_example_in_python(spec), "yaml-fleet") == []
+    spec = fleet_of(folder)
+    assert lab.up_python(yaml_example_in_python(spec), "kueue-fleet") == []
     spec["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 5
-    assert lab.up_python(yaml_example_in_python(spec), "yaml-fleet") == ["update ClusterQueue batch/gpu"]
+    assert lab.up_python(yaml_example_in_python(spec), "kueue-fleet") == ["update ClusterQueue batch/gpu"]
+
+
+def fleet_of(folder: Path) -> dict[str, Any]:
+    stack = yaml.safe_load((folder / f"Pulumi.{STACK}.yaml").read_text())
+    spec: dict[str, Any] = stack["config"]["kueue-fleet:fleet"]
+    return spec
 
 
 def test_what_is_wrong_is_said_in_the_librarys_words_all_at_once(lab: PluginLab) -> None:
     folder = lab.example("pulumi-yaml")
-    program = yaml.safe_load((folder / "Pulumi.yaml").read_text())
-    spec = program["resources"]["fleet"]["properties"]["spec"]
+    lab.run("pulumi", "stack", "init", STACK, folder=folder)
+    spec = fleet_of(folder)
     spec["clusters"][0]["region"] = "moon-west1"
     spec["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["name"] = "l5"
-    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(program, sort_keys=False))
-    lab.run("pulumi", "stack", "init", STACK, folder=folder)
+    (folder / f"Pulumi.{STACK}.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": spec}}))
     said = lab.run("pulumi", "preview", "--non-interactive", "--color=never", folder=folder, fails=True)
-    assert "kueue-fleet:index:Fleet resource 'fleet' has a problem" in said
+    assert "kueue-fleet:index:Fleet resource 'platform' has a problem" in said
     assert "property spec.clusters[batch].region has a problem: moon-west1 is no region that is known here" in said
     assert "flavors[l5].name has a problem: there is no flavor l5; use one of the flavors: l4, l4-spot" in said
     assert "Traceback" not in said
