@@ -14,6 +14,26 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "policies").glob("*.md")])
 COLUMNS = 110
+TODAY = """import datetime
+
+
+date = datetime.date
+
+
+class Kind(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, date)
+
+
+class Day(date, metaclass=Kind):
+    @classmethod
+    def today(cls):
+        return cls(2026, 11, 21)
+
+
+datetime.date = Day
+"""
+"""Python reads it when it starts: pages are read on the day on which they were written, whenever they are tested."""
 
 _BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _CONTINUED = re.compile(r"\\\n *")
@@ -74,7 +94,10 @@ def run(step: Step, folder: Path) -> str:
         "COLUMNS": str(COLUMNS),
         "NO_COLOR": "1",
         "TERM": "dumb",
+        "PYTHONPATH": str(folder / ".today"),
     }
+    (folder / ".today").mkdir(exist_ok=True)
+    (folder / ".today" / "sitecustomize.py").write_text(TODAY)
     done = subprocess.run(
         ["bash", "-c", step.command], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120, check=False,
