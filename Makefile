@@ -47,6 +47,11 @@ bench: $(READY) engines ## measure, and print figures beside a peer's from the s
 engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)
 	@$(BIN)/python -m kueue_fleet.rehearsal.engines
 
+.PHONY: browser
+browser: ## find the Chromium that looks at the report in the tests; as root on Debian, install one
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable \
+	    || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }
+
 .PHONY: lock
 lock: $(READY) ## pin every dependency anew
 	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \
