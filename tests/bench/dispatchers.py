@@ -190,13 +190,13 @@ def compare(lab: ControllerLab, dispatcher: str) -> dict[str, Any]:
 
 
 class _Running:
-    """When each job was first seen to be admitted, and where."""
+    """When each job was first seen to be admitted, or to have ended where that was not seen, and where."""
 
     def __init__(self) -> None:
         self.seen: dict[str, tuple[float, str]] = {}
 
     def __call__(self, item: Json, gone: bool) -> None:
-        if not gone and condition(item, "Admitted") == "True":
+        if not gone and "True" in (condition(item, "Admitted"), condition(item, "Finished")):
             name = item["metadata"]["ownerReferences"][0]["name"]
             self.seen.setdefault(name, (time.monotonic(), item["status"].get("clusterName", "")))
 

@@ -102,6 +102,15 @@ class Fleet:
         wait_until(look, RECOVERY_SECONDS)
         return time.monotonic()
 
+    def describe(self, name: str) -> Json:
+        """Where a job stands, on every cluster."""
+        found = self.lab.workload(name) or {"metadata": {"name": "none"}}
+        path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+        workloads = {where: cluster.find(path) for where, cluster in self.lab.clusters.items()}
+        told: Json = {where: item.get("status") for where, item in workloads.items() if item}
+        jobs = {where: cluster.find(f"{JOBS}/{name}") for where, cluster in self.lab.clusters.items()}
+        return {**told, **{f"job on {where}": item.get("status") for where, item in jobs.items() if item}}
+
     def audit(self, names: list[str]) -> None:
         """Every job ends, ran once, and was never outside its regions."""
 
@@ -110,7 +119,7 @@ class Fleet:
             missing = [name for name in names if name not in jobs]
             assert missing == [], "lost"
             waiting = [name for name in names if condition(jobs[name], "Complete") != "True"]
-            assert waiting == [], "not ended"
+            assert waiting == [], f"not ended: {self.describe(waiting[0])}"
             return True
 
         wait_until(ended, 2 * RECOVERY_SECONDS)
