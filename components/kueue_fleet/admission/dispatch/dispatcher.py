@@ -26,7 +26,6 @@ from kueue_fleet.admission.dispatch.model import (
 )
 from kueue_fleet.admission.dispatch.scoring import judge
 
-
 _SKEW_SECONDS: Final = 60.0
 """A start later than that from now is none."""
 
