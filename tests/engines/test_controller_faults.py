@@ -42,6 +42,8 @@ class Fleet:
     replicas: dict[str, ControllerProcess] = field(default_factory=dict)
     offsets: dict[str, float] = field(default_factory=lambda: {"one": 0.0, "two": 0.0})
     """Seconds by which the clock of each replica is off, from its next start on."""
+    held_down: set[str] = field(default_factory=set)
+    """Replicas that are not started again for now."""
     rounds: int = 0
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -51,7 +53,7 @@ class Fleet:
         while not self.over.wait(0.2):
             for identity, offset in self.offsets.items():
                 found = self.replicas.get(identity)
-                if found is not None and found.process.poll() is None:
+                if identity in self.held_down or (found is not None and found.process.poll() is None):
                     continue
                 since = ended.setdefault(identity, time.monotonic())
                 if found is None or time.monotonic() - since >= RESTART_SECONDS:
@@ -257,8 +259,10 @@ def test_the_clock_of_a_replica_is_off(
         fleet.offsets[second] = offset
         before.kill()
         wait_until(lambda: fleet.replicas[second] is not before)
+        fleet.held_down.add(first)
         fleet.replicas[first].kill()
         wait_until(lambda: fleet.leader() == second)
+        fleet.held_down.clear()
 
     def hand_back() -> None:
         fleet.offsets[second] = 0.0
