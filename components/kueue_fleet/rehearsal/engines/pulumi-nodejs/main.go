@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/pulumi/pulumi/pkg/v3/codegen/nodejs"
 	"github.com/pulumi/pulumi/pkg/v3/codegen/schema"
@@ -55,9 +56,20 @@ func main() {
 	pulumirpc.RegisterLanguageRuntimeServer(server, &host{engine: engine})
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
+	parent := os.Getppid()
 	go func() {
-		<-ended
-		server.GracefulStop()
+		for {
+			select {
+			case <-ended:
+				server.Stop()
+				return
+			case <-time.After(time.Second):
+				if os.Getppid() != parent { // the engine is gone
+					server.Stop()
+					return
+				}
+			}
+		}
 	}()
 	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
 	if err := server.Serve(listener); err != nil {
