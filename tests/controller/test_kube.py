@@ -89,6 +89,7 @@ class Server:
         self.token = "old"
         self.url = ""
         self.seen: list[tuple[str, str, str]] = []
+        self.more = asyncio.Event()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.seen.append((request.method, request.path_qs, request.headers.get("Content-Type", "")))
@@ -105,6 +106,9 @@ class Server:
             for line in lines:
                 await answer.write(line)
                 await asyncio.sleep(0)
+            if request.path == "/long":
+                await self.more.wait()
+                await answer.write(b'{"type":"ADDED","object":{"n":3}}\n')
             if request.path == "/gone":
                 await answer.write(b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"old"}}\n')
             return answer
@@ -181,3 +185,35 @@ async def test_a_watch_gives_whole_events_and_errors_as_such(tmp_path: Path) -> 
             async for _event in api.watch("/gone", "5"):
                 pass
         assert caught.value.is_gone
+
+
+async def test_a_watch_goes_on_while_another_request_is_refused_or_fails(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, api):
+        events = api.watch("/long", "5")
+        assert [await anext(events), await anext(events)] == [("ADDED", {"n": 1}), ("BOOKMARK", {"n": 2})]
+        server.token = "new"
+        with pytest.raises(ApiError, match="401"):
+            await api.get("/list")
+        write(tmp_path, kubeconfig(server.url, user={"token": "new"}))
+        assert await api.get("/list") == {"ok": True}
+        server.more.set()
+        assert await asyncio.wait_for(anext(events), 10) == ("ADDED", {"n": 3})
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["closed", "moved to another server"])
+async def test_a_watch_of_a_connection_that_is_closed_ends_with_an_error(tmp_path: Path, moved: bool) -> None:
+    async with serving(tmp_path) as (server, api):
+        events = api.watch("/long", "5")
+        await anext(events)
+        await anext(events)
+        waiting = asyncio.ensure_future(anext(events))
+        await asyncio.sleep(0.05)
+        if moved:
+            server.token = "new"
+            write(tmp_path, kubeconfig(server.url.replace("127.0.0.1", "localhost"), user={"token": "new"}))
+            assert await api.get("/list") == {"ok": True}
+        else:
+            await api.close()
+        with pytest.raises(ApiError, match="watch of /long dropped"):
+            await asyncio.wait_for(waiting, 10)
+        server.more.set()

@@ -139,21 +139,27 @@ class KubeApi:
         self._kubeconfig = kubeconfig
         self._access: Access | None = None
         self._client: ApiClient | None = None
+        self._place: tuple[str, str | None, str | None] | None = None
         self._read_at = float("-inf")
+        self._watches: set[aiohttp.ClientResponse] = set()
 
     async def close(self) -> None:
         """Close all connections; watches that still run end with an error."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()  # type: ignore[no-untyped-call]
+        await self._replace_client(None)
+
+    async def _replace_client(self, client: ApiClient | None) -> None:
+        old, self._client = self._client, client
+        watches, self._watches = self._watches, set()
+        for response in watches:
+            # Closing the client alone would leave who reads from it waiting for ever.
+            response.close()
+        if old is not None:
+            await old.close()  # type: ignore[no-untyped-call]
 
     async def client(self) -> ApiClient:
         """The official client. Its token is read again every few seconds. Raises AccessError."""
-        access = self._access
-        if self._client is None or access is None:
-            access = read_access(self._kubeconfig)
-        if self._client is None or self._access is None or _place(access) != _place(self._access):
-            await self.close()
+        access = self._access = self._access or read_access(self._kubeconfig)
+        if self._client is None or self._place != _place(access):
             # Without a token at first, the client would never ask for one.
             configuration = Configuration(host=access.server, api_key={"BearerToken": f"Bearer {access.token}"})
             configuration.ca_cert_data = access.authority
@@ -161,8 +167,11 @@ class KubeApi:
             configuration.connection_pool_maxsize = 200
             configuration.client_session_kwargs = {"trust_env": False}
             configuration.refresh_api_key_hook = self._refresh  # type: ignore[assignment]
-            self._client, self._access = ApiClient(configuration), access
-            self._client.user_agent = "kueue-fleet-controller"
+            client = ApiClient(configuration)
+            client.user_agent = "kueue-fleet-controller"
+            self._place = _place(access)
+            await self._replace_client(client)
+            return client
         return self._client
 
     def _refresh(self, configuration: Configuration) -> None:
@@ -203,6 +212,7 @@ class KubeApi:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=2 * WATCH_SECONDS + 30)
         response = await self._request("GET", path, params, None, "application/json", timeout)
         rest = bytearray()
+        self._watches.add(response)
         try:
             async for chunk in response.content.iter_any():
                 rest += chunk
@@ -216,6 +226,7 @@ class KubeApi:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise ApiError(0, "", f"watch of {path} dropped: {type(error).__name__}") from None
         finally:
+            self._watches.discard(response)
             response.close()
 
     async def _json(
@@ -267,7 +278,8 @@ class KubeApi:
             if response.status >= 400:
                 raise _refusal(response.status, await response.read())
             return response
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
+            # aiohttp says RuntimeError where the client was replaced meanwhile.
             self._access = None
             self._on_request(*permission(method, path, params), 0)
             raise ApiError(0, "", f"{method} {path} failed: {type(error).__name__}") from None

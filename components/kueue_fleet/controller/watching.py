@@ -9,7 +9,6 @@ from collections.abc import Callable
 from kueue_fleet.controller.kube import Api, ApiError, Json
 
 PAGE = 250
-"""Objects that are read at a time."""
 """Objects of one page of a list."""
 _FIRST_DELAY = 0.2
 _LAST_DELAY = 10.0
