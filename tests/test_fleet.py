@@ -350,18 +350,6 @@ def test_managers_tokens_are_taken_by_workers_alone(company: Recording) -> None:
     by_profile = run(fleet(WORKER, kueue=gate, multiKueue={"credentials": {"type": "ClusterProfile"}}))
     worker = by_profile.one("gcp:container/cluster:Cluster", WORKER).inputs["controlPlaneEndpointsConfig"]
     assert worker["dnsEndpointConfig"]["enableK8sTokensViaDns"] is False
-    # The fleet's own controller has a token of its own on each worker.
-    multi = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
-    with_controller = run(
-        fleet(
-            WORKER,
-            kueue=gate,
-            multiKueue={"credentials": {"type": "ClusterProfile"}, **multi},
-            admissionController={},
-        )
-    )
-    worker = with_controller.one("gcp:container/cluster:Cluster", WORKER).inputs["controlPlaneEndpointsConfig"]
-    assert worker["dnsEndpointConfig"]["enableK8sTokensViaDns"] is True
 
 
 def kubeconfig_for(recording: Recording, worker: str) -> dict[str, Any]:

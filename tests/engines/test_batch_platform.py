@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 400.0
 GPU = "nvidia.com/gpu"
 RESERVED, ON_DEMAND, SPOT, COMPACT = "gpu-l4-reserved", "gpu-l4-ondemand", "gpu-l4-spot", "gpu-a100-compact-spot"
 STEP = "kueue-fleet.dev/step"
-RUN_SECONDS = {"low-priority": "60", "high-priority": "15", "compact": "5", "jobset": "5", "dws": "5"}
+RUN_SECONDS = {"low-priority": "60", "high-priority": "30", "compact": "5", "jobset": "5", "dws": "5"}
 PAIRS = {"team-a": "team-a-b", "team-b": "team-a-b", "team-c": "team-c-d", "team-d": "team-c-d"}
 
 

@@ -57,10 +57,11 @@ def test_without_managed_prometheus_there_is_no_pod_monitoring() -> None:
     assert "PodMonitoring" not in by_kind(render_controller(with_controller(), "manager"))
 
 
-def test_it_may_write_two_statuses_and_events_and_nothing_else_and_reads_no_secret() -> None:
+def test_it_may_write_four_statuses_and_events_and_nothing_else_and_reads_no_secret() -> None:
     rules = by_kind(render_controller(with_controller(), "manager"))["ClusterRole"]["rules"]
     writes = {rule["resources"][0]: rule["verbs"] for rule in rules if not set(rule["verbs"]) <= {"list", "watch"}}
-    assert writes == {"events": ["create"], "workloads/status": ["patch"], "admissionchecks/status": ["patch"]}
+    statuses = ("workloads", "admissionchecks", "jobs", "jobsets")
+    assert writes == {"events": ["create"], **{f"{name}/status": ["patch"] for name in statuses}}
     worker = by_kind(render_controller_worker_access(with_controller(), "worker-a"))["ClusterRole"]["rules"]
     assert {verb for rule in worker for verb in rule["verbs"]} == {"list", "watch"}
     for rule in (*rules, *worker):
