@@ -109,7 +109,8 @@ def test_ctrl_c_of_an_update_leaves_the_kept_clusters_running(kept: Project) -> 
     assert (ended.code, ended.err) == (130, "error: interrupted; the kept rehearsal of tiny is still there\n")
     assert seconds < SOON_SECONDS
     assert kept.client().health() | {"pid": pid, "status": "ok", "keep": True} == kept.client().health()
-    assert kept.locks() == []
+    # A Pulumi that does not end in time is killed, and leaves a lock that the next command takes away.
+    assert [lock for lock in kept.locks() if psutil.pid_exists(json.loads(lock.read_text())["pid"])] == []
     assert kept.queue()["metadata"]["name"] == "queue"
 
 
