@@ -240,9 +240,14 @@ class ControllerLab:
 
     def mend_api_server(self, name: str) -> None:
         """Start it again, at the same address."""
-        entry = self.fleet.cluster(name)
-        self.supervisor.client.put_cluster(name, project="lab-project", location=entry.region, autopilot=True)
-        wait_until(lambda: self._answers(name))
+        region = self.fleet.cluster(name).region
+
+        def answers() -> bool:
+            # Asked again: the supervisor may not have noticed yet that the process has ended.
+            self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
+            return self._answers(name)
+
+        wait_until(answers)
 
     def _answers(self, name: str) -> bool:
         try:
