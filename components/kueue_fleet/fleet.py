@@ -148,9 +148,8 @@ class Fleet(pulumi.ComponentResource):
         """How a control plane is reached; a worker's also by the manager, whose pods speak from its region's ranges."""
         spec = self.spec
         if spec.network.control_plane_access == "DnsEndpoint":
-            tokens = spec.admission_controller is not None or (
-                spec.multi_kueue is not None and isinstance(spec.multi_kueue.credentials, ServiceAccountToken)
-            )
+            # Those of the fleet's own controller too: it is refused with any other credentials.
+            tokens = spec.multi_kueue is not None and isinstance(spec.multi_kueue.credentials, ServiceAccountToken)
             return ControlPlaneAccess(kubernetes_tokens=tokens and entry.role == "worker")
         networks = {network.name: network.cidr for network in spec.network.authorized_networks}
         if entry.role == "worker" and spec.manager is not None:

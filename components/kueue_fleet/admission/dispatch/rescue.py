@@ -11,7 +11,7 @@ counts an active pod for ever, and holds its quota. Once no worker has a copy, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,11 +59,7 @@ def watch_eviction(
         return WatchdogDecision(give_up=False, look_again=now + patience)
     return WatchdogDecision(
         give_up=True,
-        message=f"Evicted {now - evicted_at:.0f} s ago, and {_places(copies)} has a copy of it; "
+        message=f"Evicted {now - evicted_at:.0f} s ago, and none of {', '.join(copies)} has a copy of it; "
         "the status of its job still counted pods, and is corrected",
         look_again=now + patience,
     )
-
-
-def _places(names: Iterable[str]) -> str:
-    return f"none of {', '.join(names)}"

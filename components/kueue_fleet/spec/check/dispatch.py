@@ -44,7 +44,7 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
             f"{DISPATCHER_NAME} is the fleet's own controller, which is not deployed",
             "add the section admissionController",
         )
-    elif section is not None and isinstance(settings.credentials if settings else None, ClusterProfile):
+    elif section is not None and settings is not None and isinstance(settings.credentials, ClusterProfile):
         yield Problem(
             _AT,
             "reads the workers with tokens of its own, and multiKueue.credentials are ClusterProfiles",
