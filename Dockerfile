@@ -1,12 +1,12 @@
 # The fleet's controller: `kueue-fleet controller` and nothing else. Neither Pulumi nor any build tool is in the result,
 # nor a shell, nor pip.
 #
-#   docker build -t REGISTRY/kueue-fleet/controller:0.1.0 .
+#   docker build -t REGISTRY/kueue-fleet/controller:0.1.0 .        (or podman build, or buildah bud)
 #
-# Both stages have Python 3.11 on Debian 12, so that compiled wheels fit. The bases are named by tag; to pin them, or to
-# take them from a mirror, give them by digest: --build-arg RESULT_BASE=gcr.io/distroless/python3-debian12@sha256:...
-ARG BUILD_BASE=python:3.11.13-slim-bookworm
-ARG RESULT_BASE=gcr.io/distroless/python3-debian12:nonroot
+# Both stages have Python 3.11 on Debian 12, so that compiled wheels fit. The bases are pinned by the digest of their
+# index of platforms. For a newer one, or one from a mirror: --build-arg RESULT_BASE=MIRROR/python3-debian12@sha256:...
+ARG BUILD_BASE=docker.io/library/python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1
+ARG RESULT_BASE=gcr.io/distroless/python3-debian12:nonroot@sha256:7d1042ce588ab97019fe95c24ffca7bc5a82ccdac572511d5e09bda4435c89c5
 FROM ${BUILD_BASE} AS build
 WORKDIR /build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1

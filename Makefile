@@ -52,6 +52,10 @@ browser: ## find the Chromium that looks at the report in the tests; as root on 
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable \
 	    || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }
 
+.PHONY: buildah
+buildah: ## find the buildah that builds the controller's image in the tests; as root on Debian, install one
+	@command -v buildah || { apt-get update -qq && apt-get install -qq -y --no-install-recommends buildah; }
+
 .PHONY: lock
 lock: $(READY) ## pin every dependency anew
 	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \

@@ -204,6 +204,16 @@ class Nominations:
             self.example = status
 
 
+def configuration(workers: list[str]) -> Json:
+    """The configuration of a controller for what `prepare` makes."""
+    return {
+        "fleet": "load", "namespace": "system", "dispatches": True,
+        "controller": {"image": "example.com/controller:1", "prices": {"us-east4": {"l4": 1.0}}},
+        "teamRegions": {}, "kueue": {},
+        "workers": [{"name": name, "region": "us-east4", "kueue": {}} for name in workers],
+    }  # fmt: skip
+
+
 async def measure(
     folder: Path, clusters: list[BareCluster], workers: int, workloads: int, more: int, known: int
 ) -> Measured:
@@ -214,13 +224,7 @@ async def measure(
     manager = KubeApi(kubeconfig(folder, "manager", clusters[0]))
     worker = KubeApi(kubeconfig(folder, "worker", clusters[1]))
     await prepare(manager, worker, names, gpus=workloads)
-    section = {"prices": {"us-east4": {"l4": 1.0}}}
-    configuration = {
-        "fleet": "load", "namespace": "system", "dispatches": True, "controller": section,
-        "teamRegions": {}, "kueue": {},
-        "workers": [{"name": name, "region": "us-east4", "kueue": {}} for name in names],
-    }  # fmt: skip
-    (folder / "config.yaml").write_text(yaml.safe_dump(configuration))
+    (folder / "config.yaml").write_text(yaml.safe_dump(configuration(names)))
     flood = [f"flood-{index:05}" for index in range(workloads)]
     await side_by_side([*flood, *(f"plain-{name}" for name in flood)], lambda name: submit(manager, name))
     found = Nominations()

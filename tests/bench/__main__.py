@@ -45,10 +45,10 @@ class Figure(NamedTuple):
 
 
 def run_module(module: str, arguments: list[str]) -> Any:
-    """What a module of the benchmark prints, in a new process."""
+    """What a module of the benchmark prints, in a new process; what it says of its progress is passed on."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'components'}:{ROOT / 'tests'}"}
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
 

@@ -1,4 +1,4 @@
-"""What the Dockerfile copies is enough to run, and there is nothing more in the image."""
+"""What the Dockerfile copies is enough to run; tests/engines/test_controller_image.py builds it and runs it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_what_is_copied_runs_without_pulumi_or_the_command_line(tmp_path: Path) 
     assert "--workers" in done.stdout
 
 
-def test_every_base_says_its_version_and_the_result_runs_nothing_and_is_nobody() -> None:
+def test_every_base_is_pinned_by_digest_and_the_result_runs_nothing_and_is_nobody() -> None:
     arguments = dict(re.findall(r"^ARG (\w+)=(\S+)$", DOCKERFILE, re.MULTILINE))
     bases = [arguments[name] for name in re.findall(r"^FROM \$\{(\w+)\}", DOCKERFILE, re.MULTILINE)]
     assert len(bases) == len(re.findall(r"^FROM ", DOCKERFILE, re.MULTILINE)) == 2
-    assert all(":" in base and not base.endswith(":latest") for base in bases)
+    assert all(re.fullmatch(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}", base) for base in bases)
     assert "RUN " not in RESULT
     assert "USER 65532:65532" in RESULT
 

@@ -322,6 +322,27 @@ def test_a_job_that_is_evicted_on_the_manager_while_its_pods_run_gives_its_quota
     lab.manager.delete(f"{JOBS}/long")
 
 
+def test_the_faster_region_wins_when_the_waiting_times_say_so(lab: ControllerLab) -> None:
+    """Jobs that may run nowhere else wait a long time in the cheaper region; then both have quota free."""
+    lab.clear()
+    lab.replicas[-1].stop()
+    lab.start_controller("waits")
+    lab.submit(job("before"))
+    assert lab.placed("before") == US
+    lab.submit(job("holder", gpus=7, regions="us-east4", seconds=20))
+    assert lab.placed("holder") == US
+    waiting = [f"waited-{index}" for index in range(10)]
+    for name in waiting:
+        lab.submit(job(name, gpus=2, regions="us-east4", seconds=1))
+    wait_until(lambda: all(condition(lab.manager.get(f"{JOBS}/{name}"), "Complete") == "True" for name in waiting))
+    lab.submit(job("wise"))
+    assert lab.placed("wise") == EU
+    verdicts = {one.cluster: one for one in parse_report(report(lab, "wise")["message"]).verdicts}
+    assert (verdicts[US].price or 0.0) > (verdicts[EU].price or 0.0)
+    assert verdicts[US].free == verdicts[EU].free == 1.0
+    assert (verdicts[US].waiting or 0.0) < (verdicts[EU].waiting or 0.0)
+
+
 def test_a_window_that_opens_lets_the_job_in_and_the_deadline_gives_quota_back(lab: ControllerLab) -> None:
     lab.replicas[-1].stop()
     opens = int(time.time()) + 25

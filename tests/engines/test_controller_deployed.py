@@ -22,6 +22,7 @@ from kueue_fleet.spec.controller_manifests import CONTROLLER_NAME
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
 
 ROOT = Path(__file__).parents[2]
+JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/team/jobsets"
 WORKER, NAMESPACE = "worker-eu", "kueue-fleet-system"
 
 
@@ -56,6 +57,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
     prices = {"europe-west4": {"l4": 1.0}}
     data = fleet_data({WORKER: "europe-west4"}, prices=prices, watchdog={"stuckAfter": "2s"})
+    data["jobSet"] = {"enabled": True}
     settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
     (folder / "stacks" / "Pulumi.controller.yaml").write_text(yaml.safe_dump(settings))
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
@@ -115,13 +117,17 @@ def test_every_permission_that_is_granted_is_used_and_nothing_else_is_asked_for(
     """Whatever the replicas asked of the API servers in this module, beside the rules that the component declares."""
     manager = deployed.manager
     manager.create(JOBS, job("long", seconds=600))
+    manager.create(JOB_SETS, job_set("long-set", seconds=600))
     wait_until(lambda: manager.get(f"{JOBS}/long").get("status", {}).get("active"))
-    found = deployed.workload("long")
-    assert found is not None
-    path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
-    manager.request("PATCH", path, {"spec": {"active": False}}, "application/merge-patch+json")
-    # What Kueue does not finish, the controller does, by the one permission that is for nothing else.
-    wait_until(lambda: "admission" not in manager.get(path)["status"])
+    wait_until(lambda: active_jobs(manager.get(f"{JOB_SETS}/long-set")))
+    for name in ("long", "long-set"):
+        found = deployed.workload(name)
+        assert found is not None
+        path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+        manager.request("PATCH", path, {"spec": {"active": False}}, "application/merge-patch+json")
+        # What Kueue does not finish, the controller does, by the permissions that are for nothing else.
+        wait_until(lambda path=path: "admission" not in manager.get(path)["status"])  # type: ignore[misc]
+    assert active_jobs(manager.get(f"{JOB_SETS}/long-set")) == 0
 
     def used_is_granted() -> bool:
         used = requests_of(deployed)
@@ -132,6 +138,23 @@ def test_every_permission_that_is_granted_is_used_and_nothing_else_is_asked_for(
         return True
 
     wait_until(used_is_granted)
+
+
+def job_set(name: str, seconds: int) -> Json:
+    """A JobSet of one replicated job, the Job of `job`."""
+    made = job(name, seconds=seconds)
+    replicated = {"name": "w", "replicas": 1, "template": {"spec": {"template": made["spec"]["template"]}}}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": made["metadata"],
+        "spec": {"suspend": True, "replicatedJobs": [replicated]},
+    }
+
+
+def active_jobs(found: Json) -> int:
+    """How many of its jobs have pods, as its status says."""
+    return sum(int(one["active"]) for one in found.get("status", {}).get("replicatedJobsStatus", []))
 
 
 def requests_of(deployed: Deployed) -> set[tuple[str, str, str, str]]:
