@@ -90,7 +90,11 @@ def fleet_data(workers: Mapping[str, str], gpus: int = 8, **controller: Any) -> 
             "external": {"name": "kueue-fleet.dev/dispatcher"},
             "credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"},
         },
-        "admissionController": {"checks": [{"name": "fleet", "runDuration": {}}], **controller},
+        "admissionController": {
+            "image": "example.com/controller:1",
+            "checks": [{"name": "fleet", "runDuration": {}}],
+            **controller,
+        },
     }
 
 

@@ -18,7 +18,7 @@ DISPATCH = {
     "external": {"name": "kueue-fleet.dev/dispatcher"},
     "credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"},
 }
-SPEC = fleet(multiKueue=DISPATCH, admissionController={})
+SPEC = fleet(multiKueue=DISPATCH, admissionController={"image": "example.com/controller:1"})
 
 
 def alone() -> Recording:

@@ -51,7 +51,7 @@ def fleet(flavors: tuple[str, ...] = ("december", "january"), **check: Any) -> F
                 "external": {"name": "kueue-fleet.dev/dispatcher"},
                 "credentials": {"type": "ServiceAccountToken", "rotation": "a", "rotateBy": "2027-02-01"},
             },
-            "admissionController": {"checks": [{"name": "fleet", **check}]},
+            "admissionController": {"image": "example.com/controller:1", "checks": [{"name": "fleet", **check}]},
         }
     )
 

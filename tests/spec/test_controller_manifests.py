@@ -17,11 +17,11 @@ OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "ku
 
 
 def with_controller(**section: Any) -> Any:
-    return fleet({**OURS, "admissionController": section})
+    return fleet({**OURS, "admissionController": {"image": "example.com/controller:1", **section}})
 
 
 def watched() -> FleetSpec:
-    return fleet({**OURS, "admissionController": {}, "observability": {"managedPrometheus": True}})
+    return fleet({**OURS, "admissionController": {"image": "example.com/controller:1"}, "observability": {"managedPrometheus": True}})
 
 
 def by_kind(objects: list[Data]) -> dict[str, Data]:

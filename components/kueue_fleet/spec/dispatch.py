@@ -24,8 +24,6 @@ REGIONS_LABEL: Final = "kueue-fleet.dev/regions"
 """Label on a job or a namespace with the regions where it may run, joined by `_`."""
 LONGEST_RUN: Final = "168h"
 """Longest run that DWS grants, seven days."""
-DEFAULT_IMAGE: Final = "ghcr.io/kueue-fleet/controller:0.1.0"
-"""The controller's image of this version."""
 
 Weight = Annotated[Number, Field(ge=0, le=1000)]
 """How much a part of the score counts, 0 to 1000."""
@@ -153,8 +151,8 @@ class Watchdog(RuledModel):
 class AdmissionController(RuledModel):
     """The fleet's controller on the manager: dispatcher, admission checks, watchdog."""
 
-    image: Annotated[Text, Field(min_length=1)] = DEFAULT_IMAGE
-    """The image, with a tag or a digest."""
+    image: Annotated[Text, Field(min_length=1)]
+    """The image that you built from this project's Dockerfile and pushed, with a tag or a digest; none is published."""
     replicas: Annotated[Count, Field(ge=1, le=5)] = 2
     """One leads, the others stand by; default 2."""
     namespace: DnsLabel = "kueue-fleet-system"

@@ -193,6 +193,6 @@ def test_a_queue_that_reaches_beyond_the_regions_of_its_team() -> None:
     ours = {
         "multiKueue/dispatcher": "External",
         "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
-        "admissionController": {},
+        "admissionController": {"image": "example.com/controller:1"},
     }
     assert problems(changed(fleet_data(), regions | ours)) == []

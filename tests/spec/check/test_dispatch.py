@@ -12,8 +12,9 @@ from spec.builders import REMOVED, changed, fleet, fleet_data, model_problems, p
 
 OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
 CHECK = {"name": "fleet", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
-WITH = {**OURS, "admissionController": {}}
 AT = "admissionController"
+IMAGE = {"image": "example.com/controller:1"}
+WITH = {**OURS, AT: IMAGE}
 USES = "clusterQueues/0/admissionChecksStrategy/admissionChecks/+"
 
 SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -66,12 +67,18 @@ SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("section", "expected"), SECTION.values(), ids=SECTION.keys())
 def test_a_section_that_makes_no_sense(section: dict[str, Any], expected: list[str]) -> None:
-    assert model_problems(AdmissionController, section) == expected
+    assert model_problems(AdmissionController, IMAGE | section) == expected
 
 
 @pytest.mark.parametrize("image", ["r/controller:1.0", "h:5000/c:1", "r/c@sha256:abc", "r/c:latest@sha256:abc"])
 def test_images_that_say_which(image: str) -> None:
     assert model_problems(AdmissionController, {"image": image}) == []
+
+
+def test_no_image_is_published_so_one_has_to_be_named() -> None:
+    assert model_problems(AdmissionController, {}) == [
+        "image: is missing; build it from the Dockerfile of this project, push it, and add its name with a tag or digest"
+    ]
 
 
 FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -83,7 +90,7 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "another dispatcher": (
-        {AT: {"dispatch": {"step": 2}}},
+        {AT: {**IMAGE, "dispatch": {"step": 2}}},
         [
             "admissionController.dispatch: set, but another dispatcher is used; set multiKueue.dispatcher to External "
             "and multiKueue.external.name to kueue-fleet.dev/dispatcher, or remove it"
@@ -99,7 +106,7 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a check on workers": (
         {
             **OURS,
-            AT: {"checks": [{"name": "fleet"}]},
+            AT: {**IMAGE, "checks": [{"name": "fleet"}]},
             "admissionChecks/+": {**CHECK, "clusters": ["worker-a"]},
             USES: {"name": "fleet"},
         },
@@ -109,22 +116,22 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "a check of somebody else": (
-        {**OURS, AT: {"checks": [{"name": "dws"}]}},
+        {**OURS, AT: {**IMAGE, "checks": [{"name": "dws"}]}},
         [
             "admissionController.checks[dws].name: dws is answered by another controller; set its controllerName to "
             "kueue-fleet.dev/admission-check"
         ],
     ),
     "a check that is not there": (
-        {**OURS, AT: {"checks": [{"name": "dvs"}]}},
+        {**OURS, AT: {**IMAGE, "checks": [{"name": "dvs"}]}},
         ["admissionController.checks[dvs].name: there is no check dvs; did you mean dws?"],
     ),
     "a price of nowhere": (
-        {**OURS, AT: {"prices": {"us-east5": {"l4": 1}}}},
+        {**OURS, AT: {**IMAGE, "prices": {"us-east5": {"l4": 1}}}},
         ["admissionController.prices[us-east5]: no cluster that runs jobs is in this region; did you mean us-east4?"],
     ),
     "a price of nothing": (
-        {**OURS, AT: {"prices": {"us-east4": {"h100": 1}}}},
+        {**OURS, AT: {**IMAGE, "prices": {"us-east4": {"h100": 1}}}},
         ["admissionController.prices[us-east4][h100]: there is no flavor h100; use one of the flavors: l4, t4"],
     ),
     "profiles": (
@@ -139,11 +146,11 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "a group of nowhere": (
-        {**OURS, AT: {"regionGroups": {"eu": ["europe-west4", "europe-west44"]}}},
+        {**OURS, AT: {**IMAGE, "regionGroups": {"eu": ["europe-west4", "europe-west44"]}}},
         ["admissionController.regionGroups[eu][1]: there is no region europe-west44; did you mean europe-west4?"],
     ),
     "a group with a region's name": (
-        {**OURS, AT: {"regionGroups": {"us-east4": ["us-east5"]}}},
+        {**OURS, AT: {**IMAGE, "regionGroups": {"us-east4": ["us-east5"]}}},
         ["admissionController.regionGroups[us-east4]: is a region's own name; use another name for the group"],
     ),
 }
@@ -155,7 +162,7 @@ def test_a_section_that_does_not_fit_the_fleet(changes: dict[str, Any], expected
 
 
 def test_without_workers_there_is_nothing_to_dispatch() -> None:
-    without = changed(fleet_data(), {"multiKueue": REMOVED, AT: {}})
+    without = changed(fleet_data(), {"multiKueue": REMOVED, AT: IMAGE})
     expected = "admissionController: set, but there is no multiKueue section; remove it, or add workers and multiKueue"
     assert expected in problems(without)
 
@@ -194,7 +201,7 @@ def test_what_the_controller_is_told() -> None:
     ]
     assert told.team_regions == {"team-vision": ("europe-west4",)}
     assert told.workers[0].kueue["fairSharing"] == {"preemptionStrategies": ["LessThanInitialShare"]}
-    assert not controller_configuration(fleet({AT: {}})).dispatches
+    assert not controller_configuration(fleet({AT: IMAGE})).dispatches
 
 
 def test_without_a_controller_there_is_nothing_to_tell() -> None:
