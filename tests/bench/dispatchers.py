@@ -24,7 +24,7 @@ from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import STEP_LABEL, simulate_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_fleet.spec import parse_fleet
-from one_cluster import KUEUE, Json, condition, wait_until
+from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 
 SEED: Final = 20261121
 COUNT: Final = 300
@@ -32,6 +32,7 @@ EU, US = "worker-eu", "worker-us"
 REGIONS: Final = {EU: "europe-west4", US: "us-east4"}
 DISPATCHERS: Final = ("External", "AllAtOnce", "Incremental")
 PATIENCE: Final = 900.0
+UNCHANGED_SECONDS: Final = 15.0
 
 
 def data(dispatcher: str) -> Json:
@@ -113,7 +114,7 @@ def agreement(lab: ControllerLab) -> dict[str, Any]:
     lab.start_controller("agreement", **patient)
     for body in given:
         lab.submit(body)
-    found = wait_until(lambda: settled(lab), PATIENCE)
+    found = wait_until(Settled(lab), PATIENCE)
     real = {_job(item): item["status"].get("clusterName") for item in found}
     names = {item["metadata"]["name"]: _job(item) for item in found}
     # Creation times have whole seconds, and Kueue takes those of one second in the order of their random uids: the
@@ -144,18 +145,32 @@ def _job(workload: Json) -> str:
     return str(workload["metadata"]["ownerReferences"][0]["name"])
 
 
-def settled(lab: ControllerLab) -> list[Json] | None:
-    """The manager's Workloads, once each is admitted or waits on every cluster that it was nominated for."""
-    items = lab.manager.items(f"{KUEUE}/workloads")
-    waiting = [item for item in items if condition(item, "Admitted") != "True"]
-    if len(items) < COUNT or any(not item["status"].get("nominatedClusterNames") for item in waiting):
-        return None
-    for item in waiting:
-        for name in item["status"]["nominatedClusterNames"]:
-            copy = lab.workers[name].find(f"{KUEUE}/namespaces/team/workloads/{item['metadata']['name']}")
-            if copy is None or condition(copy, "QuotaReserved") != "False":
+class Settled:
+    """The manager's Workloads, once each is admitted or waits where it was nominated, and for a while none changed.
+
+    Of copies that are like one that does not fit Kueue says nothing in their status: it does not look at them.
+    """
+
+    def __init__(self, lab: ControllerLab) -> None:
+        self._lab = lab
+        self._last: tuple[set[str], float] = set(), 0.0
+
+    def __call__(self) -> list[Json] | None:
+        items = self._lab.manager.items(f"{KUEUE}/workloads")
+        copies = {name: self._names(cluster) for name, cluster in self._lab.workers.items()}
+        for item in items:
+            nominated = (item.get("status") or {}).get("nominatedClusterNames") or []
+            there = all(item["metadata"]["name"] in copies[name] for name in nominated)
+            if condition(item, "Admitted") != "True" and not (nominated and there):
                 return None
-    return items
+        admitted, now = {_job(item) for item in items if condition(item, "Admitted") == "True"}, time.monotonic()
+        if admitted != self._last[0]:
+            self._last = admitted, now
+        return items if len(items) == COUNT and now - self._last[1] > UNCHANGED_SECONDS else None
+
+    @staticmethod
+    def _names(cluster: OneCluster) -> set[str]:
+        return {item["metadata"]["name"] for item in cluster.items(f"{KUEUE}/workloads")}
 
 
 def compare(lab: ControllerLab, dispatcher: str) -> dict[str, Any]:

@@ -75,7 +75,10 @@ class Fixture:
     """A manager with two workers, each with eight GPUs in the queue `gpu`."""
 
     def __init__(self, *, dispatches: bool = True, **section: Any) -> None:
-        defaults = {"image": "example.com/controller:1", "prices": {"europe-west4": {"l4": 2.0}, "us-east4": {"l4": 1.0}}}
+        defaults = {
+            "image": "example.com/controller:1",
+            "prices": {"europe-west4": {"l4": 2.0}, "us-east4": {"l4": 1.0}},
+        }
         self.configuration = ControllerConfiguration.model_validate(
             {
                 "fleet": "lab",

@@ -21,7 +21,13 @@ def with_controller(**section: Any) -> Any:
 
 
 def watched() -> FleetSpec:
-    return fleet({**OURS, "admissionController": {"image": "example.com/controller:1"}, "observability": {"managedPrometheus": True}})
+    return fleet(
+        {
+            **OURS,
+            "admissionController": {"image": "example.com/controller:1"},
+            "observability": {"managedPrometheus": True},
+        }
+    )
 
 
 def by_kind(objects: list[Data]) -> dict[str, Data]:

@@ -77,7 +77,8 @@ def test_images_that_say_which(image: str) -> None:
 
 def test_no_image_is_published_so_one_has_to_be_named() -> None:
     assert model_problems(AdmissionController, {}) == [
-        "image: is missing; build it from the Dockerfile of this project, push it, and add its name with a tag or digest"
+        "image: is missing; build it from the Dockerfile of this project, push it, and add its name with a tag or "
+        "digest"
     ]
 
 
