@@ -8,6 +8,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STACK ?= dws-multikueue
 OPTIONS ?=
+ROUNDS ?= 10
+SEED ?= 20261121
 READY := $(VENV)/.ready
 
 .PHONY: help
@@ -25,6 +27,10 @@ test: $(READY) engines ## every test, those on real control planes included
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need no engine
 	@$(BIN)/pytest --ignore=tests/engines
+
+.PHONY: faults
+faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=10 times, from SEED=n
+	@KUEUE_FLEET_FAULT_ROUNDS=$(ROUNDS) KUEUE_FLEET_FAULT_SEED=$(SEED) $(BIN)/pytest tests/engines/test_controller_faults.py -rP -v
 
 .PHONY: check
 check: $(READY) ## format, lint, types, layers, docstrings

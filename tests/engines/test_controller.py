@@ -25,6 +25,7 @@ from controller_lab import (
 )
 from kueue_fleet.admission.dispatch import parse_report
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.explain import dispatch_report
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
@@ -211,6 +212,9 @@ def test_a_job_that_no_cluster_may_take_gives_its_quota_back_and_is_not_stranded
     )
     assert report(lab, "nowhere")["reason"] == "NoSuitableCluster"
     assert "label kueue-fleet.dev/regions of the workload allows only mars" in report(lab, "nowhere")["message"]
+    read = dispatch_report(lab.workload("nowhere") or {})
+    assert read is not None
+    assert {one.cluster: one.reason for one in read.verdicts} == {EU: "RegionNotAllowed", US: "RegionNotAllowed"}
     lab.manager.delete(f"{JOBS}/nowhere")
 
 

@@ -1,10 +1,12 @@
 """Faults under load, each several times: no job is lost, stranded, run twice, or anywhere outside its regions.
 
 Every test says its seed and the time to recover: from the fault to the first nomination of a job that came after it.
+`make faults ROUNDS=10 SEED=7` does each as often as you like.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -19,7 +21,8 @@ from one_cluster import KUEUE, Json, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
-SEED = 20261121
+SEED = int(os.environ.get("KUEUE_FLEET_FAULT_SEED", "20261121"))
+ROUNDS = int(os.environ.get("KUEUE_FLEET_FAULT_ROUNDS", "2"))
 LOAD = 16
 """Jobs of a round; half of them are there before the fault."""
 RECOVERY_SECONDS = 90.0
@@ -186,8 +189,9 @@ def test_the_leader_is_killed_between_decision_and_write(
         assert killed.wait(RECOVERY_SECONDS)
 
     seconds = []
-    for written in (False, True, False):
-        seconds.append(fleet.survive(lambda written=written: kill(written=written)))  # type: ignore[misc]
+    for index in range(ROUNDS + 1):
+        # Lost, written, lost, ...
+        seconds.append(fleet.survive(lambda written=index % 2 == 1: kill(written=written)))  # type: ignore[misc]
     tell(record_property, seconds)
 
 
@@ -196,7 +200,7 @@ def test_both_replicas_are_killed(fleet: Fleet, record_property: Callable[[str, 
         for replica in fleet.replicas.values():
             replica.kill()
 
-    tell(record_property, [fleet.survive(kill) for _ in range(2)])
+    tell(record_property, [fleet.survive(kill) for _ in range(ROUNDS)])
 
 
 def test_the_managers_api_server_is_killed(fleet: Fleet, record_property: Callable[[str, object], None]) -> None:
@@ -204,7 +208,7 @@ def test_the_managers_api_server_is_killed(fleet: Fleet, record_property: Callab
         fleet.lab.kill_api_server(MANAGER)
         fleet.lab.mend_api_server(MANAGER)
 
-    tell(record_property, [fleet.survive(restart) for _ in range(2)])
+    tell(record_property, [fleet.survive(restart) for _ in range(ROUNDS)])
 
 
 def test_a_worker_is_unreachable_and_back(fleet: Fleet, record_property: Callable[[str, object], None]) -> None:
@@ -216,7 +220,7 @@ def test_a_worker_is_unreachable_and_back(fleet: Fleet, record_property: Callabl
         fleet.lab.mend_api_server(US)
         fleet.proxies[US].unreachable = False
 
-    tell(record_property, [fleet.survive(cut, back) for _ in range(2)])
+    tell(record_property, [fleet.survive(cut, back) for _ in range(ROUNDS)])
 
 
 def test_conflicts_dropped_watches_old_versions_and_refused_tokens(
@@ -226,7 +230,7 @@ def test_conflicts_dropped_watches_old_versions_and_refused_tokens(
         for proxy in fleet.proxies.values():
             proxy.noise = NOISE
 
-    seconds = [fleet.survive(noise) for _ in range(2)]
+    seconds = [fleet.survive(noise) for _ in range(ROUNDS)]
     tell(record_property, seconds)
     total = sum((proxy.counts for proxy in fleet.proxies.values()), start=type(fleet.proxies[EU].counts)())
     print(dict(total))
@@ -243,7 +247,7 @@ def test_a_token_expires_and_another_one_comes(fleet: Fleet, record_property: Ca
         for proxy in fleet.proxies.values():
             proxy.noise = QUIET
 
-    tell(record_property, [fleet.survive(expire, renew) for _ in range(2)])
+    tell(record_property, [fleet.survive(expire, renew) for _ in range(ROUNDS)])
 
 
 @pytest.mark.parametrize("offset", [3600.0, -3600.0], ids=["ahead", "behind"])
@@ -251,10 +255,12 @@ def test_the_clock_of_a_replica_is_off(
     fleet: Fleet, offset: float, record_property: Callable[[str, object], None]
 ) -> None:
     """It leads with that clock, and then the other one, whose clock is right, goes on with what it wrote."""
-    first = fleet.leader()
-    second = "two" if first == "one" else "one"
+    first, second = "", ""
 
     def hand_over() -> None:
+        nonlocal first, second
+        first = fleet.leader()
+        second = "two" if first == "one" else "one"
         before = fleet.replicas[second]
         fleet.offsets[second] = offset
         before.kill()
@@ -268,7 +274,7 @@ def test_the_clock_of_a_replica_is_off(
         fleet.offsets[second] = 0.0
         fleet.replicas[second].kill()
 
-    tell(record_property, [fleet.survive(hand_over, hand_back)])
+    tell(record_property, [fleet.survive(hand_over, hand_back) for _ in range(ROUNDS // 2)])
 
 
 JUNK = ["", "\u0663; drop", "{" * 300, "europe-west4_", "0x10", "-1", "NaN", "\n", "a" * 5000, "\u202e"]
@@ -306,7 +312,7 @@ def test_garbage_in_annotations_labels_and_conditions(
             query = "?fieldManager=junk&force=true"
             fleet.lab.manager.request("PATCH", f"{path}/status{query}", status, "application/apply-patch+yaml")
 
-    tell(record_property, [fleet.survive(litter) for _ in range(2)])
+    tell(record_property, [fleet.survive(litter) for _ in range(ROUNDS)])
 
 
 def test_no_replica_ever_failed_at_a_decision(fleet: Fleet) -> None:

@@ -186,9 +186,10 @@ def _explain(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
     key, queue = targets[0], home.queue_of(targets[0])
     snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
     workload = next(w for w in snapshots[clusters.index(home)].workloads if w.key == key)
+    dispatch = home.dispatch(key)
     return [
-        explain_on(snapshot, key, cluster=cluster.name)
+        explain_on(snapshot, key, cluster=cluster.name, dispatch=dispatch if cluster is home else cluster.dispatch(key))
         if key in cluster.keys(key)
-        else explain_elsewhere(snapshot, workload, cluster=cluster.name)
+        else explain_elsewhere(snapshot, workload, cluster=cluster.name, dispatch=dispatch)
         for cluster, snapshot in zip(clusters, snapshots, strict=True)
     ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kueue_fleet.cli import console
@@ -13,6 +14,7 @@ from kueue_fleet.cli.input_files import read_objects, read_text
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
+    from kueue_fleet.admission.dispatch import Decision, ParsedReport
     from kueue_fleet.admission.engine import Engine
     from kueue_fleet.admission.from_kueue import Parsed
     from kueue_fleet.admission.model import Objects, Snapshot
@@ -46,6 +48,9 @@ class Cluster(Protocol):
 
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """What matters to the workload `key`, which is here or would come to this LocalQueue."""
+
+    def dispatch(self, key: str) -> ParsedReport | None:
+        """What the fleet's own dispatcher decided about the workload `key`, which is here."""
 
     def explain_unmanaged(self, name: str) -> Explanation | None:
         """Why Kueue has no Workload for the Job or pod group `name`, if it is here."""
@@ -124,6 +129,20 @@ class Dump:
 
         return explain_unmanaged(self._manifests, name, cluster=self.name)
 
+    def dispatch(self, key: str) -> ParsedReport | None:
+        """See `Cluster`."""
+        from kueue_fleet.explain import dispatch_report
+        from kueue_fleet.explain.block_yaml import NotSimpleError
+
+        manifest = self._index.workloads[key]
+        if self._items:
+            try:
+                return dispatch_report(self._items[id(manifest)].whole())
+            except NotSimpleError:
+                self._read()
+                manifest = self._index.workloads[key]
+        return dispatch_report(manifest)
+
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """See `Cluster`. Raises CommandError with every problem of the objects that matter."""
         from kueue_fleet.admission.errors import NotModelledError, ObjectError
@@ -161,10 +180,21 @@ class Dump:
 
 
 class Simulated:
-    """A cluster as a simulation leaves it. `jobs` has the `namespace/name` of the job of each workload."""
+    """A cluster as a simulation leaves it.
 
-    def __init__(self, name: str, source: str, snapshot: Snapshot, jobs: Mapping[str, str]) -> None:
+    `jobs` has the `namespace/name` of the job of each workload, `decisions` what the fleet's own dispatcher decided.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        snapshot: Snapshot,
+        jobs: Mapping[str, str],
+        decisions: Mapping[str, Decision] | None = None,
+    ) -> None:
         self.name = name
+        self._decisions = decisions or {}
         self.source = source
         self._snapshot = snapshot
         self._queues = {w.key: f"{w.namespace}/{w.queue}" for w in snapshot.workloads}
@@ -190,6 +220,12 @@ class Simulated:
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """See `Cluster`: all there is."""
         return self._snapshot
+
+    def dispatch(self, key: str) -> ParsedReport | None:
+        """See `Cluster`."""
+        from kueue_fleet.admission.dispatch import describe, parse_report
+
+        return parse_report(describe(self._decisions[key])) if key in self._decisions else None
 
     def explain_unmanaged(self, name: str) -> Explanation | None:
         """See `Cluster`: a simulation has only what Kueue manages."""
@@ -232,6 +268,7 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
     from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import fleet_run
+    from kueue_fleet.simulation.offers import FleetDispatcher
     from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.workload_file import read_workload_file
 
@@ -245,12 +282,22 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
     result = Result(tuple(run.settle()), 0.0, second, seed)
     engines = {name: run.clusters[name].engine for name in dict.fromkeys((run.home, *run.clusters))}
     source = f"{stack} with {workload} at second {second:g}"
-    return Moment(second, _as_clusters(engines, source, second, result.records), result)
+    decisions = {run.home: run.dispatcher.decisions} if isinstance(run.dispatcher, FleetDispatcher) else {}
+    return Moment(second, _as_clusters(engines, source, second, result.records, decisions), result)
 
 
-def _as_clusters(engines: Mapping[str, Engine], source: str, now: float, records: Iterable[Record]) -> list[Cluster]:
+def _as_clusters(
+    engines: Mapping[str, Engine],
+    source: str,
+    now: float,
+    records: Iterable[Record],
+    decisions: Mapping[str, Mapping[str, Decision]] = MappingProxyType({}),
+) -> list[Cluster]:
     jobs = {record.key: f"{record.namespace}/{record.name}" for record in records}
-    return [Simulated(name, source, replace(engine.snapshot(), now=now), jobs) for name, engine in engines.items()]
+    return [
+        Simulated(name, source, replace(engine.snapshot(), now=now), jobs, decisions.get(name))
+        for name, engine in engines.items()
+    ]
 
 
 def _with_namespaces(parsed: Parsed) -> Objects:

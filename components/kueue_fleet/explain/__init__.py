@@ -2,16 +2,18 @@
 
 Start at `explainer.explain`: a snapshot of one cluster in, an `answer.Explanation` out, which `text` renders. Every
 word comes from what the admission core decides (`diagnosis`) and from its books (`books`); a change is only suggested
-after the core has decided again with it made (`changes`). `unmanaged` is for Jobs that Kueue never sees. Pure: no
-clock, no files.
+after the core has decided again with it made (`changes`). `unmanaged` is for Jobs that Kueue never sees,
+`dispatched` for what the fleet's own controller wrote on a Workload. Pure: no clock, no files.
 """
 
 from kueue_fleet.explain.answer import Explanation
+from kueue_fleet.explain.dispatched import dispatch_report
 from kueue_fleet.explain.explainer import explain, explain_elsewhere, explain_finished
 from kueue_fleet.explain.text import render_clusters, render_json, render_text
 
 __all__ = [
     "Explanation",
+    "dispatch_report",
     "explain",
     "explain_elsewhere",
     "explain_finished",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kueue_fleet.admission.dispatch.report import ParsedReport
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -125,3 +127,5 @@ class Explanation:
     next_step: str = ""
     is_there: bool = True
     """Whether it is on the cluster; if not, this is what would become of it there."""
+    dispatch: ParsedReport | None = None
+    """What the fleet's own dispatcher decided last about it, and why; None if nothing."""

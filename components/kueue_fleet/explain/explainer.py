@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kueue_fleet.admission.cycle import Entry, Outcome
+from kueue_fleet.admission.dispatch.report import ParsedReport
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
@@ -24,8 +25,8 @@ from kueue_fleet.explain.trials import Trials
 from kueue_fleet.explain.words import headline, next_step
 
 
-def explain(snapshot: Snapshot, key: str, *, cluster: str = "") -> Explanation:
-    """Why the workload `key` is where it is on this cluster.
+def explain(snapshot: Snapshot, key: str, *, cluster: str = "", dispatch: ParsedReport | None = None) -> Explanation:
+    """Why the workload `key` is where it is on this cluster. `dispatch`: what `dispatch_report` found in it.
 
     Raises AdmissionError if the snapshot has no such workload.
     """
@@ -57,17 +58,26 @@ def explain(snapshot: Snapshot, key: str, *, cluster: str = "") -> Explanation:
         position=position_of(found.engine, info) if found.state == "Pending" else None,
         victims=victims_of(entry),
         changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
+        dispatch=dispatch,
     )
     made = replace(made, headline=headline(made, found))
     return replace(made, next_step=next_step(made, found))
 
 
-def explain_elsewhere(snapshot: Snapshot, workload: Workload, *, cluster: str) -> Explanation:
-    """What would become of a workload on a cluster to which it was not dispatched: as if it were submitted there."""
+def explain_elsewhere(
+    snapshot: Snapshot, workload: Workload, *, cluster: str, dispatch: ParsedReport | None = None
+) -> Explanation:
+    """What would become of a workload on a cluster to which it was not dispatched: as if it were submitted there.
+
+    `dispatch`: what was decided about it, which may be that it must not go there.
+    """
     there = replace(workload, status=WorkloadStatus())
     others = tuple(w for w in snapshot.workloads if w.key != workload.key)
     made = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
-    return replace(made, headline=f"It is not on this cluster. If it were: {made.headline}", is_there=False)
+    verdicts = dispatch.verdicts if dispatch is not None else ()
+    ruled_out = [f" ({one.reason}: {one.words})" for one in verdicts if one.cluster == cluster and one.reason]
+    where = f"It is not on this cluster{''.join(ruled_out)}."
+    return replace(made, headline=f"{where} If it were: {made.headline}", is_there=False)
 
 
 def explain_finished(key: str, message: str, *, cluster: str, queue: str) -> Explanation:

@@ -7,6 +7,7 @@ from textwrap import fill
 from typing import Final
 
 from kueue_fleet.admission.amounts import format_amount, format_request
+from kueue_fleet.admission.dispatch.report import ParsedReport
 from kueue_fleet.explain.answer import Change, Explanation, FlavorFigures, Position, ResourceFigures
 
 WIDTH: Final = 80
@@ -47,6 +48,8 @@ def render_text(explanation: Explanation) -> str:
     if explanation.message and explanation.message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {explanation.message}", "  ", "         ")
     lines += _about(explanation)
+    if explanation.dispatch is not None:
+        lines += _dispatch(explanation.dispatch)
     for flavor in explanation.flavors:
         lines += _flavor(flavor)
     if explanation.position is not None:
@@ -95,6 +98,18 @@ def _about(explanation: Explanation) -> list[str]:
     for holding in explanation.holdings:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in holding.amounts)
         lines += _wrap(f"Has quota: {amounts} in flavor {holding.flavor}", "", "  ")
+    return lines
+
+
+def _dispatch(report: ParsedReport) -> list[str]:
+    lines = ["", *_wrap(f"Dispatch: {report.summary}", "", "  ")]
+    for verdict in report.verdicts:
+        if verdict.score is None:
+            text = f"{verdict.cluster}: {verdict.reason}: {verdict.words}"
+        else:
+            parts = f"price {verdict.price:.3f}, waiting {verdict.waiting:.3f}, free {verdict.free:.3f}"
+            text = f"{verdict.cluster}: score {verdict.score:.3f} ({parts}); {verdict.words}"
+        lines += _wrap(text, "  ", "    ")
     return lines
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kueue_fleet.admission.amounts import format_amount
 from kueue_fleet.admission.cycle import Outcome
+from kueue_fleet.admission.dispatch.report import ParsedReport
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER, CheckState
 from kueue_fleet.explain.answer import Explanation, ResourceFigures
 from kueue_fleet.explain.diagnosis import Diagnosis
@@ -112,6 +113,8 @@ def _about_checks(made: Explanation, found: Diagnosis) -> str:
             "waits for the cloud to have the nodes."
         )
     if controllers == {MULTIKUEUE_CONTROLLER}:
+        if made.dispatch is not None:
+            return _about_dispatch(made.dispatch)
         return (
             "It waits for a worker cluster to admit it: explain it on each worker that has it, or should have it "
             "(--objects NAME=PATH once for each)."
@@ -121,3 +124,13 @@ def _about_checks(made: Explanation, found: Diagnosis) -> str:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _about_dispatch(report: ParsedReport) -> str:
+    """Where to look on, by what the fleet's own dispatcher decided."""
+    if report.nominated:
+        names = ", ".join(report.nominated)
+        return f"It waits for {names} to admit it: explain it there (--objects NAME=PATH once for each)."
+    if any(verdict.score is not None for verdict in report.verdicts):
+        return "Wait: it is offered to the clusters listed under Dispatch again."
+    return "Change what rules its clusters out, as listed under Dispatch; it is then offered to them."

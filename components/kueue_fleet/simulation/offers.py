@@ -12,7 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kueue_fleet.admission.dispatch import Action, Books, Request, WaitingTimes, Worker, decide, dispatch_settings
+from kueue_fleet.admission.dispatch import (
+    Action,
+    Books,
+    Decision,
+    Request,
+    WaitingTimes,
+    Worker,
+    decide,
+    dispatch_settings,
+)
 from kueue_fleet.admission.dispatch.residency import Residency, read_residency
 from kueue_fleet.admission.model import Objects
 from kueue_fleet.simulation.cluster import SimulatedCluster
@@ -106,6 +115,8 @@ class FleetDispatcher:
         self._books = {name: Books(objects[name]) for name in fleet.worker_names}
         self._waiting = WaitingTimes()
         self._touched: dict[str, dict[str, None]] = {name: {} for name in fleet.worker_names}
+        self.decisions: dict[str, Decision] = {}
+        """The last one about each workload that no worker has admitted."""
 
     def residency(self, job: Job) -> Residency:
         """Where the job may run, by its label and its team."""
@@ -125,6 +136,7 @@ class FleetDispatcher:
         )
         names = self._fleet.dispatch_workers(job.record.cluster_queue)
         decision = decide(request, [self._worker(job, name, lost, now) for name in names], self._settings, now)
+        self.decisions[job.record.key] = decision
         job.offered_since = decision.started
         for name, books in self._books.items():
             if name in decision.nominated:
@@ -172,6 +184,7 @@ class FleetDispatcher:
     def admitted(self, job: Job, worker: str, now: float) -> None:
         """The job is admitted on a worker."""
         key, since = job.record.key, job.offered_since
+        self.decisions.pop(key, None)
         self._waiting.admitted(key, worker, job.record.cluster_queue, now, now - (now if since is None else since))
         for name, books in self._books.items():
             if name != worker:

@@ -1,0 +1,137 @@
+"""`explain` says what the fleet's own dispatcher decided, as its controller wrote it down or as a simulation has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.test_explain import QUEUE, cluster, explain, write
+from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.cli import app
+from kueue_fleet.explain import dispatch_report
+from simulation.fleets import EUROPE, US, dispatched_data, job
+
+EU = "worker-eu"
+SINCE = "2026-11-21T08:00:00Z"
+RULED_OUT = f"{EU}: RegionNotAllowed: it is in europe-west4, and label kueue-fleet.dev/regions allows only us-east4"
+SCORED = "worker-us: score 0.956 (price 1.000, waiting 0.781, free 1.000): free, flavor l4"
+NOMINATED = f"Nominated worker-us of 2 clusters\n{RULED_OUT}\n{SCORED}"
+
+
+def condition(kind: str, status: str, message: str = "") -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": "R", "message": message, "lastTransitionTime": SINCE}
+
+
+def dispatched(message: object) -> dict[str, Any]:
+    """A Workload of the manager that has its quota and waits for a worker."""
+    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": 1}}}
+    usage = {"name": "main", "count": 1, "flavors": {"cpu": "default"}, "resourceUsage": {"cpu": 1}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    return {
+        "apiVersion": QUEUE,
+        "kind": "Workload",
+        "metadata": {"name": "train", "namespace": "team-a", "uid": "u", "creationTimestamp": SINCE},
+        "spec": {"queueName": "lq", "podSets": [{"name": "main", "count": 1, "template": template}]},
+        "status": {
+            "admission": {"clusterQueue": "cq", "podSetAssignments": [usage]},
+            "admissionChecks": [{"name": "multikueue", "state": "Pending", "message": "", "lastTransitionTime": SINCE}],
+            "conditions": [
+                condition("QuotaReserved", "True"),
+                {**condition(DISPATCH_CONDITION, "True"), "message": message},
+            ],
+        },
+    }
+
+
+def dumps(folder: Path, message: object) -> list[str]:
+    strategy = {"admissionChecks": [{"name": "multikueue"}]}
+    check = {
+        "apiVersion": QUEUE,
+        "kind": "AdmissionCheck",
+        "metadata": {"name": "multikueue"},
+        "spec": {"controllerName": "kueue.x-k8s.io/multikueue"},
+    }
+    manager = [*cluster(admissionChecksStrategy=strategy), check, dispatched(message)]
+    return [
+        *("--objects", f"manager={write(folder / 'manager.yaml', manager)}"),
+        *("--objects", f"{EU}={write(folder / 'eu.yaml', cluster())}"),
+    ]
+
+
+def test_the_scores_and_reasons_are_those_of_the_condition(tmp_path: Path) -> None:
+    home, elsewhere = explain("train", *dumps(tmp_path, NOMINATED))
+    assert home["dispatch"]["summary"] == "Nominated worker-us of 2 clusters"
+    assert home["dispatch"]["nominated"] == ["worker-us"]
+    assert {one["cluster"]: one["score"] for one in home["dispatch"]["verdicts"]} == {EU: None, "worker-us": 0.956}
+    assert home["next_step"].startswith("It waits for worker-us to admit it")
+    assert elsewhere["dispatch"] is None
+    assert elsewhere["headline"].startswith(
+        "It is not on this cluster (RegionNotAllowed: it is in europe-west4, and label kueue-fleet.dev/regions allows "
+        "only us-east4). If it were: "
+    )
+
+
+def test_the_text_has_a_line_for_each_cluster(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["explain", "train", *dumps(tmp_path, NOMINATED)])
+    assert done.exception is None, done.output
+    text = " ".join(done.stdout.split())
+    assert "Dispatch: Nominated worker-us of 2 clusters worker-eu: RegionNotAllowed: it is in europe-west4" in text
+    assert "worker-us: score 0.956 (price 1.000, waiting 0.781, free 1.000); free, flavor l4" in text
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("message", "step"),
+    [
+        (
+            f"None of 1 clusters is suitable\n{RULED_OUT}",
+            "Change what rules its clusters out, as listed under Dispatch",
+        ),
+        (f"Not admitted by worker-us within 3600 s\n{SCORED}", "Wait: it is offered to the clusters listed"),
+    ],
+    ids=["no cluster", "given up"],
+)
+def test_what_to_do_where_nothing_is_nominated(tmp_path: Path, message: str, step: str) -> None:
+    found = explain("train", *dumps(tmp_path, message))[0]
+    assert found["dispatch"]["nominated"] == []
+    assert found["next_step"].startswith(step)
+
+
+@pytest.mark.parametrize("message", [None, "", 7, ["a"]], ids=str)
+def test_a_condition_that_nobody_can_read_is_none(tmp_path: Path, message: object) -> None:
+    assert dispatch_report(dispatched(message)) is None
+    assert dispatch_report({"status": {"conditions": [None, "x"]}}) is None
+    assert dispatch_report({"status": []}) is None
+
+
+def test_a_dump_that_is_cut_has_it_too(tmp_path: Path) -> None:
+    """Above a megabyte only some objects are read."""
+    options = dumps(tmp_path, NOMINATED)
+    objects = list(yaml.safe_load_all((tmp_path / "manager.yaml").read_text()))
+    others = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"n{index}", "annotations": {"a": "x" * 2000}}}
+        for index in range(600)
+    ]
+    document = {"apiVersion": "v1", "kind": "List", "items": [*objects, *others]}
+    (tmp_path / "manager.yaml").write_text(yaml.safe_dump(document))
+    assert (tmp_path / "manager.yaml").stat().st_size > 1_000_000
+    assert explain("train", *options)[0]["dispatch"]["nominated"] == ["worker-us"]
+
+
+def test_a_simulation_says_what_its_dispatcher_decided(tmp_path: Path) -> None:
+    stack, jobs = tmp_path / "fleet.yaml", tmp_path / "jobs.json"
+    stack.write_text(yaml.safe_dump(dispatched_data()))
+    # Each worker has eight GPUs: the second job waits in Europe, where alone its team may run.
+    wide = {"requests": {"nvidia.com/gpu": 8, "cpu": 10}}
+    names = ("first", "second")
+    jobs.write_text(json.dumps({"jobs": [job(name, namespace="team-eu", **wide) for name in names]}))
+    found = {one["cluster"]: one for one in explain("second", "--stack", str(stack), "-w", str(jobs), "--second", "50")}
+    report = found["manager"]["dispatch"]
+    assert report["nominated"] == [EUROPE]
+    assert {one["cluster"]: one["reason"] for one in report["verdicts"]} == {EUROPE: None, US: "RegionNotAllowed"}
+    assert found[US]["headline"].startswith("It is not on this cluster (RegionNotAllowed: ")
