@@ -137,12 +137,13 @@ def stand_ins(buildah: Buildah, folder: Path) -> dict[str, str]:
         for name in names:
             [file] = packages.glob(f"{name}_*.deb")
             subprocess.run(["dpkg-deb", "--extract", str(file), str(root)], check=True)
-        for name in ("python", "python3"):
-            (root / "usr/bin" / name).unlink(missing_ok=True)
-            (root / "usr/bin" / name).symlink_to("python3.11")
-        (root / "etc/passwd").write_text(USERS)
+        links = {"usr/bin/python": "python3.11", "usr/bin/python3": "python3.11"}
         if "dash" in names:
-            (root / "bin/sh").symlink_to("dash")
+            links["bin/sh"] = "dash"
+        for place, target in links.items():
+            (root / place).unlink(missing_ok=True)
+            (root / place).symlink_to(target)
+        (root / "etc/passwd").write_text(USERS)
         container = buildah("from", "scratch")
         buildah("add", "--quiet", container, str(root), "/")
         made[argument] = f"localhost/stand-in-{argument.lower().replace('_', '-')}"
