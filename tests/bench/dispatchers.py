@@ -1,7 +1,7 @@
 """The fleet's dispatcher beside Kueue's two, on real Kueue: `python -m bench.dispatchers` prints what was measured.
 
 One lab: a manager and two workers, simulated nodes. First 300 jobs that do not end, with the fleet's dispatcher: where
-each of them is, and where the core's own simulation puts it. Then 300 jobs with arrivals and run times from a seed,
+each of them is, and where the core's own simulation puts it. Then 120 jobs with arrivals and run times from a seed,
 once for each dispatcher.
 """
 
@@ -28,6 +28,8 @@ from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 
 SEED: Final = 20261121
 COUNT: Final = 300
+COMPARED: Final = 120
+"""Jobs for each dispatcher: three runs of as many take a quarter of an hour."""
 EU, US = "worker-eu", "worker-us"
 REGIONS: Final = {EU: "europe-west4", US: "us-east4"}
 DISPATCHERS: Final = ("External", "AllAtOnce", "Incremental")
@@ -54,10 +56,10 @@ def data(dispatcher: str) -> Json:
     return made
 
 
-def jobs(queue: str, draw: random.Random, seconds: tuple[int, int]) -> list[Json]:
+def jobs(queue: str, count: int, draw: random.Random, seconds: tuple[int, int]) -> list[Json]:
     """A third bound to each region, a third free."""
     made = []
-    for index in range(COUNT):
+    for index in range(count):
         region = draw.choice(["europe-west4", "us-east4", None])
         gpus = draw.choice([1, 1, 2])
         made.append(job(f"{queue}-{index:03}", gpus, region, queue, seconds=draw.randint(*seconds)))
@@ -72,10 +74,14 @@ class Followed:
     held: dict[str, tuple[str, int, float]] = field(default_factory=dict)
     """By uid: name, GPUs, since when."""
     spans: list[tuple[str, int, float, float]] = field(default_factory=list)
+    finished: set[str] = field(default_factory=set)
+    """Jobs that ran to their end here, by the name of the job."""
 
     def __call__(self, item: Json, gone: bool) -> None:
         now, uid, name = time.monotonic(), item["metadata"]["uid"], item["metadata"]["name"]
         self.first.setdefault(uid, now)
+        if condition(item, "Finished") == "True":
+            self.finished.add(name.removeprefix("job-").rpartition("-")[0])
         holds = not gone and condition(item, "QuotaReserved") == "True" and condition(item, "Finished") != "True"
         if holds and uid not in self.held:
             template = item["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
@@ -108,7 +114,7 @@ def agreement(lab: ControllerLab) -> dict[str, Any]:
 
     Jobs bound to a region that is full wait there, in both.
     """
-    given = jobs("wide", random.Random(SEED), (100000, 100000))
+    given = jobs("wide", COUNT, random.Random(SEED), (100000, 100000))
     # While 300 jobs come at once, Kueue takes more than a minute to admit some: no second cluster is asked meanwhile.
     patient = {"dispatch": {"widenAfter": "1h", "giveUpAfter": "2h"}}
     lab.start_controller("agreement", **patient)
@@ -181,7 +187,7 @@ def compare(lab: ControllerLab, dispatcher: str) -> dict[str, Any]:
     if external:
         lab.start_controller("compare")
     draw = random.Random(SEED)
-    given = jobs("busy", draw, (2, 8))
+    given = jobs("busy", COMPARED, draw, (2, 8))
     followed = {name: Followed() for name in lab.workers}
     for name, cluster in lab.workers.items():
         Witness(cluster, f"{KUEUE}/workloads", followed[name])
@@ -196,29 +202,28 @@ def compare(lab: ControllerLab, dispatcher: str) -> dict[str, Any]:
         lab.submit(body)
 
     def all_ended() -> bool:
-        return sum(condition(item, "Complete") == "True" for item in lab.manager.items(JOBS)) == COUNT
+        return sum(condition(item, "Complete") == "True" for item in lab.manager.items(JOBS)) == COMPARED
 
     wait_until(all_ended, PATIENCE)
     took = time.monotonic() - began
     bound = {body["metadata"]["name"]: body["metadata"]["labels"].get("kueue-fleet.dev/regions") for body in given}
-    wrong = sum(
-        1 for name, (_, cluster) in running.seen.items() if bound[name] is not None and REGIONS[cluster] != bound[name]
-    )
+    ran = {name: worker for worker, one in followed.items() for name in one.finished}
+    wrong = sum(1 for name, worker in ran.items() if bound[name] is not None and REGIONS[worker] != bound[name])
     lab.clear()
     time.sleep(1.0)
-    waits = sorted(at - submitted[name] for name, (at, _) in running.seen.items())
+    waits = sorted(at - submitted[name] for name, at in running.seen.items())
     copies = sum(len(one.first) for one in followed.values())
     count, gpu_seconds = twice({name: one.spans for name, one in followed.items()})
     if external:
         lab.replicas[-1].stop()
     return {
         "dispatcher": dispatcher,
-        "jobs": len(waits),
+        "jobs": len(ran),
         "median_seconds": waits[len(waits) // 2],
         "p95_seconds": waits[int(0.95 * (len(waits) - 1))],
         "all_seconds": took,
         "copies": copies,
-        "thrown_away": copies - COUNT,
+        "thrown_away": copies - COMPARED,
         "wrong_region": wrong,
         "held_twice": count,
         "held_twice_gpu_seconds": gpu_seconds,
@@ -226,15 +231,14 @@ def compare(lab: ControllerLab, dispatcher: str) -> dict[str, Any]:
 
 
 class _Running:
-    """When each job was first seen to be admitted, or to have ended where that was not seen, and where."""
+    """When each job was first seen to be admitted, or to have ended where that was not seen."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, tuple[float, str]] = {}
+        self.seen: dict[str, float] = {}
 
     def __call__(self, item: Json, gone: bool) -> None:
         if not gone and "True" in (condition(item, "Admitted"), condition(item, "Finished")):
-            name = item["metadata"]["ownerReferences"][0]["name"]
-            self.seen.setdefault(name, (time.monotonic(), item["status"].get("clusterName", "")))
+            self.seen.setdefault(_job(item), time.monotonic())
 
 
 def run() -> dict[str, Any]:
@@ -242,15 +246,17 @@ def run() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, controller_lab(Path(folder), data("External")) as lab:
         tell(f"{COUNT} jobs that do not end, beside the simulation")
         first, rows = agreement(lab), []
+        tell(f"{first}")
         for name in DISPATCHERS:
-            tell(f"{COUNT} jobs, dispatcher {name}")
+            tell(f"{COMPARED} jobs, dispatcher {name}")
             rows.append(compare(lab, name))
+            tell(f"{rows[-1]}")
         return {"agreement": first, "dispatchers": rows}
 
 
 def tell(text: str) -> None:
     """On stderr, since stdout is for the figures."""
-    print(f"{time.strftime('%H:%M:%S')} {text} ...", file=sys.stderr)
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

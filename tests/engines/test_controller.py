@@ -363,15 +363,35 @@ def test_a_window_that_opens_lets_the_job_in_and_the_deadline_gives_quota_back(l
     assert check_state(lab, "early")["state"] == "Pending"
     lab.placed("early")
     assert time.time() >= opens
-
-    def gave_back() -> int:
-        workload = lab.workload("nobody")
-        assert workload is not None
-        stats = workload.get("status", {}).get("schedulingStats", {}).get("evictions", [])
-        return sum(int(one["count"]) for one in stats if one["reason"] == "AdmissionCheck")
-
-    wait_until(lambda: gave_back() >= 2)
+    wait_until(lambda: gave_back(lab, "nobody") >= 2)
     lab.manager.delete(f"{JOBS}/nobody")
+
+
+def gave_back(lab: ControllerLab, name: str) -> int:
+    """How often a job gave its quota back because a check asked for it."""
+    workload = lab.workload(name)
+    assert workload is not None
+    stats = workload.get("status", {}).get("schedulingStats", {}).get("evictions", [])
+    return sum(int(one["count"]) for one in stats if one["reason"] == "AdmissionCheck")
+
+
+def test_a_job_that_gave_its_quota_back_is_dispatched_anew(lab: ControllerLab) -> None:
+    retry_and_see_it_admitted(lab, "policy")
+
+
+def retry_and_see_it_admitted(lab: ControllerLab, name: str) -> None:
+    """One that is nominated and waits for another one until its deadline."""
+    lab.replicas[-1].stop()
+    lab.start_controller(name, dispatch={"widenAfter": "1s", "giveUpAfter": "8s", "retryAfter": "1s"})
+    holder, waits = f"{name}-holder", f"{name}-waits"
+    lab.submit(job(holder, gpus=8, regions="europe-west4", queue="gated", annotations=RUN, seconds=600))
+    assert lab.placed(holder) == EU
+    lab.submit(job(waits, gpus=8, regions="europe-west4", queue="gated", annotations=RUN))
+    wait_until(lambda: is_at(lab, waits, EU))
+    wait_until(lambda: gave_back(lab, waits) >= 1)
+    lab.manager.delete(f"{JOBS}/{holder}")
+    assert lab.placed(waits) == EU
+    lab.manager.delete(f"{JOBS}/{waits}")
 
 
 def test_before_kubernetes_1_36_the_gate_does_what_the_policy_does(lab: ControllerLab) -> None:
@@ -382,6 +402,7 @@ def test_before_kubernetes_1_36_the_gate_does_what_the_policy_does(lab: Controll
     wait_until_connected(lab)
     lab.start_controller("gate")
     evict_and_see_it_back(lab, "gate")
+    retry_and_see_it_admitted(lab, "gate-retry")
 
 
 def test_at_no_moment_was_a_bound_job_outside_its_region(lab: ControllerLab, witnesses: dict[str, Witness]) -> None:
