@@ -48,6 +48,15 @@ def test_an_unknown_image_is_an_image_that_cannot_be_pulled(image: str) -> None:
     assert caught.value.reason == "ErrImagePull"
 
 
+def test_the_fleets_controller_is_known_by_its_label_since_users_name_its_image() -> None:
+    labels = {"app.kubernetes.io/name": "kueue-fleet-controller", "pod-template-hash": "a"}
+    found = find_program(PROGRAMS, "europe-docker.pkg.dev/acme/gpu/dispatcher:7", labels)
+    assert found is PROGRAMS["kueue-fleet/controller"]
+    for other in ({"app.kubernetes.io/name": "grafana"}, {}, None):
+        with pytest.raises(PodError, match="no program on this machine stands for image"):
+            find_program(PROGRAMS, "europe-docker.pkg.dev/acme/gpu/dispatcher:7", other)
+
+
 def test_kueue_listens_on_the_pods_address_only() -> None:
     document = adapted("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n")
     assert document["health"]["healthProbeBindAddress"] == "127.70.1.2:8081"

@@ -167,7 +167,7 @@ class Container:
     async def _prepare(self) -> ProcessSpec:
         """Everything up to the start of the process. Raises PodError."""
         host, container = self._host, self._container
-        program = find_program(host.programs, container["image"])
+        program = find_program(host.programs, container["image"], host.pod["metadata"].get("labels"))
         if host.volumes.problem is not None:
             raise host.volumes.problem
         root = host.folder / "containers" / container["name"]

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from kueue_fleet.rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
+from kueue_fleet.spec.controller_manifests import CONTROLLER_NAME
 
 Json = dict[str, Any]
 """An object as the API server sends it."""
@@ -36,6 +37,8 @@ class Program:
     kubeconfig_argument: bool = False
     """Whether the program must be given `--kubeconfig` too: Kueue's visibility server does not look at KUBECONFIG."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] | None = None
+    """Pods with these labels run it, whatever their image is called; None: the image's repository decides."""
     visibility_directory: bool = True
     """Kueue only: whether the program keeps the certificate of its visibility server in `visibility` below its current
     folder (linked with -X sigs.k8s.io/kueue/pkg/visibility.certDir=visibility) instead of in /visibility."""
@@ -73,7 +76,8 @@ class Adaptation:
 def default_programs(*, kueue: Path, jobset: Path, kueue_visibility_directory: bool = True) -> dict[str, Program]:
     """The images of Kueue, JobSet and the fleet's controller, under whatever registry.
 
-    The keys are the last two parts of a repository.
+    The keys are the last two parts of a repository. The controller's image is one that users build and name, so
+    its pods are known by their label too.
     """
     return {
         "kueue/kueue": Program(
@@ -85,7 +89,9 @@ def default_programs(*, kueue: Path, jobset: Path, kueue_visibility_directory: b
         "jobset/jobset": Program((str(jobset),), "config.jobset.x-k8s.io"),
         # The fleet's own controller, from this very installation; it takes its address from its arguments.
         "kueue-fleet/controller": Program(
-            (sys.executable, "-m", "kueue_fleet.controller"), environment={"PYTHONPATH": _import_root()}
+            (sys.executable, "-m", "kueue_fleet.controller"),
+            environment={"PYTHONPATH": _import_root()},
+            labels={"app.kubernetes.io/name": CONTROLLER_NAME},
         ),
     }
 
@@ -94,11 +100,14 @@ def _import_root() -> str:
     return str(Path(__file__).parents[3])
 
 
-def find_program(programs: Mapping[str, Program], image: str) -> Program:
-    """The program for an image. Raises PodError with reason ErrImagePull when there is none."""
+def find_program(programs: Mapping[str, Program], image: str, labels: Mapping[str, str] | None = None) -> Program:
+    """The program for an image, in a pod with `labels`. Raises PodError with reason ErrImagePull when there is none."""
     repository = image_repository(image)
     for name, program in programs.items():
         if repository == name or repository.endswith(f"/{name}"):
+            return program
+    for program in programs.values():
+        if program.labels is not None and program.labels.items() <= (labels or {}).items():
             return program
     raise PodError(
         f"no program on this machine stands for image {image}; a rehearsal runs only {', '.join(sorted(programs))}, "

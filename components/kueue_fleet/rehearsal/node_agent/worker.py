@@ -181,7 +181,7 @@ class PodWorker:
         volumes."""
         for container in self._pod["spec"]["containers"]:
             with contextlib.suppress(PodError):
-                find_program(self._programs, container["image"])
+                find_program(self._programs, container["image"], self._pod["metadata"].get("labels"))
                 return True
         return False
 
