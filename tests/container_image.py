@@ -49,8 +49,6 @@ class BuiltImage:
     """Its root directory."""
     config: Mapping[str, Any]
     """What the image says of running it: User, Env, Entrypoint."""
-    bases: Mapping[str, str]
-    """What it was built on, by argument of the Dockerfile."""
 
     def start(self, arguments: Sequence[str], mounts: Mapping[str, Path], log: Path) -> subprocess.Popen[bytes]:
         """Its entry point as its user, without capabilities, with nothing that it may write to.
@@ -118,7 +116,7 @@ def build_image(folder: Path) -> BuiltImage:
     buildah("bud", "--isolation", "chroot", "--pull-never", *arguments, *volumes, "--tag", "controller", str(ROOT))
     container = buildah("from", "--pull-never", "controller")
     described = json.loads(buildah("inspect", "--type", "image", "controller"))
-    return BuiltImage(Path(buildah("mount", container)), described["OCIv1"]["config"], bases)
+    return BuiltImage(Path(buildah("mount", container)), described["OCIv1"]["config"])
 
 
 def stand_ins(buildah: Buildah, folder: Path) -> dict[str, str]:

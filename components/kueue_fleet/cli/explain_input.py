@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kueue_fleet.cli import console
@@ -191,10 +190,10 @@ class Simulated:
         source: str,
         snapshot: Snapshot,
         jobs: Mapping[str, str],
-        decisions: Mapping[str, Decision] | None = None,
+        decisions: Mapping[str, Decision],
     ) -> None:
         self.name = name
-        self._decisions = decisions or {}
+        self._decisions = decisions
         self.source = source
         self._snapshot = snapshot
         self._queues = {w.key: f"{w.namespace}/{w.queue}" for w in snapshot.workloads}
@@ -257,7 +256,7 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     except SimulationError as refused:
         raise console.CommandError(_list(path, list(refused.problems))) from None
     return Moment(
-        second, _as_clusters(engines, f"{path} at second {second:g}", raw.origin + second, result.records), result
+        second, _as_clusters(engines, f"{path} at second {second:g}", raw.origin + second, result.records, {}), result
     )
 
 
@@ -291,11 +290,11 @@ def _as_clusters(
     source: str,
     now: float,
     records: Iterable[Record],
-    decisions: Mapping[str, Mapping[str, Decision]] = MappingProxyType({}),
+    decisions: Mapping[str, Mapping[str, Decision]],
 ) -> list[Cluster]:
     jobs = {record.key: f"{record.namespace}/{record.name}" for record in records}
     return [
-        Simulated(name, source, replace(engine.snapshot(), now=now), jobs, decisions.get(name))
+        Simulated(name, source, replace(engine.snapshot(), now=now), jobs, decisions.get(name, {}))
         for name, engine in engines.items()
     ]
 

@@ -32,6 +32,12 @@ def owners_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
             yield str(owner.get("kind")), f"{metadata.get('namespace') or 'default'}/{owner.get('name')}"
 
 
+def conditions_of(manifest: Manifest) -> Iterator[Manifest]:
+    """The conditions in the status of an object."""
+    conditions = _object(manifest, "status").get("conditions")
+    return (each for each in (conditions if isinstance(conditions, list) else ()) if isinstance(each, Mapping))
+
+
 def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
     """Without Jobs and JobSets for which there is a Workload, and Jobs that belong to a JobSet."""
     given = list(manifests)
@@ -145,11 +151,7 @@ def _admitted_to(manifest: Manifest) -> str | None:
 
 
 def _is_finished(manifest: Manifest) -> bool:
-    conditions = _object(manifest, "status").get("conditions")
-    return any(
-        isinstance(each, Mapping) and each.get("type") == "Finished" and each.get("status") == "True"
-        for each in (conditions if isinstance(conditions, list) else ())
-    )
+    return any(each.get("type") == "Finished" and each.get("status") == "True" for each in conditions_of(manifest))
 
 
 def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Final
 
 from kueue_fleet.admission.amounts import format_amount, format_request
-from kueue_fleet.admission.dispatch.report import ParsedReport
+from kueue_fleet.admission.dispatch.report import ParsedReport, score_text
 from kueue_fleet.explain.answer import Change, Explanation, FlavorFigures, Position, ResourceFigures
 
 WIDTH: Final = 80
@@ -107,8 +107,7 @@ def _dispatch(report: ParsedReport) -> list[str]:
         if verdict.score is None:
             text = f"{verdict.cluster}: {verdict.reason}: {verdict.words}"
         else:
-            parts = f"price {verdict.price:.3f}, waiting {verdict.waiting:.3f}, free {verdict.free:.3f}"
-            text = f"{verdict.cluster}: score {verdict.score:.3f} ({parts}); {verdict.words}"
+            text = f"{verdict.cluster}: {score_text(verdict)}; {verdict.words}"
         lines += _wrap(text, "  ", "    ")
     return lines
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kueue_fleet.admission.dispatch.model import Decision, Filtered, Verdict
+from kueue_fleet.admission.dispatch.model import Decision, Filtered, Scored, Verdict
 
 DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"
 """Type of the condition on a Workload of the manager. True: clusters are nominated; its time is the first nomination's.
@@ -52,6 +52,12 @@ def describe(decision: Decision) -> str:
     return "\n".join([_line(decision.message), *(_describe(verdict) for verdict in decision.verdicts)])
 
 
+def score_text(verdict: Scored | ParsedVerdict) -> str:
+    """The score of a cluster that has one, and its parts."""
+    parts = f"price {verdict.price:.3f}, waiting {verdict.waiting:.3f}, free {verdict.free:.3f}"
+    return f"score {verdict.score:.3f} ({parts})"
+
+
 def parse_report(message: str) -> ParsedReport:
     """What `describe` wrote. Lines that are none of it are left out."""
     summary, *lines = message.split("\n")
@@ -66,8 +72,7 @@ def parse_report(message: str) -> ParsedReport:
 def _describe(verdict: Verdict) -> str:
     if isinstance(verdict, Filtered):
         return f"{verdict.cluster}: {verdict.reason}: {_line(verdict.message)}"
-    parts = f"price {verdict.price:.3f}, waiting {verdict.waiting:.3f}, free {verdict.free:.3f}"
-    return f"{verdict.cluster}: score {verdict.score:.3f} ({parts}): {_line(verdict.message)}"
+    return f"{verdict.cluster}: {score_text(verdict)}: {_line(verdict.message)}"
 
 
 def _parse(line: str) -> ParsedVerdict | None:
