@@ -144,16 +144,19 @@ class _Engine(Engine):
         """Kueue needs a write of its own for that, and one more before it to forget how long the workload waits."""
         self.deferred[info.key] = 1 if info.requeue_at is None else self.writes
 
-    def requeue(self, key: str, writes: int = 1) -> None:
-        """Kueue saw writes of a workload without quota."""
+    def requeue(self, key: str, writes: int = 1) -> bool:
+        """Kueue saw writes of a workload without quota; whether it is queued again for that."""
         if key not in self.deferred:
-            return
+            return False
         self.deferred[key] -= writes
-        if self.deferred[key] <= 0:
-            del self.deferred[key]
-            info = self.workloads.get(key)
-            if info is not None and not info.is_reserved:
-                super()._finish_backoff(info)
+        if self.deferred[key] > 0:
+            return False
+        del self.deferred[key]
+        info = self.workloads.get(key)
+        if info is None or info.is_reserved:
+            return False
+        super()._finish_backoff(info)
+        return True
 
     def open(self) -> None:
         """All queues open, and Kueue will look at them again; it logs that only where something is parked by then."""
@@ -238,7 +241,8 @@ class Replay:
                 self._handle(PodsReadyChanged(now, f"{NAMESPACE}/{item[2]}", True))
             elif kind == "p":
                 self._handle(TimePassed(now))
-                self.engine.requeue(f"{NAMESPACE}/{item[2]}")
+                if self.engine.requeue(f"{NAMESPACE}/{item[2]}"):
+                    self._come_back(item[2])
             elif kind == "u":
                 self._handle(TimePassed(now))
                 self._note(self.engine.echo(f"{NAMESPACE}/{item[2]}", voids=self.chance.echoes))
@@ -327,9 +331,13 @@ class Replay:
         if event[0] == "delete":
             self.why.pop(event[1], None)
         elif event[0] == "release":
-            why = states.pending(self.engine.parked_for(f"{NAMESPACE}/{event[1]}") or "")
-            self.seen[event[1]] = {states.PENDING, why}
-            self.why[event[1]] = why
+            self._come_back(event[1])
+
+    def _come_back(self, name: str) -> None:
+        """The workload waits again, with the reason of an equal one that is parked, which Kueue may write or not."""
+        why = states.pending(self.engine.parked_for(f"{NAMESPACE}/{name}") or "")
+        self.seen[name] = {states.PENDING, why}
+        self.why[name] = why
 
     def _translate(self, now: float, event: list[Any]) -> Event:
         kind, name = event[0], event[1]
