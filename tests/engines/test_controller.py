@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import ssl
-import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from controller_faults import Witness
 from controller_lab import (
     JOBS,
     MANAGER,
@@ -26,40 +23,12 @@ from controller_lab import (
 from kueue_fleet.admission.dispatch import parse_report
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.explain import dispatch_report
-from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
+from one_cluster import KUEUE, Json, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
 PRICES = {"europe-west4": {"l4": 2.0, "b200": 10.0}, "us-east4": {"l4": 1.0, "b200": 10.1}}
 DISPATCH = {"widenAfter": "3s", "giveUpAfter": "120s", "retryAfter": "2s"}
 RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
-
-
-class Witness:
-    """Every Workload that was ever seen on a cluster, by a watch that misses nothing."""
-
-    def __init__(self, cluster: OneCluster) -> None:
-        self.seen: dict[str, Json] = {}
-        self._cluster = cluster
-        version = cluster.get(f"{KUEUE}/workloads")["metadata"]["resourceVersion"]
-        threading.Thread(target=self._watch, args=(version,), daemon=True).start()
-
-    def _watch(self, version: str) -> None:
-        request = urllib.request.Request(
-            f"{self._cluster.server}{KUEUE}/workloads?watch=1&resourceVersion={version}&timeoutSeconds=3600",
-            headers={"Authorization": f"Bearer {self._cluster.token}"},
-        )
-        context = ssl.create_default_context(cafile=str(self._cluster.ca_file))
-        try:
-            with urllib.request.urlopen(request, context=context, timeout=3600) as stream:
-                for line in stream:
-                    item = json.loads(line)["object"]
-                    self.seen[item["metadata"]["name"]] = item
-        except OSError:
-            return
-
-    def jobs(self) -> set[str]:
-        """The jobs whose copies were seen."""
-        return {name.removeprefix("job-").rpartition("-")[0] for name in self.seen}
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +39,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
 
 
 @pytest.fixture(scope="module")
-def witnesses(lab: ControllerLab) -> dict[str, Witness]:
-    return {name: Witness(cluster) for name, cluster in lab.workers.items()}
+def copies(lab: ControllerLab) -> dict[str, Witness]:
+    """By worker: every copy it ever had."""
+    return {name: Witness(cluster, f"{KUEUE}/workloads") for name, cluster in lab.workers.items()}
 
 
 @pytest.fixture(scope="module")
-def controller(lab: ControllerLab, witnesses: dict[str, Witness]) -> ControllerProcess:
+def controller(lab: ControllerLab, copies: dict[str, Witness]) -> ControllerProcess:
     return lab.start_controller("first")
 
 
@@ -405,11 +375,18 @@ def test_before_kubernetes_1_36_the_gate_does_what_the_policy_does(lab: Controll
     retry_and_see_it_admitted(lab, "gate-retry")
 
 
-def test_at_no_moment_was_a_bound_job_outside_its_region(lab: ControllerLab, witnesses: dict[str, Witness]) -> None:
+def jobs_of(copies: Witness) -> set[str]:
+    """The jobs whose copies were ever there."""
+    return {name.removeprefix("job-").rpartition("-")[0] for name in copies.names()}
+
+
+def test_at_no_moment_was_a_bound_job_outside_its_region(lab: ControllerLab, copies: dict[str, Witness]) -> None:
     bound = {"garbage-eu", *(f"bound-{index}" for index in range(4)), *(f"crash-{index}" for index in range(3))}
-    assert bound <= witnesses[EU].jobs()
-    assert bound.isdisjoint(witnesses[US].jobs())
-    assert "nowhere" not in witnesses[EU].jobs() | witnesses[US].jobs()
+    eu, us = jobs_of(copies[EU]), jobs_of(copies[US])
+    assert bound <= eu
+    assert bound.isdisjoint(us)
+    assert "cheap" in us
+    assert "nowhere" not in eu | us
 
 
 def test_no_job_has_two_copies_once_it_runs(lab: ControllerLab) -> None:
