@@ -58,6 +58,14 @@ def workload(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
     }
 
 
+def admitted_copy(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
+    """The copy of a workload on a worker, where it has its quota."""
+    assignment = {"name": "main", "count": 1, "flavors": {GPU: "l4"}, "resourceUsage": {GPU: str(gpus)}}
+    status = {"admission": {"clusterQueue": "gpu", "podSetAssignments": [assignment]}}
+    conditions = [condition("QuotaReserved"), condition("Admitted")]
+    return workload(name, gpus, conditions=conditions, checks={}, status=status, **changes)
+
+
 def configured(kind: str, name: str, spec: Json, **metadata: Any) -> Json:
     made = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name, **metadata}}
     return {**made, "spec": spec}
@@ -97,23 +105,28 @@ class Fixture:
         self.touched: list[str | None] = []
         self.told: list[tuple[str, str, bool]] = []
         self.manager = ManagerState({}, dispatch_settings(self.configuration.controller), self.touched.append)
+        self.forget_workers()
+        for name in self.workers:
+            self.connect(name)
+        self.manager.take_config("multikueue", configured("MultiKueueConfig", "multikueue", {"clusters": ["eu", "us"]}))
+        self.take_check("multikueue", "kueue.x-k8s.io/multikueue", "multikueue")
+        self.restart()
+
+    def restart(self) -> Reconciler:
+        """A reconciler with nothing in memory, as a new leader has it."""
+        self.reconciler = Reconciler(
+            self.configuration, self.manager, self.workers, self.api, self.metrics, self._tell, self.clock
+        )
+        self.reconciler.recall()
+        return self.reconciler
+
+    def forget_workers(self) -> None:
+        """Workers of which nothing is known but their configuration."""
         self.workers = {
             w.name: WorkerState(w.name, w.region, {}, self.touched.append) for w in self.configuration.workers
         }
         for worker in self.workers.values():
             self.configure(worker)
-        for name in self.workers:
-            self.connect(name)
-        self.manager.take_config("multikueue", configured("MultiKueueConfig", "multikueue", {"clusters": ["eu", "us"]}))
-        self.take_check("multikueue", "kueue.x-k8s.io/multikueue", "multikueue")
-        self.reconciler = self.restart()
-
-    def restart(self) -> Reconciler:
-        """A reconciler with nothing in memory."""
-        self.reconciler = Reconciler(
-            self.configuration, self.manager, self.workers, self.api, self.metrics, self._tell, self.clock
-        )
-        return self.reconciler
 
     def _tell(self, record: Record, reason: str, message: str, warning: bool) -> None:
         assert record.namespace

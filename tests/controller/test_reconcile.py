@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.build import NOW, Fixture, condition, configured, when, workload
+from controller.build import NOW, WORKLOADS, Fixture, admitted_copy, condition, configured, when, workload
 from kueue_fleet.admission.dispatch import parse_report
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.controller.kube import ApiError
@@ -366,6 +366,62 @@ async def test_what_is_not_on_its_way_any_more_holds_no_quota() -> None:
     await fixture.reconciler.look_at(key)
     await fixture.look(workload("two", 8))
     assert fixture.nominated("two") == ["us"]
+
+
+async def test_the_quota_of_a_job_that_ended_is_free_again_when_its_copy_is_gone() -> None:
+    fixture = Fixture()
+    await fixture.look(workload("one", 8))
+    fixture.workers["us"].take_workload("ns/one", admitted_copy("one", 8))
+    admitted = [condition("QuotaReserved"), condition("Admitted")]
+    ended = workload("one", 8, conditions=[*admitted, condition("Finished")], status={"clusterName": "us"})
+    await fixture.look(workload("one", 8, conditions=admitted, status={"clusterName": "us"}))
+    await fixture.look(ended)
+    fixture.workers["us"].take_workload("ns/one", None)
+    await fixture.reconciler.look_at("ns/one")
+    await fixture.look(workload("two", 8))
+    assert fixture.nominated("two") == ["us"]
+
+
+async def test_a_new_leader_does_not_count_what_the_old_one_gave_away() -> None:
+    fixture = Fixture()
+    await fixture.look(workload("one", 8))
+    fixture.forget_workers()
+    fixture.restart()
+    await fixture.look(workload("two", 8))
+    assert [fixture.nominated(name) for name in ("one", "two")] == [["us"], ["eu"]]
+
+
+async def test_an_answer_about_a_workload_that_is_gone_does_not_bring_it_back() -> None:
+    fixture = Fixture()
+    key = fixture.take(workload("one", 8))
+    apply = fixture.api.apply
+
+    async def overtaken(path: str, body: dict[str, Any], manager: str) -> dict[str, Any]:
+        answer = await apply(path, body, manager)
+        fixture.api.remove(WORKLOADS, key)
+        fixture.manager.take_workload(key, None)
+        return answer
+
+    fixture.api.apply = overtaken  # type: ignore[method-assign]
+    await fixture.reconciler.look_at(key)
+    assert key not in fixture.manager.records
+
+
+async def test_an_answer_about_a_workload_does_not_hide_the_next_one_of_its_name() -> None:
+    fixture = Fixture()
+    key = fixture.take(workload("one", 8))
+    apply = fixture.api.apply
+
+    async def overtaken(path: str, body: dict[str, Any], manager: str) -> dict[str, Any]:
+        answer = await apply(path, body, manager)
+        again = workload("one", 8)
+        again["metadata"]["uid"] = "uid-again"
+        fixture.take(again)
+        return answer
+
+    fixture.api.apply = overtaken  # type: ignore[method-assign]
+    await fixture.reconciler.look_at(key)
+    assert fixture.manager.records[key].uid == "uid-again"
 
 
 async def test_a_check_that_names_this_controller_becomes_active() -> None:

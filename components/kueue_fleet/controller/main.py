@@ -128,6 +128,7 @@ class Controller:
                 for watch in watches:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)
+                reconciler.recall()
                 # What is known now mostly stays: without this, each full collection holds up decisions to look at it.
                 gc.collect()
                 gc.freeze()

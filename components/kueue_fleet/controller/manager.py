@@ -69,6 +69,15 @@ class ManagerState:
         self._note_waiting(record)
         self._on_change(key)
 
+    def take_answer(self, asked: Record, item: Json) -> None:
+        """What the server made of a write to a Workload; no news if that is gone, or another one by now.
+
+        The watch may be ahead of the answer, and would never tell again of what it told to be gone.
+        """
+        known = self.records.get(asked.key)
+        if known is not None and known.uid == asked.uid:
+            self.take_workload(asked.key, item)
+
     def _note_waiting(self, record: Record) -> None:
         """Learn from where the workload waits or was admitted, and from where it waited in vain."""
         report, key, queue = record.report, record.key, record.cluster_queue

@@ -99,13 +99,21 @@ class Reconciler:
         self._forget(key, record)
         return again if again < math.inf else None
 
+    def recall(self) -> None:
+        """Keep the quota of all nominations that are there, before the first decision is made beside them."""
+        for record in self._manager.records.values():
+            if record.holds_quota and not record.unreadable:
+                for name in {*record.nominated, record.cluster_name} & self._workers.keys():
+                    self._workers[name].expect(record.workload)
+
     def _forget(self, key: str, record: Record | None) -> None:
         """Keep no quota for a workload that is not on its way any more."""
         self._ready_since.pop(key, None)
-        kept = record.cluster_name if record is not None else ""
+        # What is admitted may be known on the manager before it is seen on its worker.
+        kept = record.cluster_name if record is not None and record.holds_quota else ""
         for worker in self._workers.values():
-            if worker.books is not None and worker.name != kept:
-                worker.books.forget(key)
+            if worker.name != kept:
+                worker.forget(key)
 
     def _is_dispatched_now(self, record: Record) -> bool:
         """Kueue's own conditions for a nomination (multikueue/workload.go, ShouldSkipClusterNomination)."""
@@ -194,17 +202,15 @@ class Reconciler:
     def _keep_quota(self, record: Record, decision: Decision) -> None:
         """Before anything is written: nobody else may count the quota that this workload will take."""
         for name, worker in self._workers.items():
-            if worker.books is None or record.unreadable:
-                continue
-            if name in decision.nominated:
-                worker.books.expect(record.workload)
+            if name in decision.nominated and not record.unreadable:
+                worker.expect(record.workload)
             else:
-                worker.books.forget(record.key)
+                worker.forget(record.key)
 
     async def _write(self, record: Record, decision: Decision, taken: _Taken) -> None:
         body = patches.dispatch_body(record, decision, taken.given_up)
         answer = await self._api.apply(patches.status_path(record), body, patches.DISPATCH_MANAGER)
-        self._manager.take_workload(record.key, answer)
+        self._manager.take_answer(record, answer)
         self._note(record, decision)
         for reason, message in taken.messages:
             self._tell(record, reason, message, True)
@@ -263,7 +269,7 @@ class Reconciler:
             return again
         body = patches.check_body(record, ours, now)
         answer = await self._api.apply(patches.status_path(record), body, patches.CHECK_MANAGER)
-        self._manager.take_workload(record.key, answer)
+        self._manager.take_answer(record, answer)
         for name, decision in changed.items():
             self._metrics.checks.labels(name, decision.state.value).inc()
             fields = {"workload": record.key, "check": name, "state": decision.state.value, "why": decision.message}

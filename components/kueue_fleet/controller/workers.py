@@ -49,6 +49,7 @@ class WorkerState:
         self._manifests: dict[tuple[str, str], Json] = {}
         self._objects: Objects | None = None
         self._workloads: dict[str, Workload | None] = {}
+        self._expected: dict[str, Workload] = {}
         self._evicted: dict[str, EvictedCopy] = {}
         self._provisioning: dict[str, dict[str, Provisioning]] = {}
         self._owners: dict[str, str] = {}
@@ -67,6 +68,18 @@ class WorkerState:
     def followed(self) -> bool:
         """Whether everything of the worker is known as it is now."""
         return all(watch.synced.is_set() and watch.connected for watch in self.watches)
+
+    def expect(self, workload: Workload) -> None:
+        """The workload was nominated for this worker: its quota is kept, in these books and in those after them."""
+        self._expected[workload.key] = workload
+        if self.books is not None:
+            self.books.expect(workload)
+
+    def forget(self, key: str) -> None:
+        """The workload is not nominated for this worker any more."""
+        self._expected.pop(key, None)
+        if self.books is not None:
+            self.books.forget(key)
 
     def provisioning(self, key: str) -> tuple[Provisioning, ...]:
         """The ProvisioningRequests of a Workload's copy."""
@@ -111,6 +124,8 @@ class WorkerState:
                 for workload in self._workloads.values():
                     if workload is not None:
                         self.books.put(workload)
+                for workload in self._expected.values():
+                    self.books.expect(workload)
             else:
                 self.books.load(objects)
         self._on_change(None)
