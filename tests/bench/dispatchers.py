@@ -1,6 +1,6 @@
 """The fleet's dispatcher beside Kueue's two, on real Kueue: `python -m bench.dispatchers` prints what was measured.
 
-One lab: a manager and two workers, simulated nodes. First 300 jobs that do not end, with the fleet's dispatcher: where
+One lab: a manager and four workers, simulated nodes. First 300 jobs that do not end, with the fleet's dispatcher: where
 each of them is, and where the core's own simulation puts it. Then 120 jobs with arrivals and run times from a seed,
 once for each dispatcher.
 """
@@ -8,11 +8,12 @@ once for each dispatcher.
 from __future__ import annotations
 
 import json
+import math
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -30,8 +31,12 @@ SEED: Final = 20261121
 COUNT: Final = 300
 COMPARED: Final = 120
 """Jobs for each dispatcher: three runs of as many take a quarter of an hour."""
-EU, US = "worker-eu", "worker-us"
-REGIONS: Final = {EU: "europe-west4", US: "us-east4"}
+PRICES: Final = {"europe-west4": 2.0, "us-east4": 1.0, "us-central1": 1.2, "asia-southeast1": 1.6}
+"""Of one GPU in the region of each worker. Four, since Kueue's Incremental begins with three."""
+REGIONS: Final = {f"worker-{region}": region for region in PRICES}
+WIDE_GPUS: Final = 110
+"""Of each worker, in the queue where the jobs that are bound to one region are too many for it."""
+BUSY_GPUS: Final = 12
 DISPATCHERS: Final = ("External", "AllAtOnce", "Incremental")
 PATIENCE: Final = 900.0
 UNCHANGED_SECONDS: Final = 15.0
@@ -41,10 +46,10 @@ def data(dispatcher: str) -> Json:
     """A fleet with a wide queue, where nothing waits, and one where jobs wait for each other."""
     made = fleet_data(
         REGIONS,
-        prices={"europe-west4": {"l4": 2.0}, "us-east4": {"l4": 1.0}},
+        prices={region: {"l4": price} for region, price in PRICES.items()},
         dispatch={"widenAfter": "60s", "giveUpAfter": "1h"},
     )
-    queues = [queue_data("wide", "l4", 240), queue_data("busy", "l4", 24), *made["clusterQueues"]]
+    queues = [queue_data("wide", "l4", WIDE_GPUS), queue_data("busy", "l4", BUSY_GPUS), *made["clusterQueues"]]
     made["clusterQueues"] = queues
     made["localQueues"] = [{"namespace": "team", "name": q["name"], "clusterQueue": q["name"]} for q in queues]
     if dispatcher != "External":
@@ -57,10 +62,11 @@ def data(dispatcher: str) -> Json:
 
 
 def jobs(queue: str, count: int, draw: random.Random, seconds: tuple[int, int]) -> list[Json]:
-    """A third bound to each region, a third free."""
+    """A third bound to the first region, a sixth to each other one, a sixth free."""
     made = []
+    first, *others = PRICES
     for index in range(count):
-        region = draw.choice(["europe-west4", "us-east4", None])
+        region = draw.choice([first, first, *others, None])
         gpus = draw.choice([1, 1, 2])
         made.append(job(f"{queue}-{index:03}", gpus, region, queue, seconds=draw.randint(*seconds)))
     return made
@@ -90,22 +96,19 @@ class Followed:
             self.spans.append((*self.held.pop(uid), now))
 
 
-def twice(spans: Mapping[str, list[tuple[str, int, float, float]]]) -> tuple[int, float]:
-    """Jobs that held quota on two workers at once, and for how many GPU seconds."""
-    by_name: dict[str, list[tuple[str, int, float, float]]] = {}
-    for worker, found in spans.items():
-        for name, gpus, begin, end in found:
-            by_name.setdefault(name, []).append((worker, gpus, begin, end))
+def twice(spans: Iterable[tuple[str, int, float, float]]) -> tuple[int, float]:
+    """Jobs that held quota on several workers at once, and for how many GPU seconds more than on one of them."""
+    by_name: dict[str, list[tuple[float, float, int]]] = {}
+    for name, gpus, begin, end in spans:
+        by_name.setdefault(name, []).append((begin, end, gpus))
     count, total = 0, 0.0
     for held in by_name.values():
-        both = sum(
-            first[1] * max(0.0, min(first[3], second[3]) - max(first[2], second[2]))
-            for index, first in enumerate(held)
-            for second in held[index + 1 :]
-            if first[0] != second[0]
-        )
-        count += both > 0
-        total += both
+        seconds, until = 0.0, -math.inf
+        for begin, end, _ in sorted(held):
+            seconds += max(0.0, min(end, until) - begin)
+            until = max(until, end)
+        count += seconds > 0
+        total += seconds * held[0][2]
     return count, total
 
 
@@ -213,7 +216,7 @@ def compare(lab: ControllerLab, dispatcher: str) -> dict[str, Any]:
     time.sleep(1.0)
     waits = sorted(at - submitted[name] for name, at in running.seen.items())
     copies = sum(len(one.first) for one in followed.values())
-    count, gpu_seconds = twice({name: one.spans for name, one in followed.items()})
+    count, gpu_seconds = twice(span for one in followed.values() for span in one.spans)
     if external:
         lab.replicas[-1].stop()
     return {
