@@ -7,12 +7,15 @@ import copy
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from kueue_fleet.controller.kube import ApiError, Json
+from kueue_fleet.controller.kube import ApiError, Json, Opened, nothing
 from kueue_fleet.controller.watching import object_key
 
 
 class FakeApi:
-    """Objects by list path and key. `applied` and `created` have every body that was accepted."""
+    """Objects by list path and key. `applied` and `created` have every body that was accepted.
+
+    `silent`: no watch is answered; `short`: every watch ends at once.
+    """
 
     def __init__(self) -> None:
         self.lists: dict[str, dict[str, Json]] = {}
@@ -22,6 +25,7 @@ class FakeApi:
         self.version = 100
         self.oldest = 0
         self.requests: list[str] = []
+        self.silent = self.short = False
         self._log: list[tuple[int, str, str, Json]] = []
         self._changed = asyncio.Event()
         self._broken = 0
@@ -106,10 +110,15 @@ class FakeApi:
             raise ApiError(404, "NotFound", f"{key} not found")
         return list_path, key, self.lists[list_path][key]
 
-    async def watch(self, path: str, version: str) -> AsyncIterator[tuple[str, Json]]:
+    async def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
+        if self.silent:
+            await asyncio.Event().wait()
         self._fail(f"WATCH {path}")
         if int(version) < self.oldest:
             raise ApiError(410, "Expired", "too old resource version")
+        opened()
+        if self.short:
+            return
         broken, seen = self._broken, int(version)
         while True:
             for at, where, kind, item in list(self._log):

@@ -307,7 +307,7 @@ async def test_no_worker_where_the_data_may_be_rejects() -> None:
 
 
 def provisioning(at: float = 0.0) -> dict[str, Any]:
-    reference = {"kind": "Workload", "name": "train"}
+    reference = {"kind": "Workload", "name": "train", "uid": "uid-train"}
     metadata = {"name": "train-dws-1", "namespace": "ns", "ownerReferences": [reference]}
     return {"metadata": metadata, "status": {"conditions": [condition("Accepted", at)]}}
 
@@ -336,6 +336,7 @@ async def test_capacity_that_never_comes_is_given_up_and_tried_elsewhere_with_an
 async def test_beyond_the_budget_it_stays() -> None:
     fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 0})
     await fixture.look(workload())
+    fixture.workers["us"].take_workload("ns/train", workload(conditions=[]))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
     await fixture.reconciler.look_at("ns/train")

@@ -8,7 +8,7 @@ import pytest
 
 from controller.fake_api import FakeApi
 from kueue_fleet.controller import watching
-from kueue_fleet.controller.kube import ApiError, Json
+from kueue_fleet.controller.kube import ApiError, Json, Opened
 from kueue_fleet.controller.watching import Watch
 
 PATH = "/apis/x/things"
@@ -140,3 +140,54 @@ async def test_a_list_that_is_always_too_old_is_asked_for_again_and_again_but_no
         await asyncio.sleep(0)
         assert follower.objects == {"ns/a": 1}
     assert len(api.failures) == 0
+
+
+async def test_a_server_that_does_not_begin_the_watch_again_is_not_followed() -> None:
+    api = FakeApi()
+    async with following(api) as follower:
+        await until(lambda: follower.watch.connected)
+        api.silent = True
+        api.drop_watches()
+        await until(lambda: not follower.watch.connected)
+        await asyncio.sleep(0.05)
+        assert not follower.watch.connected
+        assert follower.connections == [True, False]
+
+
+@pytest.mark.parametrize("refusal", [None, ApiError(410, "Expired", "too old"), ApiError(403, "Forbidden", "no watch")])
+async def test_watches_that_end_at_once_are_not_begun_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch, refusal: ApiError | None
+) -> None:
+    monkeypatch.setattr(watching, "_LAST_DELAY", 1.0)
+    api = FakeApi()
+    api.short = refusal is None
+    if refusal is not None:
+
+        async def refuse(path: str, version: str, opened: Opened) -> AsyncIterator[tuple[str, Json]]:
+            await api.get(path)
+            raise refusal
+            yield version, {"opened": opened}
+
+        api.watch = refuse  # type: ignore[method-assign]
+    async with following(api):
+        await asyncio.sleep(0.3)
+    assert 5 < len(api.requests) < 30
+
+
+async def test_a_quiet_watch_that_ends_is_begun_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = FakeApi()
+    begun: list[float] = []
+
+    async def quiet(path: str, version: str, opened: Opened) -> AsyncIterator[tuple[str, Json]]:
+        begun.append(asyncio.get_running_loop().time())
+        opened()
+        await asyncio.sleep(0.05)
+        if not path:
+            yield version, {}
+
+    monkeypatch.setattr(watching, "_FIRST_DELAY", 5.0)
+    api.watch = quiet  # type: ignore[method-assign,assignment]
+    async with following(api) as follower:
+        await until(lambda: len(begun) == 3)
+        assert follower.connections == [True]
+        assert follower.watch.lists == 1

@@ -1,8 +1,32 @@
 from __future__ import annotations
 
-from controller.build import Fixture, configured, workload
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from controller.build import NOW, Fixture, admitted_copy, condition, configured, workload
+from controller.fake_api import FakeApi
+from kueue_fleet.admission.dispatch import Fit, FitKind
+from kueue_fleet.controller import workers
+from kueue_fleet.controller.kube import ApiError, Json
+from kueue_fleet.controller.workers import CONFIGURED, KUEUE, WorkerState
 
 CLUSTER_QUEUE = ("clusterqueues", "gpu")
+
+
+def held(worker: WorkerState) -> frozenset[str]:
+    return worker.books.held if worker.books is not None else frozenset()
+
+
+def seen(fixture: Fixture, worker: str, gpus: int) -> Fit:
+    """What a new workload would find on a worker."""
+    record = fixture.manager.records[fixture.take(workload("new", gpus))]
+    books = fixture.workers[worker].books
+    assert books is not None
+    return books.examine(record.workload, NOW)
 
 
 async def test_what_is_on_its_way_is_kept_while_the_queues_cannot_be_read() -> None:
@@ -12,8 +36,110 @@ async def test_what_is_on_its_way_is_kept_while_the_queues_cannot_be_read() -> N
     readable = worker._manifests[CLUSTER_QUEUE]
     worker._manifests[CLUSTER_QUEUE] = configured("ClusterQueue", "gpu", {"resourceGroups": "none"})
     worker.read_configuration()
-    assert worker.books is None
+    assert held(worker) == frozenset()
     worker._manifests[CLUSTER_QUEUE] = readable
     worker.read_configuration()
-    assert worker.books is not None
-    assert worker.books.held == {"ns/one"}
+    assert held(worker) == {"ns/one"}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"annotations": {"kueue.x-k8s.io/elastic-job": "true"}},
+        {"annotations": {"kueue.x-k8s.io/priority-boost": "much"}},
+    ],
+)
+async def test_what_the_core_does_not_model_holds_its_quota_all_the_same(odd: dict[str, Any]) -> None:
+    fixture = Fixture()
+    fixture.workers["us"].take_workload("ns/odd", admitted_copy("odd", 6, **odd))
+    assert seen(fixture, "us", 4).kind is FitKind.WAITING
+    fixture.workers["us"].take_workload("ns/odd", None)
+    assert seen(fixture, "us", 4).kind is FitKind.FREE
+
+
+async def test_a_workload_whose_node_failed_holds_its_quota() -> None:
+    fixture = Fixture()
+    copy = admitted_copy("odd", 6)
+    copy["status"]["unhealthyNodes"] = [{"name": "node-1"}]
+    fixture.workers["us"].take_workload("ns/odd", copy)
+    assert seen(fixture, "us", 4).kind is FitKind.WAITING
+
+
+async def test_what_the_core_does_not_model_and_waits_holds_nothing() -> None:
+    fixture = Fixture()
+    elastic = {"kueue.x-k8s.io/elastic-job": "true"}
+    waiting = workload("odd", 6, annotations=elastic, conditions=[])
+    del waiting["status"]["admission"]
+    fixture.workers["us"].take_workload("ns/odd", waiting)
+    assert seen(fixture, "us", 4).kind is FitKind.FREE
+
+
+def request(uid: str) -> Json:
+    reference = {"kind": "Workload", "name": "train", "uid": uid}
+    metadata = {"name": "train-dws-1", "namespace": "ns", "ownerReferences": [reference]}
+    return {"metadata": metadata, "status": {"conditions": [condition("Accepted")]}}
+
+
+async def test_the_provisioning_request_of_an_earlier_copy_says_nothing_of_the_present_one() -> None:
+    worker = Fixture().workers["us"]
+    worker.take_provisioning("ns/train-dws-1", request("uid-earlier"))
+    assert worker.provisioning("ns/train") == ()
+    worker.take_workload("ns/train", workload())
+    assert worker.provisioning("ns/train") == ()
+    worker.take_provisioning("ns/train-dws-1", request("uid-train"))
+    assert [found.accepted_at for found in worker.provisioning("ns/train")] == [NOW]
+    worker.take_workload("ns/train", None)
+    assert worker.provisioning("ns/train") == ()
+
+
+KINDS = {
+    f"{KUEUE}/clusterqueues": "ClusterQueue",
+    f"{KUEUE}/localqueues": "LocalQueue",
+    f"{KUEUE}/resourceflavors": "ResourceFlavor",
+}
+
+
+class LateApi(FakeApi):
+    """A worker that lists one kind later than all others."""
+
+    def __init__(self, late: str) -> None:
+        super().__init__()
+        self.late = late
+        self.answers = asyncio.Event()
+
+    async def get(self, path: str, params: Any = None) -> Json:
+        if path == self.late:
+            await self.answers.wait()
+        page = await super().get(path, params)
+        return page | {"kind": f"{KINDS.get(path, 'Thing')}List", "apiVersion": "kueue.x-k8s.io/v1beta2"}
+
+
+@asynccontextmanager
+async def following(worker: WorkerState, api: FakeApi) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(watch.run()) for watch in worker.watch(api)]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError, ApiError):
+                await task
+
+
+@pytest.mark.parametrize("late", [f"{KUEUE}/{kind}" for kind in (*CONFIGURED, "workloads")])
+async def test_nothing_is_read_of_a_part_of_the_configuration(monkeypatch: pytest.MonkeyPatch, late: str) -> None:
+    monkeypatch.setattr(workers, "_SETTLE_SECONDS", 0.01)
+    known = Fixture().workers["us"]
+    api = LateApi(late)
+    for (kind, _), item in known._manifests.items():
+        api.put(f"{KUEUE}/{kind}", item)
+    worker = WorkerState("us", "us-east4", {}, lambda key: None)
+    async with following(worker, api):
+        await asyncio.sleep(0.1)
+        assert worker.books is None
+        api.answers.set()
+        async with asyncio.timeout(5):
+            while worker.books is None:
+                await asyncio.sleep(0.01)
+        assert worker.followed
+        assert worker._objects == known._objects

@@ -12,7 +12,7 @@ import json
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
@@ -61,6 +61,14 @@ class ApiError(Exception):
         return self.status == 409
 
 
+Opened = Callable[[], None]
+"""Called when a server has begun a watch."""
+
+
+def nothing() -> None:
+    """Nobody wants to know."""
+
+
 class Api(Protocol):
     """What the controller needs of an API server."""
 
@@ -76,8 +84,11 @@ class Api(Protocol):
         """Server-side apply as a field manager, taking over contested fields. Raises ApiError."""
         ...
 
-    def watch(self, path: str, version: str) -> AsyncIterator[tuple[str, Json]]:
-        """Changes after a version, until the server ends the watch. Raises ApiError."""
+    def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
+        """Changes after a version, until the server ends the watch; `opened` is called once it begins one.
+
+        Raises ApiError.
+        """
         ...
 
 
@@ -200,7 +211,7 @@ class KubeApi:
         """The whole object at `path`, if it has the resource version in `body`. Raises ApiError."""
         return await self._json("PUT", path, body=body)
 
-    async def watch(self, path: str, version: str) -> AsyncIterator[tuple[str, Json]]:
+    async def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
         """See `Api.watch`. Raises ApiError where the API server ends the watch with one."""
         params = {
             "watch": "1",
@@ -213,6 +224,7 @@ class KubeApi:
         response = await self._request("GET", path, params, None, "application/json", timeout)
         rest = bytearray()
         self._watches.add(response)
+        opened()
         try:
             async for chunk in response.content.iter_any():
                 rest += chunk

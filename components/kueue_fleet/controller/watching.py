@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from kueue_fleet.controller.kube import Api, ApiError, Json
@@ -22,8 +23,8 @@ Listener = Callable[[str, Json | None], None]
 class Watch:
     """One list of one API server.
 
-    `synced` is set once the first list was told; `connected` is False while the server cannot be followed. A kind that
-    the server does not have (`optional`) is an empty list, looked for again now and then.
+    `synced` is set once the first list was told; `connected` is False from the moment that a watch breaks until another
+    one has begun. A kind that the server does not have (`optional`) is an empty list, looked for again now and then.
     """
 
     def __init__(
@@ -49,32 +50,38 @@ class Watch:
         """Follow until cancelled."""
         delay, version = _FIRST_DELAY, ""
         while True:
-            listing = not version
+            began, listing, told, followed = time.monotonic(), not version, False, True
             try:
-                version = version or await self._list()
-                listing = False
-                self._set(connected=True)
-                self.synced.set()
-                delay = _FIRST_DELAY
-                async for kind, item in self._api.watch(self.path, version):
-                    version = item["metadata"]["resourceVersion"]
+                if listing:
+                    version = await self._list()
+                    listing = False
+                    self.synced.set()
+                    self._set(connected=True)
+                async for kind, item in self._api.watch(self.path, version, self._opened):
+                    told, version = True, item["metadata"]["resourceVersion"]
                     if kind != "BOOKMARK":
                         self._tell(item, gone=kind == "DELETED")
-                continue
             except ApiError as error:
                 if error.status:
                     version = ""
-                if error.is_gone and not listing:
-                    continue
+                followed = error.is_gone and not listing
                 if error.is_not_found and self._optional:
-                    self._set(connected=True)
                     self.synced.set()
+                    self._set(connected=True)
                     delay = _LAST_DELAY
-                else:
+                elif not followed:
                     self._set(connected=False)
                     log.warning("watch interrupted", extra={"fields": {"path": self.path, "error": str(error)}})
+            if told or time.monotonic() - began > _LAST_DELAY:
+                delay = _FIRST_DELAY
+                if followed:
+                    continue
+            # A server that ends every watch at once, or calls every list too old, is not asked without a pause either.
             await asyncio.sleep(delay)
             delay = min(2 * delay, _LAST_DELAY)
+
+    def _opened(self) -> None:
+        self._set(connected=True)
 
     def _set(self, *, connected: bool) -> None:
         if connected != self.connected:

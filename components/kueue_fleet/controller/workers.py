@@ -51,16 +51,17 @@ class WorkerState:
         self._workloads: dict[str, Workload | None] = {}
         self._expected: dict[str, Workload] = {}
         self._evicted: dict[str, EvictedCopy] = {}
-        self._provisioning: dict[str, dict[str, Provisioning]] = {}
+        self._uids: dict[str, str] = {}
+        self._provisioning: dict[str, dict[str, tuple[str, Provisioning]]] = {}
         self._owners: dict[str, str] = {}
         self._settling: asyncio.Task[None] | None = None
 
     def watch(self, api: Api) -> list[Watch]:
         """The watches that keep this up to date, to be run."""
-        watches = [Watch(api, f"{KUEUE}/{kind}", self._listener(kind)) for kind in CONFIGURED]
-        watches.append(Watch(api, NAMESPACES, self._listener("namespaces")))
-        watches.append(Watch(api, f"{KUEUE}/workloads", self.take_workload))
-        watches.append(Watch(api, PROVISIONING, self.take_provisioning, optional=True))
+        paths = [(f"{KUEUE}/{kind}", self._listener(kind)) for kind in CONFIGURED]
+        paths += [(NAMESPACES, self._listener("namespaces")), (f"{KUEUE}/workloads", self.take_workload)]
+        watches = [Watch(api, path, listener, on_connection=self._read_soon) for path, listener in paths]
+        watches.append(Watch(api, PROVISIONING, self.take_provisioning, optional=True, on_connection=self._read_soon))
         self.watches = watches
         return watches
 
@@ -82,8 +83,9 @@ class WorkerState:
             self.books.forget(key)
 
     def provisioning(self, key: str) -> tuple[Provisioning, ...]:
-        """The ProvisioningRequests of a Workload's copy."""
-        return tuple(self._provisioning.get(key, {}).values())
+        """The ProvisioningRequests of the copy that is there now; those of an earlier one may be gone later than it."""
+        uid = self._uids.get(key)
+        return tuple(found for owner, found in self._provisioning.get(key, {}).values() if owner == uid)
 
     def _listener(self, kind: str) -> Callable[[str, Json | None], None]:
         def listen(key: str, item: Json | None) -> None:
@@ -100,13 +102,20 @@ class WorkerState:
             self._manifests.pop((kind, key), None)
         else:
             self._manifests[kind, key] = slim
+        self._read_soon()
+
+    def _read_soon(self) -> None:
         if self._settling is None or self._settling.done():
             self._settling = asyncio.get_running_loop().create_task(self._settle())
 
     async def _settle(self) -> None:
-        """Read the configuration once a burst of changes is over."""
+        """Read the configuration once a burst of changes is over; not before all of it is there.
+
+        Of a part of it, every queue that is not known yet would be missing, and what waits in it would be taken back.
+        """
         await asyncio.sleep(_SETTLE_SECONDS)
-        self.read_configuration()
+        if all(watch.synced.is_set() for watch in self.watches):
+            self.read_configuration()
 
     def read_configuration(self) -> None:
         """Let the books have what is configured now."""
@@ -131,7 +140,7 @@ class WorkerState:
         self._on_change(None)
 
     def take_workload(self, key: str, item: Json | None) -> None:
-        """A Workload is new, changed or gone. One that cannot be read counts for nothing."""
+        """A Workload is new, changed or gone. Of one that cannot be read, the quota that it has counts, and no more."""
         workload = None if item is None else self._read_workload(key, item)
         evicted = None if item is None else _read_eviction(item)
         if evicted is None:
@@ -140,8 +149,10 @@ class WorkerState:
             self._evicted[key] = evicted
         if item is None:
             self._workloads.pop(key, None)
+            self._uids.pop(key, None)
         else:
             self._workloads[key] = workload
+            self._uids[key] = str(item["metadata"].get("uid", ""))
         if self.books is not None and workload is not None:
             self.books.put(workload)
         elif self.books is not None:
@@ -149,16 +160,20 @@ class WorkerState:
         self._on_change(key)
 
     def _read_workload(self, key: str, item: Json) -> Workload | None:
+        workload, problem = self._parse(key, item)
+        if workload is not None:
+            return workload
+        fields = {"cluster": self.name, "workload": key, "error": problem[:500]}
+        log.warning("workload cannot be read", extra={"fields": fields})
+        return self._parse(key, _with_quota_only(item))[0] if (item.get("status") or {}).get("admission") else None
+
+    def _parse(self, key: str, item: Json) -> tuple[Workload | None, str]:
         problems: list[str] = []
         try:
             workload = parse_workload(Fields(item, f"Workload {key}", problems), self._context)
         except AdmissionError as error:
             problems.append(str(error))
-        if not problems:
-            return workload
-        fields = {"cluster": self.name, "workload": key, "error": problems[0][:500]}
-        log.warning("workload cannot be read", extra={"fields": fields})
-        return None
+        return (None, problems[0]) if problems else (workload, "")
 
     def has_copy(self, key: str) -> bool:
         """Whether there is a Workload of that name."""
@@ -176,10 +191,10 @@ class WorkerState:
             if not self._provisioning.get(owner, True):
                 del self._provisioning[owner]
         else:
-            owner = _owner(item)
+            owner, uid = _owner(item)
             if owner:
                 self._owners[key] = owner
-                self._provisioning.setdefault(owner, {})[key] = _read_provisioning(item)
+                self._provisioning.setdefault(owner, {})[key] = uid, _read_provisioning(item)
         if owner:
             self._on_change(owner)
 
@@ -198,12 +213,38 @@ def _slim(item: Json) -> Json:
     return slim
 
 
-def _owner(item: Json) -> str:
+def _with_quota_only(item: Json) -> Json:
+    """A Workload without all that the core may refuse: whatever holds quota holds it."""
+    metadata, spec, status = item["metadata"], item.get("spec") or {}, item["status"]
+    kept = ("type", "status", "reason", "lastTransitionTime")
+    assigned = ("name", "count", "flavors", "resourceUsage")
+    return {
+        "metadata": {name: metadata.get(name) for name in ("name", "namespace", "uid", "creationTimestamp")},
+        "spec": {
+            "queueName": spec.get("queueName"),
+            "priority": spec.get("priority"),
+            "podSets": [{"name": one.get("name"), "count": one.get("count")} for one in spec.get("podSets") or ()],
+        },
+        "status": {
+            "conditions": [{name: one.get(name) for name in kept} for one in status.get("conditions") or ()],
+            "admission": {
+                "clusterQueue": status["admission"].get("clusterQueue"),
+                "podSetAssignments": [
+                    {name: one.get(name) for name in assigned}
+                    for one in status["admission"].get("podSetAssignments") or ()
+                ],
+            },
+        },
+    }
+
+
+def _owner(item: Json) -> tuple[str, str]:
+    """Key and uid of the Workload that an object belongs to."""
     metadata = item["metadata"]
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("kind") == "Workload":
-            return f"{metadata['namespace']}/{reference['name']}"
-    return ""
+            return f"{metadata['namespace']}/{reference['name']}", str(reference.get("uid", ""))
+    return "", ""
 
 
 def _read_eviction(item: Json) -> EvictedCopy | None:
