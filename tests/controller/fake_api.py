@@ -14,7 +14,7 @@ from kueue_fleet.controller.watching import object_key
 class FakeApi:
     """Objects by list path and key. `applied` and `created` have every body that was accepted.
 
-    `silent`: no watch is answered; `short`: every watch ends at once.
+    `silent`: no watch is answered; `short`: every watch ends at once; `refusal`: the answer to every watch.
     """
 
     def __init__(self) -> None:
@@ -26,6 +26,7 @@ class FakeApi:
         self.oldest = 0
         self.requests: list[str] = []
         self.silent = self.short = False
+        self.refusal: ApiError | None = None
         self._log: list[tuple[int, str, str, Json]] = []
         self._changed = asyncio.Event()
         self._broken = 0
@@ -114,6 +115,8 @@ class FakeApi:
         if self.silent:
             await asyncio.Event().wait()
         self._fail(f"WATCH {path}")
+        if self.refusal is not None:
+            raise self.refusal
         if int(version) < self.oldest:
             raise ApiError(410, "Expired", "too old resource version")
         opened()

@@ -300,6 +300,37 @@ async def test_a_window_that_closes_before_the_admission_sends_the_workload_back
     assert (found["state"], found["requeueAfterSeconds"]) == ("Retry", 4200)
 
 
+@pytest.mark.parametrize("clusters", [None, [], ["us", "new"]])
+async def test_nobody_is_rejected_while_the_workers_of_the_queue_are_not_known(clusters: list[str] | None) -> None:
+    fixture = gated()
+    known = configured("MultiKueueConfig", "multikueue", {"clusters": ["eu", "us"]})
+    changed = None if clusters is None else configured("MultiKueueConfig", "multikueue", {"clusters": clusters})
+    fixture.manager.take_config("multikueue", changed)
+    await fixture.look(workload(checks=BOTH, labels={"kueue-fleet.dev/regions": "europe-west4"}))
+    found = fixture.check("fleet")
+    assert found["state"] == "Pending"
+    assert found["message"].endswith("waits until all workers of its queue are known")
+    fixture.manager.take_config("multikueue", known)
+    await fixture.reconciler.look_at("ns/train")
+    assert fixture.check("fleet")["state"] == "Ready"
+
+
+async def test_who_was_let_in_is_not_sent_back_while_the_workers_are_not_known() -> None:
+    fixture = gated()
+    bound = {"kueue-fleet.dev/regions": "europe-west4"}
+    await fixture.look(workload(checks=READY, labels=bound))
+    fixture.manager.take_config("multikueue", None)
+    await fixture.reconciler.look_at("ns/train")
+    assert fixture.check("fleet")["state"] == "Ready"
+
+
+async def test_who_may_be_anywhere_passes_whatever_the_workers_are() -> None:
+    fixture = gated()
+    fixture.manager.take_config("multikueue", None)
+    await fixture.look(workload(checks=BOTH))
+    assert fixture.check("fleet")["state"] == "Ready"
+
+
 async def test_no_worker_where_the_data_may_be_rejects() -> None:
     fixture = gated()
     await fixture.look(workload(checks=BOTH, labels={"kueue-fleet.dev/regions": "asia-east1"}))

@@ -161,14 +161,7 @@ async def test_watches_that_end_at_once_are_not_begun_without_a_pause(
     monkeypatch.setattr(watching, "_LAST_DELAY", 1.0)
     api = FakeApi()
     api.short = refusal is None
-    if refusal is not None:
-
-        async def refuse(path: str, version: str, opened: Opened) -> AsyncIterator[tuple[str, Json]]:
-            await api.get(path)
-            raise refusal
-            yield version, {"opened": opened}
-
-        api.watch = refuse  # type: ignore[method-assign]
+    api.refusal = refusal
     async with following(api):
         await asyncio.sleep(0.3)
     assert 5 < len(api.requests) < 30

@@ -288,6 +288,9 @@ class Reconciler:
         if present.state not in (CheckState.PENDING, CheckState.READY):
             return CheckDecision(CheckState(present.state), present.message), None
         found = decide_check(self._rules[name], record.run_seconds, self._residency(record), self._regions(record), now)
+        if present.state == CheckState.READY and found.state is CheckState.PENDING and found.look_again is None:
+            # Nobody knows; that is no reason to send back what was let in.
+            return CheckDecision(CheckState.READY, present.message), None
         if present.state == CheckState.READY and found.state is not CheckState.READY:
             # It was let in, and was not admitted before that changed: its quota goes back, and it waits anew.
             wait = found.look_again - now if found.look_again is not None else 1.0
@@ -296,10 +299,10 @@ class Reconciler:
             replace(found, message=present.message) if present.state == found.state == CheckState.READY else found
         ), None
 
-    def _regions(self, record: Record) -> tuple[str, ...]:
+    def _regions(self, record: Record) -> tuple[str | None, ...]:
         check = self._manager.dispatch_check(record)
         names = self._manager.clusters_of(check) if check is not None else ()
-        return tuple(self._workers[name].region for name in names if name in self._workers)
+        return tuple(self._workers[name].region if name in self._workers else None for name in names)
 
     async def look_at_check(self, name: str) -> None:
         """Say of an AdmissionCheck that names this controller whether it is answered. Raises ApiError."""

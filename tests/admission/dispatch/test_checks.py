@@ -76,6 +76,19 @@ def test_without_a_run_time_it_may_start_while_a_window_is_open() -> None:
     assert decide_check(WINDOWS, None, FREE, (), 1499.0).state is CheckState.READY
 
 
+def test_a_run_time_that_cannot_be_read_fits_into_no_window() -> None:
+    decision = decide_check(WINDOWS, "7d", FREE, (), 1400.0)
+    assert decision.state is CheckState.REJECTED
+    assert "'7d' is no number of seconds above 0" in decision.message
+
+
+@pytest.mark.parametrize("regions", [(), (None,), ("us-east4", None)])
+def test_while_not_all_workers_are_known_who_is_bound_to_a_region_waits(regions: tuple[str | None, ...]) -> None:
+    residency = Residency((Bound(frozenset({"europe-west4"}), "label x of the workload"),))
+    assert decide_check(CheckRules(regions=True), None, residency, regions, 0.0).state is CheckState.PENDING
+    assert decide_check(CheckRules(regions=True), None, FREE, regions, 0.0).state is CheckState.READY
+
+
 def test_no_worker_where_the_data_may_be() -> None:
     residency = Residency((Bound(frozenset({"europe-west4"}), "label x of the workload"),))
     rules = CheckRules(regions=True)

@@ -2,7 +2,7 @@
 
 Run time: given and not too long, as DWS Flex Start wants it. Calendar: one of the windows is open, and long enough for
 the run. Region: some worker is in an allowed region. What can never become true rejects the workload, which deactivates
-it; what will become true waits, with the time in the message.
+it; what will become true waits, with the time in the message, and so does what nobody knows yet.
 Source of the limit: https://cloud.google.com/kubernetes-engine/docs/concepts/dws (seven days).
 """
 
@@ -18,8 +18,6 @@ from kueue_fleet.admission.model import CheckState
 
 RUN_DURATION_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 """On a job: how long DWS is to keep its nodes. Kueue copies it to the Workload."""
-LONGEST_RUN_SECONDS: Final = 7 * 24 * 3600.0
-"""Longest run that DWS grants, seven days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class CheckDecision:
 
 
 def decide_check(
-    rules: CheckRules, run_seconds: str | float | None, residency: Residency, regions: Sequence[str], now: float
+    rules: CheckRules, run_seconds: str | float | None, residency: Residency, regions: Sequence[str | None], now: float
 ) -> CheckDecision:
     """Whether a workload passes.
 
@@ -58,7 +56,7 @@ def decide_check(
         rules: what is looked at.
         run_seconds: the longest run that the job declares: the text of the annotation or a number; None: it says none.
         residency: where it may be.
-        regions: where the workers of its queue are.
+        regions: where the workers of its queue are; None for one of which that is not known.
         now: seconds of the epoch.
     """
     run = _seconds(run_seconds)
@@ -66,17 +64,33 @@ def decide_check(
         problem = _run_problem(run_seconds, run, rules.longest_run)
         if problem:
             return CheckDecision(CheckState.REJECTED, problem)
-    if rules.regions and not residency.allowed(regions):
-        bounds = "; ".join(bound.text for bound in residency.bounds)
-        places = ", ".join(dict.fromkeys(regions)) or "nowhere"
-        return CheckDecision(
-            CheckState.REJECTED,
-            f"No worker of its queue is where its data may be: the workers are in {places}, but {bounds}; "
-            "change the label or the queue, then set spec.suspend of the job again",
-        )
+    if rules.regions and residency.bounds:
+        found = _decide_region(residency, regions)
+        if found is not None:
+            return found
+    if rules.windows and run_seconds is not None and run is None:
+        # What cannot be read might outlast every window; who says nothing needs one that is open.
+        longest = max(window.end - window.start for window in rules.windows)
+        return CheckDecision(CheckState.REJECTED, _run_problem(run_seconds, run, longest))
     if rules.windows:
         return _decide_calendar(rules.windows, run, now)
     return CheckDecision(CheckState.READY, "Passed")
+
+
+def _decide_region(residency: Residency, regions: Sequence[str | None]) -> CheckDecision | None:
+    """What speaks against the regions; None where the workload may be in one of them."""
+    known = [region for region in regions if region is not None]
+    if residency.allowed(known):
+        return None
+    bounds = "; ".join(bound.text for bound in residency.bounds)
+    places = ", ".join(dict.fromkeys(known)) or "no known region"
+    text = f"No worker of its queue is where its data may be: the workers are in {places}, but {bounds}"
+    if len(known) < len(regions) or not regions:
+        # A MultiKueueConfig that is just being replaced must not deactivate whatever waits.
+        return CheckDecision(CheckState.PENDING, f"{text}; waits until all workers of its queue are known")
+    return CheckDecision(
+        CheckState.REJECTED, f"{text}; correct the label, or choose another queue, and submit the job again"
+    )
 
 
 def _seconds(value: str | float | None) -> float | None:
@@ -86,7 +100,7 @@ def _seconds(value: str | float | None) -> float | None:
 
 
 def _run_problem(given: str | float | None, run: float | None, longest: float) -> str:
-    fix = f"set annotation {RUN_DURATION_ANNOTATION} to a number of seconds up to {longest:.0f}"
+    fix = f"set annotation {RUN_DURATION_ANNOTATION} to a number of seconds up to {longest:.0f}, and submit it again"
     if given is None:
         return f"The job does not say how long it runs; {fix}"
     if run is None or run <= 0:
