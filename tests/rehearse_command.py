@@ -69,6 +69,28 @@ def job(name: str, gpus: int = 1, seconds: int = 2, namespace: str = "team-a") -
     }
 
 
+PROGRAM = """
+import pulumi
+import pulumi_kubernetes as k8s
+from kueue_fleet import Fleet
+from kueue_fleet.spec import parse_fleet
+
+config = pulumi.Config("kueue-fleet")
+fleet = Fleet("fleet", parse_fleet(config.require_object("fleet")), charts=config.get_object("charts"))
+(cluster,) = fleet.clusters.values()
+inside = pulumi.ResourceOptions(provider=cluster.provider)
+
+
+def pods(name, image):
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": name, "image": image}]}}
+    return {"selector": {"matchLabels": labels}, "template": template}
+
+
+"""
+"""A user's program: a fleet of one cluster, and what is written after it."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command has ended."""
@@ -129,9 +151,17 @@ class Project:
         self.environ = {key: value for key, value in os.environ.items() if not key.startswith("KUEUE_FLEET_STATE")}
         self.environ |= {"KUEUE_FLEET_STATE_DIR": str(state), "KUBECONFIG": "/nonexistent"}
 
-    def write(self, fleet: dict[str, Any], stack: str = STACK) -> None:
-        config = {"gcp:project": "my-gcp-project", "kueue-fleet:fleet": fleet}
+    def write(self, fleet: dict[str, Any], stack: str = STACK, **more: str) -> None:
+        config = {"gcp:project": "my-gcp-project", "kueue-fleet:fleet": fleet, **more}
         (self.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": config}))
+
+    def add_to_program(self, more: str) -> None:
+        """Have the program declare MORE than the fleet: Python, with `k8s`, and `inside` for what is in its cluster."""
+        program = self.folder / "program"
+        program.mkdir()
+        (program / "__main__.py").write_text(PROGRAM + more)
+        settings = yaml.safe_load((self.folder / "Pulumi.yaml").read_text()) | {"main": "program"}
+        (self.folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
 
     def write_jobs(self, *jobs: dict[str, Any]) -> Path:
         file = self.folder / "jobs.yaml"

@@ -82,6 +82,14 @@ def test_every_problem_of_the_spec_is_listed_and_nothing_is_started(project: Pat
     assert len(done.stderr.splitlines()) >= 3
 
 
+def test_what_no_rehearsal_can_run_is_refused_before_anything_starts(project: Path) -> None:
+    (project / "Pulumi.tiny.yaml").write_text(FLEET + "    observability: { grafana: { enabled: true } }\n")
+    message = (
+        r"Pulumi\.tiny\.yaml cannot be rehearsed:\n  observability\.grafana\.enabled: true, but a rehearsal has no"
+    )
+    assert_refused(rehearse(), message)
+
+
 @pytest.mark.usefixtures("project")
 def test_an_unknown_stack_names_those_there_are() -> None:
     assert_refused(rehearse(stack="prod"), r"^error: --stack prod: there is no .*; the stacks are tiny\n$")

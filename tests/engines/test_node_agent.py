@@ -225,8 +225,21 @@ def test_an_image_without_a_program_says_so(kueue_cluster: OneCluster) -> None:
 
     said = wait_until(refused)
     assert "no program on this machine stands for image nginx:1.27" in said["message"]
+    [row] = kueue_cluster.supervisor.client.refused_pods()
+    assert {**row, "since": 0, "labels": {}} == {
+        "cluster": kueue_cluster.name,
+        "kind": "Deployment",
+        "namespace": "default",
+        "name": "web",
+        "labels": {},
+        "message": said["message"],
+        "since": 0,
+        "curable": False,
+    }
+    assert row["labels"]["app"] == "web"
     kueue_cluster.delete("/apis/apps/v1/namespaces/default/deployments/web")
     wait_until(lambda: not kueue_cluster.items(f"{PODS}?labelSelector=app%3Dweb"))
+    assert kueue_cluster.supervisor.client.refused_pods() == []
 
 
 def test_a_namespace_can_be_deleted_while_kueue_runs(kueue_cluster: OneCluster) -> None:

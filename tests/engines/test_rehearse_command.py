@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections.abc import Callable, Iterator
 
 import psutil
@@ -204,6 +205,68 @@ def test_a_pulumi_up_that_fails_half_way_shows_each_cause_once(tiny: Project) ->
     assert (root / "pulumi-up.log").is_file()
     tiny.assert_gone()
     assert tiny.left() == {"command.lock"}
+
+
+OTHERS_IMAGES = """
+metadata = {"name": "web", "namespace": "default"}
+k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"), opts=inside)
+k8s.helm.v3.Release("shop", name="shop", namespace="default", chart=config.require("shop"), opts=inside)
+"""
+SHOP = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: till}
+spec:
+  selector: {matchLabels: {app: till}}
+  template:
+    metadata: {labels: {app: till}}
+    spec: {containers: [{name: till, image: "httpd:2.4"}]}
+"""
+NOT_WAITED_FOR = """
+metadata = {"name": "web", "namespace": "default", "annotations": {"pulumi.com/skipAwait": "true"}}
+k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"), opts=inside)
+"""
+CANNOT_RUN = (
+    "no program on this machine stands for image {} (there is no container engine: only jobset/jobset, "
+    "kueue-fleet/controller, kueue/kueue are run, and pods of jobs are simulated)"
+)
+
+
+def test_images_that_nobody_here_can_run_end_it_within_seconds(tiny: Project) -> None:
+    chart = tiny.folder / "shop"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("{apiVersion: v2, name: shop, version: 0.1.0}")
+    (chart / "templates" / "till.yaml").write_text(SHOP)
+    tiny.add_to_program(OTHERS_IMAGES)
+    tiny.write(fleet(), **{"kueue-fleet:shop": str(chart)})
+    command = tiny.start()
+    command.until_said("solo is ready")
+    began = time.monotonic()
+    ended = command.end()
+    assert time.monotonic() - began < SOON_SECONDS
+    assert ended.code == 1
+    lines = ended.err.splitlines()
+    assert sorted(line.removeprefix("error: ") for line in lines[:-2]) == [
+        f"solo: Deployment default/till: {CANNOT_RUN.format('httpd:2.4')}; leave Helm release default/shop out of the "
+        "stack, or set its skipAwait",
+        f"solo: Deployment default/web: {CANNOT_RUN.format('nginx:1.27')}; leave it out of the stack, or give it the "
+        'annotation pulumi.com/skipAwait: "true"',
+    ]
+    assert lines[-2:] == [
+        "pulumi up was ended: it would wait in vain",
+        f"everything is taken down, the logs are in {tiny.paths().root}",
+    ]
+    tiny.assert_gone()
+    assert tiny.left() == {"command.lock"}
+
+
+def test_what_is_not_waited_for_is_told_in_the_end_and_stops_nothing(tiny: Project) -> None:
+    tiny.add_to_program(NOT_WAITED_FOR)
+    done = tiny.run("--jobs", tiny.write_jobs(job("one")))
+    assert done.code == 0, done.err
+    assert "Finished solo" in done.out
+    assert f"Not run       solo: Deployment default/web: {CANNOT_RUN.format('nginx:1.27')}\n" in done.out
+    tiny.assert_gone()
 
 
 def test_two_stacks_are_rehearsed_side_by_side(tiny: Project) -> None:

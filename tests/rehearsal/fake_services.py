@@ -35,6 +35,9 @@ class Worker:
     ) -> dict[str, object]:
         return {"name": pool, **body, "reservations": [one.name for one in reservations]}
 
+    async def refused_pods(self) -> list[dict[str, object]]:
+        return [{"kind": "Deployment", "name": "web"}]
+
     async def reclaim_spot(self, pool: str | None, count: int) -> list[str]:
         return [f"{pool}-{number}" for number in range(count)]
 

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import yaml
 from kueue_fleet.rehearsal import pulumi_cli
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.pulumi_cli import (
+    Operation,
     PulumiError,
     PulumiEvent,
     PulumiProject,
@@ -175,6 +176,35 @@ def test_an_interrupted_run_has_ended(source: Path, paths: RehearsalPaths) -> No
     run.interrupt()
     with pytest.raises(PulumiError):
         list(run)
+
+
+def test_a_watch_is_told_what_is_under_way_and_may_have_the_run_ended(source: Path, paths: RehearsalPaths) -> None:
+    events = [
+        {"resourcePreEvent": {"metadata": {"op": "create", "urn": f"{QUEUE_URN}-made", "new": {"inputs": {}}}}},
+        {"resourcePreEvent": {"metadata": {"op": "create", "urn": QUEUE_URN, "new": {"inputs": {"kind": "Queue"}}}}},
+        {"resourcePreEvent": {"metadata": {"op": "delete", "urn": f"{QUEUE_URN}-failed", "new": None}}},
+        {"resOutputsEvent": {"metadata": {"op": "create", "urn": f"{QUEUE_URN}-made"}}},
+        {"resOpFailedEvent": {"metadata": {"op": "delete", "urn": f"{QUEUE_URN}-failed"}}},
+    ]
+    lines = "\n".join(json.dumps(event) for event in events)
+    project = PulumiProject("dev", paths)
+    project.write(source, {})
+    text = f"""for a in "$@"; do case $a in --event-log=*) cat >"${{a#*=}}" <<'X'\n{lines}\nX\nesac; done"""
+    project.use(script(source, f"{text}\ntrap 'exit 1' TERM; sleep 30 & wait"), dict(os.environ))
+    seen: list[tuple[str, str, object]] = []
+
+    def watch(under_way: Collection[Operation]) -> None:
+        seen.extend((one.op, one.type, one.inputs) for one in under_way)
+        if seen:
+            raise RehearsalError("it waits in vain")
+
+    began = time.monotonic()
+    with pytest.raises(RehearsalError, match=r"^it waits in vain$"), project.up(watch) as run:
+        list(run)
+    assert seen == [("create", QUEUE_TYPE, {"kind": "Queue"})]
+    assert time.monotonic() - began < 20
+    with pytest.raises(PulumiError):
+        list(run)  # it has ended
 
 
 def test_the_urn_of_the_stack_itself_is_understood(source: Path, paths: RehearsalPaths) -> None:

@@ -456,6 +456,7 @@ def test_services_prepare_run_and_own_their_processes(supervisor_starter: Superv
     client.delete_reservation("europe-west4-a", "mine")
     assert client.put_node_pool("worker", "l4", {})["reservations"] == []
     assert client.reclaim_spot("worker", 2, "l4") == ["l4-0", "l4-1"]
+    assert client.refused_pods() == [{"cluster": "worker", "kind": "Deployment", "name": "web"}]
     client.delete_node_pool("worker", "l4")
     assert (folder / "deleted-l4").exists()
     client.delete_cluster("worker")
@@ -487,6 +488,7 @@ def test_node_pools_without_a_service_for_them(supervisor_starter: SupervisorSta
     client = supervisor_starter().client
     client.put_cluster("worker", **WORKER)
     client.put_autoscaling("worker", {})
+    assert client.refused_pods() == []
     with pytest.raises(SupervisorError, match="cluster worker: its nodes are not simulated here") as error:
         client.put_node_pool("worker", "l4", {})
     assert error.value.status == 400

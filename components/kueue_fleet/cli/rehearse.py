@@ -159,6 +159,10 @@ def _reclaim(session: Session, wanted: str) -> None:
 def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
     began = time.monotonic()
     fleet = load_fleet(session.stack_file)
+    if problems := session.check_runs_here(fleet):
+        raise console.CommandError(
+            "\n".join([f"{session.stack_file} cannot be rehearsed:", *(f"  {problem}" for problem in problems)])
+        )
     session.check_settings()
     for problem in check_fleet(fleet):
         console.warning(f"{session.stack_file}: {problem}")
@@ -177,6 +181,8 @@ def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
             _run_jobs(session, fleet, documents, began)
         else:
             line("Jobs", f"none: there is no {jobs_file}; name a file with --jobs")
+        for pod in session.refused_pods.ask():
+            line("Not run", str(pod))
         usage = session.usage()
         line("Memory", f"{usage.control_planes_mib} MiB in {_planes(len(fleet.clusters))} and their Kueue")
         stays = keep or session.kept
@@ -202,7 +208,7 @@ def _bring_up(session: Session, fleet: FleetSpec) -> None:
 def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
     say.now("opening its state")
     ready = finished = 0
-    with session.pulumi().up() as run:
+    with session.pulumi().up(session.refused_pods) as run:
         try:
             for event in run:
                 if event.type == "pulumi:pulumi:Stack" or event.failed:

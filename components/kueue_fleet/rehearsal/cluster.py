@@ -23,6 +23,7 @@ from kueue_fleet.rehearsal.control_plane import (
     ClusterService,
     ControlPlanePlan,
     NodePoolHost,
+    PodRunner,
     PreparesCluster,
     api_server_process,
     controller_manager_process,
@@ -51,6 +52,10 @@ class _Prepares(PreparesCluster, Protocol): ...
 
 @runtime_checkable
 class _HostsNodePools(NodePoolHost, Protocol): ...
+
+
+@runtime_checkable
+class _RunsPods(PodRunner, Protocol): ...
 
 
 class PortTakenError(RehearsalError):
@@ -163,6 +168,11 @@ class Cluster:
     def node_pools(self) -> NodePoolHost | None:
         """The service that answers for node pools, if there is one."""
         return next((service for service in self._services.values() if isinstance(service, _HostsNodePools)), None)
+
+    async def refused_pods(self) -> list[dict[str, object]]:
+        """The pods that its services will never run."""
+        runners = [service for service in self._services.values() if isinstance(service, _RunsPods)]
+        return [{"cluster": self.name, **row} for runner in runners for row in await runner.refused_pods()]
 
     def description(self) -> dict[str, object]:
         """The cluster as the stand-in provider gets it."""

@@ -6,8 +6,11 @@ In: a cluster that is up (`ClusterAccess`). Out: its services, for the superviso
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+
+import aiohttp
 
 from kueue_fleet.rehearsal.cluster import WrongRequestError
 from kueue_fleet.rehearsal.cluster_view import ClusterView
@@ -17,7 +20,7 @@ from kueue_fleet.rehearsal.engines import ENGINES
 from kueue_fleet.rehearsal.engines.catalogue import KUEUE_VISIBILITY_FLAG
 from kueue_fleet.rehearsal.gke_crds import install_gke_definitions
 from kueue_fleet.rehearsal.gke_tolerations import install_tolerations
-from kueue_fleet.rehearsal.kube_api import KubeApi
+from kueue_fleet.rehearsal.kube_api import ApiError, KubeApi
 from kueue_fleet.rehearsal.kwok import keep_running, kwok_process, write_kwok_files
 from kueue_fleet.rehearsal.node_agent import NodeAgent, default_programs
 from kueue_fleet.rehearsal.node_pool_rules import Reservation, refusals
@@ -31,6 +34,7 @@ from kueue_fleet.rehearsal.simulation_settings import SettingsFile, SimulationSe
 FIELD_MANAGER = "kueue-fleet-rehearsal"
 """Field manager of what the rehearsal itself writes."""
 
+log = logging.getLogger(__name__)
 
 _POOL_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -62,6 +66,7 @@ class SystemNode:
 
     def __init__(self, access: ClusterAccess) -> None:
         self._access = access
+        self._running: NodeAgent | None = None
 
     async def prepare(self) -> None:
         """Returns once the API server sends the pods of Kueue and JobSet to `system-0`."""
@@ -71,7 +76,19 @@ class SystemNode:
     async def run(self) -> None:
         """Runs the node `system-0` until cancelled."""
         async with _api(self._access) as api:
-            await self._agent(api).run()
+            self._running = self._agent(api)
+            try:
+                await self._running.run()
+            finally:
+                self._running = None
+
+    async def refused_pods(self) -> list[dict[str, object]]:
+        """The pods that nobody here can run, each with what it belongs to and why."""
+        try:
+            return [] if self._running is None else await self._running.refused_pods()
+        except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            log.info("%s: its refused pods are not known now: %s", self._access.name, error)
+            return []
 
     def _agent(self, api: KubeApi) -> NodeAgent:
         access = self._access

@@ -64,6 +64,14 @@ class PreparesCluster(Protocol):
         ...
 
 
+class PodRunner(Protocol):
+    """The service that runs pods."""
+
+    async def refused_pods(self) -> list[dict[str, object]]:
+        """The pods that it will never run: kind, namespace, name, labels, message, since, and the Helm release."""
+        ...
+
+
 class NodePoolHost(Protocol):
     """The service that answers for a cluster's nodes."""
 

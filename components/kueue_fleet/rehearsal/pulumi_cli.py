@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +55,23 @@ class PulumiEvent:
     name: str
     done: bool
     failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What Pulumi is doing to one resource."""
+
+    op: str
+    """Pulumi's own word."""
+    type: str
+    inputs: Mapping[str, Any]
+    """The resource's new inputs; secret ones as Pulumi masks them."""
+    since: float
+    """When it was seen to begin."""
+
+
+Watch = Callable[[Collection[Operation]], None]
+"""Is told again and again what is under way; raises RehearsalError to have the command ended."""
 
 
 @dataclass(slots=True)
@@ -149,9 +166,9 @@ class PulumiProject:
         self.paths.pulumi_home.mkdir(parents=True, exist_ok=True)
         self._run("stack", "select", "--create", "--non-interactive", "--stack", self.stack)
 
-    def up(self) -> PulumiRun:
+    def up(self, watch: Watch | None = None) -> PulumiRun:
         """Begin `pulumi up`."""
-        return self._start("up", "--skip-preview", "--suppress-outputs")
+        return self._start("up", "--skip-preview", "--suppress-outputs", watch=watch)
 
     def destroy(self) -> PulumiRun:
         """Begin `pulumi destroy`."""
@@ -196,7 +213,7 @@ class PulumiProject:
             raise PulumiError(_plain_failure(f"pulumi {arguments[0]}", done.stderr.strip() or done.stdout.strip()))
         return done.stdout
 
-    def _start(self, verb: str, *options: str) -> PulumiRun:
+    def _start(self, verb: str, *options: str, watch: Watch | None = None) -> PulumiRun:
         events = self.paths.root / f"pulumi-{verb}.events.json"
         events.unlink(missing_ok=True)
         log = self.paths.root / f"pulumi-{verb}.log"
@@ -215,21 +232,26 @@ class PulumiProject:
                 start_new_session=True,
                 preexec_fn=die_with_parent(signal.SIGTERM),
             )  # fmt: skip
-        return PulumiRun(verb, process, events, log)
+        return PulumiRun(verb, process, events, log, watch)
 
 
 class PulumiRun:
     """A running Pulumi command: iterate over it for its events, then read `result`.
 
-    Raises PulumiError from the iteration when the command fails. As a context, it has ended when the context does.
+    Raises PulumiError from the iteration when the command fails, and what `watch` raises. As a context, it has ended
+    when the context does.
     """
 
-    def __init__(self, verb: str, process: subprocess.Popen[bytes], events: Path, log: Path) -> None:
+    def __init__(
+        self, verb: str, process: subprocess.Popen[bytes], events: Path, log: Path, watch: Watch | None = None
+    ) -> None:
         self.result = PulumiResult()
         self.log = log
         self._verb = verb
         self._process = process
         self._events = events
+        self._watch = watch
+        self._under_way: dict[str, Operation] = {}
         self._diagnostics: list[tuple[str, str]] = []
 
     def __enter__(self) -> Self:
@@ -244,6 +266,7 @@ class PulumiRun:
                 self.result.changes = dict(raw["summaryEvent"].get("resourceChanges") or {})
             if "diagnosticEvent" in raw:
                 self._note(raw["diagnosticEvent"])
+            self._follow(raw)
             event = _resource_event(raw)
             if event:
                 yield event
@@ -285,6 +308,17 @@ class PulumiRun:
                         yield json.loads(line)
             if over:
                 return
+            if self._watch is not None:
+                self._watch(self._under_way.values())
+
+    def _follow(self, raw: Mapping[str, Any]) -> None:
+        if "resourcePreEvent" in raw:
+            metadata = raw["resourcePreEvent"]["metadata"]
+            inputs = (metadata.get("new") or {}).get("inputs") or {}
+            self._under_way[metadata["urn"]] = Operation(metadata["op"], _type_of(metadata["urn"]), inputs, time.time())
+        for key in ("resOutputsEvent", "resOpFailedEvent"):
+            if key in raw:
+                self._under_way.pop(raw[key]["metadata"]["urn"], None)
 
     def _note(self, diagnostic: Mapping[str, Any]) -> None:
         if diagnostic.get("severity") == "error" and not diagnostic.get("ephemeral"):

@@ -130,6 +130,7 @@ class Supervisor:
                 web.post(f"{cluster}/processes/{{process}}/kill", self._kill_in_cluster),
                 web.post("/processes/{process}/kill", self._kill_in_lab),
                 web.get("/processes", self._processes),
+                web.get("/refusedPods", self._refused_pods),
                 web.post("/keep", self._keep),
                 web.post("/shutdown", self._shutdown),
             ]
@@ -222,6 +223,11 @@ class Supervisor:
                 if usage is not None:
                     rows.append(_process_row(child.spec.name, owner, child.pid, usage.rss_bytes, usage.cpu_seconds))
         return web.json_response({"processes": rows})
+
+    async def _refused_pods(self, request: web.Request) -> web.Response:
+        clusters = [cluster for cluster in self._lab.clusters.values() if cluster.state == "running"]
+        rows = await asyncio.gather(*(cluster.refused_pods() for cluster in clusters))
+        return web.json_response({"pods": [row for each in rows for row in each]})
 
     async def _keep(self, request: web.Request) -> web.Response:
         self.keep = True

@@ -131,6 +131,11 @@ class SupervisorClient:
         found: list[dict[str, Any]] = self._request("GET", "/processes")["processes"]
         return found
 
+    def refused_pods(self) -> list[dict[str, Any]]:
+        """The pods that nobody here can run, all clusters': see `refused_pods.RefusedPod`."""
+        found: list[dict[str, Any]] = self._request("GET", "/refusedPods")["pods"]
+        return found
+
     def kill(self, cluster: str | None, process: str, signal_name: str = "SIGKILL") -> int:
         """Signals a process as a fault would, of the lab itself when `cluster` is None; returns its pid."""
         owner = "" if cluster is None else _cluster(cluster)

@@ -23,6 +23,7 @@ from kueue_fleet.rehearsal.node_agent.addresses import claim_address
 from kueue_fleet.rehearsal.node_agent.certificates import is_usable, service_certificate
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, install_policy
 from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program
+from kueue_fleet.rehearsal.node_agent.refusals import describe_refusals
 from kueue_fleet.rehearsal.node_agent.services import Backend, ServiceRoutes
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 from kueue_fleet.rehearsal.node_agent.worker import PodWorker
@@ -98,6 +99,10 @@ class NodeAgent:
                     await self._stop_workers()
         finally:
             address.release()
+
+    async def refused_pods(self) -> list[Json]:
+        """The pods that are never run here: see `describe_refusals`. Raises ApiError."""
+        return await describe_refusals(self._api, self._workers.values())
 
     def _backends(self) -> list[Backend]:
         found = (worker.backend() for worker in self._workers.values())

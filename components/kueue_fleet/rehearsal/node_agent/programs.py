@@ -24,6 +24,9 @@ Json = dict[str, Any]
 DEFAULT_CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 (a path within the pod's own folder)
 """Where a program looks for its webhook's certificate if nobody says otherwise."""
 
+IMAGE_REASON = "ErrImagePull"
+"""The kubelet's word for a container whose image is not to be had; here, because no program stands for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -110,9 +113,9 @@ def find_program(programs: Mapping[str, Program], image: str, labels: Mapping[st
         if program.labels is not None and program.labels.items() <= (labels or {}).items():
             return program
     raise PodError(
-        f"no program on this machine stands for image {image}; a rehearsal runs only {', '.join(sorted(programs))}, "
-        "and simulates the pods of jobs",
-        "ErrImagePull",
+        f"no program on this machine stands for image {image} (there is no container engine: only "
+        f"{', '.join(sorted(programs))} are run, and pods of jobs are simulated)",
+        IMAGE_REASON,
     )
 
 

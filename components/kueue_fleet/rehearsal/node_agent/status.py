@@ -65,6 +65,11 @@ class ContainerState:
     ready: bool = False
     container_id: str = ""
 
+    @property
+    def waiting_for(self) -> str | None:
+        """The reason why it waits; None if it does not."""
+        return self.waiting_reason if self.running_since is None and self.terminated is None else None
+
     def waiting(self, reason: str, message: str = "") -> ContainerState:
         """Waiting for the given reason; what ended before becomes `last`."""
         return replace(

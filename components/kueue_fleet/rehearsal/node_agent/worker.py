@@ -18,7 +18,7 @@ from kueue_fleet.rehearsal.node_agent.addresses import AddressError, ClaimedAddr
 from kueue_fleet.rehearsal.node_agent.containers import Container, ContainerHost
 from kueue_fleet.rehearsal.node_agent.mounts import PodVolumes, source_data
 from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source, container_ports, unsupported
-from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program, find_program
+from kueue_fleet.rehearsal.node_agent.programs import IMAGE_REASON, CertificateNeed, Program, find_program
 from kueue_fleet.rehearsal.node_agent.services import Backend
 from kueue_fleet.rehearsal.node_agent.status import ContainerState, pod_status
 from kueue_fleet.rehearsal.node_agent.volumes import make_private
@@ -27,6 +27,7 @@ from kueue_fleet.rehearsal.processes import Spawn
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
+_ADDRESS_REASON = "CreatePodSandboxError"
 # When the whole node stops nobody waits for the pods' own grace periods.
 _NODE_STOP_SECONDS = 3.0
 
@@ -63,7 +64,8 @@ class PodWorker:
         self._main: list[Container] = []
         self._refused: list[ContainerState] = []
         self._initialized = not pod["spec"].get("initContainers")
-        self._start_time = time.time()
+        self.since = time.time()
+        """When this node took the pod."""
         self._ready_since: float | None = None
         self._status_due = asyncio.Event()
         self._ending = asyncio.Event()
@@ -74,6 +76,11 @@ class PodWorker:
     def uid(self) -> str:
         """The pod's uid."""
         return str(self._pod["metadata"]["uid"])
+
+    @property
+    def pod(self) -> Json:
+        """The pod as the API server showed it last."""
+        return self._pod
 
     @property
     def path(self) -> str:
@@ -100,6 +107,19 @@ class PodWorker:
             names,
             self._ready_since,
         )
+
+    def refusal(self) -> str | None:
+        """Why the pod is never run here; None if it runs, may run yet, or is being deleted."""
+        if self._ending.is_set():
+            return None
+        states = [container.state for container in (*self._init, *self._main)]
+        refused = self._refused or [state for state in states if state.waiting_for == IMAGE_REASON]
+        return "; ".join(dict.fromkeys(state.waiting_message for state in refused)) or None
+
+    @property
+    def is_curable(self) -> bool:
+        """Whether the refusal is about this machine, and says what to do there."""
+        return any(state.waiting_reason == _ADDRESS_REASON for state in self._refused)
 
     def update(self, pod: Json) -> None:
         """The pod has changed at the API server."""
@@ -146,7 +166,7 @@ class PodWorker:
         try:
             host = self._make_host()
         except AddressError as error:
-            self._refuse(PodError(str(error), "CreatePodSandboxError"))
+            self._refuse(PodError(str(error), _ADDRESS_REASON))
             return
         spec = self._pod["spec"]
         restart_policy = spec.get("restartPolicy", "Always")
@@ -250,7 +270,7 @@ class PodWorker:
             initialized=self._initialized,
             pod_ip=self._address.ip if self._address else None,
             host_ip=self._host_ip,
-            start_time=self._start_time,
+            start_time=self.since,
             now=time.time(),
         )
         body: dict[str, Any] = {"metadata": {"uid": self.uid}, "status": status}
