@@ -315,6 +315,20 @@ async def test_nobody_is_rejected_while_the_workers_of_the_queue_are_not_known(c
     assert fixture.check("fleet")["state"] == "Ready"
 
 
+async def test_a_retry_keeps_its_time_when_another_check_of_ours_changes() -> None:
+    window = {"name": "w", "start": when(600), "duration": "1h"}
+    fixture = Fixture(checks=[{"name": "fleet"}, {"name": "later", "calendar": [window]}])
+    for name in ("fleet", "later"):
+        fixture.take_check(name, CHECK)
+    item = workload(checks={"multikueue": "Pending", "later": "Pending"})
+    retry = {"name": "fleet", "state": "Retry", "message": "m", "lastTransitionTime": when(-60)}
+    item["status"]["admissionChecks"].append({**retry, "requeueAfterSeconds": 4200})
+    await fixture.look(item)
+    [(_, body, _)] = fixture.api.applied
+    assert {one["name"] for one in body["status"]["admissionChecks"]} == {"fleet", "later"}
+    assert {**retry, "requeueAfterSeconds": 4200} in body["status"]["admissionChecks"]
+
+
 async def test_who_was_let_in_is_not_sent_back_while_the_workers_are_not_known() -> None:
     fixture = gated()
     bound = {"kueue-fleet.dev/regions": "europe-west4"}

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.build import NOW, condition, when, workload
+from controller.build import GPU, NOW, condition, when, workload
+from kueue_fleet.admission import from_workloads
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.admission.from_workloads import Context
@@ -75,3 +77,15 @@ def test_whatever_is_in_our_own_conditions(since: str, message: str) -> None:
     count = {"type": GIVEN_UP_CONDITION, "status": "True", "message": message}
     record = read(conditions=[condition("QuotaReserved"), junk, count])
     assert record.holds_quota
+
+
+def test_what_is_remembered_of_pod_templates_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(from_workloads, "MOST_KEPT", 10)
+    context = Context()
+    for number in range(50):
+        item = workload(gpus=number)
+        assignment = {"name": "main", "flavors": {GPU: "l4"}, "resourceUsage": {GPU: str(number)}}
+        item["status"]["admission"]["podSetAssignments"] = [assignment]
+        assert read_record(item, context, PodSets()).unreadable == ""
+    assert len(context.pod_sets) <= 10
+    assert len(context.assignments) <= 10

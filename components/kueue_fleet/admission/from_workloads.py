@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from kueue_fleet.admission.amounts import request_amount
 from kueue_fleet.admission.errors import NotModelledError
@@ -31,6 +31,9 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.pods import PodSet, ResourceRules
 
 _PREFIX: Final = "kueue.x-k8s.io/"
+MOST_KEPT: Final = 1000
+"""Different texts that a `Context` remembers; each is as long as the pod templates of a workload."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Context:
     """What other objects say about workloads: values of priority classes, and how requests count.
 
     `pod_sets` and `assignments` have what was read before, by the text of what it was read from: workloads of one
-    cluster are mostly alike, and pods are the most of them.
+    cluster are mostly alike, and pods are the most of them. Where they are not, each is emptied when it is full.
     """
 
     workload_priorities: Mapping[str, int] = field(default_factory=dict)
@@ -47,6 +50,12 @@ class Context:
     rules: ResourceRules = field(default_factory=ResourceRules)
     pod_sets: dict[str, tuple[tuple[PodSet, ...], str]] = field(default_factory=dict)
     assignments: dict[str, tuple[PodSetAssignment, ...]] = field(default_factory=dict)
+
+
+def _keep(known: dict[str, T], text: str, found: T) -> None:
+    if len(known) >= MOST_KEPT:
+        known.clear()
+    known[text] = found
 
 
 def parse_workload(fields: Fields, context: Context) -> Workload:
@@ -103,7 +112,7 @@ def _parse_pod_sets(spec: Fields, context: Context) -> tuple[tuple[PodSet, ...],
         problems += find_limit_violations(pod, index)
     found = tuple(pod_sets), single_problem(problems)
     if len(spec.problems) == before:
-        context.pod_sets[text] = found
+        _keep(context.pod_sets, text, found)
     return found
 
 
@@ -189,7 +198,7 @@ def _parse_admission(fields: Fields, pod_sets: tuple[PodSet, ...], context: Cont
     before = len(fields.problems)
     found = parse_admission(fields, {pod_set.name: pod_set for pod_set in pod_sets})
     if len(fields.problems) == before:
-        context.assignments[text] = found.pod_sets
+        _keep(context.assignments, text, found.pod_sets)
     return found
 
 

@@ -59,15 +59,18 @@ def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, Giv
 
 def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float | None]], now: float) -> Json:
     """The states of our admission checks, with the seconds after which a retry begins. Checks that are not to change
-    are in it as they are, or the server would forget that they are ours."""
+    are in it as they are: the server would forget what is left out, and Kueue counts from the time of the change."""
     entries = []
-    for name, (decision, requeue_after) in sorted(checks.items()):
+    for name, (decision, wanted) in sorted(checks.items()):
+        present, message = record.checks[name], decision.message[:32000]
+        same = (present.state, present.message) == (decision.state.value, message) and present.since
         entry: Json = {
             "name": name,
             "state": decision.state.value,
-            "message": decision.message[:32000],
-            "lastTransitionTime": format_time(now),
+            "message": message,
+            "lastTransitionTime": present.since if same else format_time(now),
         }
+        requeue_after = present.requeue_after if same else wanted
         if requeue_after is not None:
             entry["requeueAfterSeconds"] = max(1, round(requeue_after))
         entries.append(entry)

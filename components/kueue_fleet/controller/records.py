@@ -27,10 +27,12 @@ _UID: Final = "uid"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One admission check of a Workload. `entry` is the whole of it, as it must be written again."""
+    """One admission check of a Workload; `since` and `requeue_after` (seconds) as they are written, if they are."""
 
     state: str
     message: str = ""
+    since: str = ""
+    requeue_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +161,19 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         cluster_name=str(status.get("clusterName") or ""),
         nominated=tuple(str(one) for one in status.get("nominatedClusterNames") or ()),
         owner=_owner(metadata),
-        checks={
-            str(one.get("name")): Check(str(one.get("state", "Pending")), str(one.get("message", "")))
-            for one in _maps(status.get("admissionChecks"))
-        },
+        checks={str(one.get("name")): _read_check(one) for one in _maps(status.get("admissionChecks"))},
         report=_read_report(conditions.get(DISPATCH_CONDITION)),
         given_up=parse_given_up(str(given_up.get("message", ""))) if given_up else {},
+    )
+
+
+def _read_check(entry: Mapping[str, Any]) -> Check:
+    after = entry.get("requeueAfterSeconds")
+    return Check(
+        str(entry.get("state", "Pending")),
+        str(entry.get("message", "")),
+        str(entry.get("lastTransitionTime") or ""),
+        after if isinstance(after, int) else None,
     )
 
 

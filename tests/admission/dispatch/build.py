@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kueue_fleet.admission.dispatch import Books, DispatchSettings, Request, Worker
@@ -36,6 +37,18 @@ def objects(gpus: int = 8, flavor: str = "l4", **changes: Any) -> Objects:
         flavors=(ResourceFlavor(flavor),),
         configuration=Configuration(wait_for_pods_ready=None),
     )
+
+
+def borrowed_from() -> Books:
+    """A queue of four GPUs that may borrow four more, of which one is in use."""
+    alone = objects(4, cohort="all")
+    lender = replace(alone.cluster_queues[0], name="lender")
+    books = Books(replace(alone, cluster_queues=(*alone.cluster_queues, lender)))
+    lent = running("lent", 1)
+    assert lent.status.admission is not None
+    admission = replace(lent.status.admission, cluster_queue="lender")
+    books.put(replace(lent, status=replace(lent.status, admission=admission)))
+    return books
 
 
 def job(name: str = "train", gpus: int = 1, **changes: Any) -> Workload:

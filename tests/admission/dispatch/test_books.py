@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from admission.dispatch.build import job, objects, running
+from admission.dispatch.build import GPU, borrowed_from, job, objects, running
 from kueue_fleet.admission.dispatch import Books, Fit, FitKind
 from kueue_fleet.admission.model import (
     AdmissionCheck,
@@ -17,6 +17,7 @@ from kueue_fleet.admission.model import (
     WorkloadStatus,
 )
 from kueue_fleet.admission.model import ClusterQueueCheck as Check
+from kueue_fleet.admission.pods import PodSet
 
 
 def fit(books: Books, name: str = "train", gpus: int = 1, **changes: Any) -> Fit:
@@ -35,6 +36,23 @@ def test_quota_in_use_is_not_free_until_it_is_given_back() -> None:
     assert fit(books, gpus=2).kind is FitKind.FREE
     books.drop("ns/other")
     assert fit(books, gpus=4).kind is FitKind.FREE
+
+
+def test_devices_without_a_flavor_are_not_counted_as_none() -> None:
+    books = borrowed_from()
+    two = (PodSet(name="a", requests=((GPU, 2),)), PodSet(name="b", requests=((GPU, 6),)))
+    assert (fit(books, pod_sets=two).kind, fit(books, pod_sets=two).devices) == (FitKind.WAITING, None)
+    assert (fit(books, gpus=8).kind, fit(books, gpus=8).devices) == (FitKind.WAITING, None)
+    assert fit(books, gpus=4).devices == (("l4", 4),)
+    assert fit(books, pod_sets=(PodSet(requests=()),)).devices == ()
+
+
+def test_a_worker_to_which_nothing_happens_does_not_remember_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kueue_fleet.admission.dispatch.books._MOST_FITS", 10)
+    books = Books(objects(8))
+    for gpus in range(1, 40):
+        fit(books, gpus=gpus)
+    assert len(books._fits) <= 10
 
 
 def test_a_finished_workload_counts_no_more() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from admission.dispatch.build import ASIA, EU, SETTINGS, US, job, objects, request, running, worker
+from admission.dispatch.build import ASIA, EU, SETTINGS, US, borrowed_from, job, objects, request, running, worker
 from kueue_fleet.admission.dispatch import (
     Action,
     Books,
@@ -44,6 +44,15 @@ def test_of_equals_the_first_is_nominated() -> None:
     decision = first(request(), worker("b"), worker("a"))
     assert (decision.action, decision.reason, decision.nominated) == (Action.NOMINATE, Reason.NOMINATED, ("b",))
     assert decision.started == 1000.0
+
+
+def test_where_nothing_is_left_for_all_of_it_is_not_the_cheapest() -> None:
+    full = worker("full", prices={"l4": 1.0}, books=borrowed_from())
+    dear, cheap = worker("dear", prices={"l4": 3.0}), worker("cheap", prices={"l4": 2.0})
+    decision = first(request(gpus=8), full, dear, cheap)
+    assert decision.nominated == ("cheap",)
+    assert (score_of(decision, "full").price, score_of(decision, "cheap").price) == (0.0, 1.0)
+    assert "price unknown" in score_of(decision, "full").message
 
 
 def test_a_region_that_is_not_allowed_is_never_nominated() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from kueue_fleet.admission.assignment import Mode
 from kueue_fleet.admission.cache import Cache
 from kueue_fleet.admission.cluster_queue import QueueNode
 from kueue_fleet.admission.cycle import Entry, Outcome, examine
@@ -43,18 +44,20 @@ class FitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What was found, with Kueue's reason and message. `devices` counts devices such as GPUs by flavor."""
+    """What was found, with Kueue's reason and message. `devices` counts devices such as GPUs by flavor; None where no
+    flavor was found for some of them."""
 
     kind: FitKind
     reason: str = ""
     message: str = ""
     flavors: tuple[str, ...] = ()
-    devices: tuple[tuple[str, int], ...] = ()
+    devices: tuple[tuple[str, int], ...] | None = ()
 
 
 UNKNOWN = Fit(FitKind.UNKNOWN, "", "its queues could not be read")
 """What is said of a cluster whose queues could not be read."""
 
+_MOST_FITS = 10000
 _NEVER = frozenset((QuotaReservedReason.NO_MATCHING_FLAVOR, QuotaReservedReason.EXCEEDS_MAX_QUOTA))
 
 
@@ -162,6 +165,9 @@ class Books:
         if known is not None:
             return known[1]
         found = self._look(workload, node.name, now)
+        if len(self._fits) >= _MOST_FITS:
+            # A worker to which nothing ever happens would remember every workload that it was not given.
+            self._fits.clear()
         # With the pod sets in it, no other object can get their id.
         self._fits[kind] = (workload.pod_sets, found)
         return found
@@ -296,4 +302,6 @@ def _fit(entry: Entry) -> Fit:
         kind = FitKind.NEVER
     elif entry.outcome is Outcome.INADMISSIBLE:
         kind = FitKind.NEVER if entry.why is QuotaReservedReason.MISCONFIGURED else FitKind.INACTIVE
-    return Fit(kind, reason, message, tuple(flavors), tuple(sorted(devices.items())))
+    found = entry.assignment.pod_sets
+    known = len(found) == len(entry.info.workload.pod_sets) and all(one.mode is not Mode.NO_FIT for one in found)
+    return Fit(kind, reason, message, tuple(flavors), tuple(sorted(devices.items())) if known else None)

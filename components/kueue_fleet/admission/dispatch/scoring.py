@@ -1,7 +1,7 @@
 """Filter, then score: what speaks against each cluster, and how good the others are.
 
 Every part of a score is between 0 and 1. Price: the cheapest candidate's price divided by this one's; without any known
-price all are equal, and one whose price alone is unknown gets 0. Waiting: how short the time seen so far is, 1 where
+price all are equal, and one whose price alone is unknown gets 0, as does one that has no flavor left for all of it. Waiting: how short the time seen so far is, 1 where
 nothing was seen yet, 1/2 at the time after which the next cluster would be asked. Free: 1 for unused quota, less for
 borrowed, less again where others would be evicted, 0 where it has to wait.
 """
@@ -88,7 +88,7 @@ def _examine(request: Request, worker: Worker, now: float) -> Filtered | Fit:
 
 def _cost(fit: Filtered | Fit, worker: Worker) -> float | None:
     """The price of an hour of the whole workload; None where a price is not known. Without devices it costs nothing."""
-    if isinstance(fit, Filtered) or fit.kind is FitKind.UNKNOWN:
+    if isinstance(fit, Filtered) or fit.kind is FitKind.UNKNOWN or fit.devices is None:
         return None
     if any(flavor not in worker.prices for flavor, _ in fit.devices):
         return None
@@ -120,7 +120,7 @@ def _words(fit: Fit, cost: float | None, seconds: float | None) -> str:
     parts = [_WORDS[fit.kind]]
     if fit.flavors:
         parts.append(f"flavor {'+'.join(fit.flavors)}")
-    if fit.devices:
+    if fit.devices or fit.devices is None:
         parts.append("price unknown" if cost is None else f"{cost:.2f} per hour")
     parts.append("no waiting time seen yet" if seconds is None else f"{seconds:.0f} s waiting time seen")
     return ", ".join(parts)
