@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from kueue_fleet.controller import election
 from kueue_fleet.controller.election import LeaseLock, Terms, lead
 from kueue_fleet.controller.kube import ApiError, Json, KubeApi
 
@@ -113,6 +114,21 @@ async def test_a_lease_of_somebody_else_is_never_let_go() -> None:
     assert (await lock.get("name", "ns"))[0] is True
     await lock.release()
     assert server.holder == "other"
+
+
+async def test_letting_go_of_the_lease_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(election, "_RELEASE_SECONDS", 0.2)
+    server = OneLease()
+    first = Replica(server, "a")
+    await asyncio.wait_for(first.working.wait(), 5)
+
+    async def silent(path: str, body: Json) -> Json:
+        await asyncio.Event().wait()
+        return {path: body}
+
+    server.replace = silent  # type: ignore[method-assign]
+    await asyncio.wait_for(first.end(), 2)
+    assert first.stopped
 
 
 async def test_a_leader_whose_lease_was_taken_stops_at_once() -> None:

@@ -68,6 +68,27 @@ async def test_nothing_is_written_while_a_worker_has_a_copy_or_is_not_known() ->
     assert made.api.applied == []
 
 
+async def test_a_change_of_the_workload_is_no_reason_to_correct_it_again() -> None:
+    made = fixture()
+    made.api.put("/apis/batch/v1/jobs", {"metadata": {"name": "train-job", "namespace": "ns"}, "status": {"active": 1}})
+    made.clock.now += 60
+    assert await made.look(left()) == NOW + 120
+    made.clock.now += 1
+    assert await made.look(left(labels={"x": "y"})) == NOW + 120
+    assert (len(made.api.applied), len(made.told)) == (1, 1)
+    made.clock.now += 60
+    assert await made.look(left(labels={"x": "z"})) == NOW + 242
+    assert (len(made.api.applied), len(made.told)) == (2, 2)
+
+
+async def test_nothing_is_corrected_while_the_workers_of_the_queue_are_not_known() -> None:
+    made = fixture()
+    made.manager.take_config("multikueue", None)
+    made.clock.now += 600
+    await made.look(left())
+    assert made.api.applied == []
+
+
 @pytest.mark.parametrize(
     "item",
     [

@@ -20,6 +20,9 @@ from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
 from kueue_fleet.controller.kube import ApiError, Json, KubeApi
 
+_RELEASE_SECONDS: Final = 5.0
+"""Much less than the grace period of the pods."""
+
 log = logging.getLogger(__name__)
 
 
@@ -105,13 +108,17 @@ class LeaseLock(BaseLock):
             raise ApiError(0, "", f"the API server did not answer within {self._patience:g} s") from None
 
     async def release(self) -> None:
-        """Let go of the Lease, if it is held, so that another replica need not wait for its end."""
+        """Let go of the Lease, if it is held, so that another replica need not wait for its end; if that can be said
+        quickly, since whoever ends the process does not wait for ever either."""
         spec = self._lease.get("spec") or {}
         if spec.get("holderIdentity") != self.identity:
             return
         body = {**self._lease, "spec": {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}}
         try:
-            await self._api.replace(f"{_leases(self.namespace)}/{self.name}", body)
+            async with asyncio.timeout(_RELEASE_SECONDS):
+                await self._api.replace(f"{_leases(self.namespace)}/{self.name}", body)
+        except TimeoutError:
+            log.warning("lease not released", extra={"fields": {"error": f"no answer in {_RELEASE_SECONDS:g} s"}})
         except ApiError as error:
             log.warning("lease not released", extra={"fields": {"error": str(error)}})
 

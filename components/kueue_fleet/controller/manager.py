@@ -81,7 +81,9 @@ class ManagerState:
     def _note_waiting(self, record: Record) -> None:
         """Learn from where the workload waits or was admitted, and from where it waited in vain."""
         report, key, queue = record.report, record.key, record.cluster_queue
-        if report is None:
+        if report is None or record.reserved_at is None or report.since < record.reserved_at:
+            # Ours is about this reservation or about none: anybody's time in it would be taken for a wait.
+            self.waiting.gone(key)
             return
         if record.admitted_at is not None and record.cluster_name:
             self.waiting.gone(key)
@@ -91,6 +93,10 @@ class ManagerState:
                 if seconds >= 0:
                     note(key, cluster, queue, record.admitted_at, seconds)
         elif record.holds_quota and record.nominated:
+            self.waiting.waits_only(key, record.nominated)
+            for cluster, entry in record.given_up.items():
+                if cluster not in record.nominated and entry.last >= report.since:
+                    self.waiting.passed(key, cluster, queue, entry.last, entry.last - report.since)
             for index, cluster in enumerate(record.nominated):
                 self.waiting.waits(key, cluster, queue, self._asked_at(report.since, index))
         else:
@@ -135,6 +141,7 @@ class ManagerState:
 
     def take_check(self, key: str, item: Json | None) -> None:
         """An AdmissionCheck is new, changed or gone."""
+        before = self.checks.get(key)
         if item is None:
             self.checks.pop(key, None)
             return
@@ -142,8 +149,10 @@ class ManagerState:
         answered = next((one.get("status") == "True" for one in conditions if one.get("type") == "Active"), None)
         parameters = str((spec.get("parameters") or {}).get("name", ""))
         version = str(item["metadata"].get("resourceVersion", ""))
-        self.checks[key] = CheckObject(str(spec.get("controllerName", "")), parameters, answered, version)
+        found = self.checks[key] = CheckObject(str(spec.get("controllerName", "")), parameters, answered, version)
         self.on_check(key)
+        if before is None or (before.controller, before.parameters) != (found.controller, found.parameters):
+            self._on_change(None)
 
     def connection(self, worker: str) -> tuple[bool, str]:
         """Whether Kueue is connected to a worker, and what it says."""

@@ -88,6 +88,7 @@ class Reconciler:
         if record is not None and record.leaves:
             self._forget(key, record)
             return await self._rescue.look_at(record, self._clock())
+        self._rescue.forget(key)
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
             return None

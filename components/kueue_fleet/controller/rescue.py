@@ -44,9 +44,13 @@ class Rescue:
         self._metrics = metrics
         self._tell = tell
         self._patience = patience
+        self._again: dict[str, float] = {}
 
     async def look_at(self, record: Record, now: float) -> float | None:
         """Finish the eviction of a Workload if that is overdue; when to look again. Raises ApiError."""
+        if now < self._again.get(record.key, 0.0):
+            # Each change of the Workload is a reason to look, and none to say the same again.
+            return self._again[record.key]
         check = self._manager.dispatch_check(record)
         if not record.leaves or record.evicted_at is None or check is None or record.owner.kind not in _KINDS:
             return None
@@ -58,7 +62,12 @@ class Rescue:
             self._metrics.rescued.labels(STUCK_EVICTION).inc()
             log.warning("rescue", extra={"fields": {"workload": record.key, "why": found.message}})
             self._tell(record, STUCK_EVICTION, found.message, True)
+            self._again[record.key] = found.look_again or now
         return found.look_again
+
+    def forget(self, key: str) -> None:
+        """The eviction of a Workload is over."""
+        self._again.pop(key, None)
 
     def _copy(self, name: str, key: str) -> bool | None:
         worker = self._workers.get(name)

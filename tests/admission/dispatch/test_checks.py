@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kueue_fleet.admission.dispatch import Bound, CheckRules, Residency, Window, decide_check
+from kueue_fleet.admission.dispatch.checks import format_time
 from kueue_fleet.admission.model import CheckState
 
 WEEK = 604800
@@ -35,6 +36,11 @@ def test_a_run_time_that_dws_would_refuse_is_rejected_with_what_to_do(run: str |
     assert decision.state is CheckState.REJECTED
     assert words in decision.message
     assert "set annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds" in decision.message
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.9, "1970-01-01T00:00:00Z"), (-62135596800.0, "0001-01-01T00:00:00Z")])
+def test_times_are_written_as_kubernetes_reads_them(seconds: float, text: str) -> None:
+    assert format_time(seconds) == text
 
 
 def test_before_the_window_it_waits_with_the_opening_time() -> None:

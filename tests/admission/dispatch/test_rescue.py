@@ -31,6 +31,17 @@ def test_an_eviction_without_a_copy_anywhere_is_finished_after_the_set_time() ->
     )
 
 
+def test_what_did_not_help_is_tried_again_ever_later() -> None:
+    nowhere = {"eu": False}
+    assert watch_eviction(100.0, nowhere, 60.0, 160.0).look_again == 220.0
+    assert watch_eviction(100.0, nowhere, 60.0, 220.0).look_again == 340.0
+
+
+def test_without_any_known_worker_nothing_is_known_of_the_copies() -> None:
+    decision = watch_eviction(0.0, {}, 60.0, 1000.0)
+    assert (decision.give_up, decision.look_again) == (False, 1060.0)
+
+
 @pytest.mark.parametrize("there", [True, None])
 def test_as_long_as_pods_may_run_somewhere_an_eviction_is_not_finished(there: bool | None) -> None:
     decision = watch_eviction(0.0, {"eu": False, "us": there}, 60.0, 1000.0)

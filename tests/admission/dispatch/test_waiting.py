@@ -40,6 +40,21 @@ def test_who_waits_longer_than_that_now_counts() -> None:
     assert times.seconds("w", "q", 210.0) == 10.0
 
 
+def test_whoever_is_taken_back_waits_there_no_more() -> None:
+    times = WaitingTimes()
+    for worker in ("v", "w"):
+        times.waits("a", worker, "q", 100.0)
+    times.waits_only("a", ["w"])
+    assert times.seconds("v", "q", 200.0) is None
+    assert times.seconds("w", "q", 200.0) == 100.0
+
+
+def test_an_admission_of_the_far_future_is_none() -> None:
+    times = WaitingTimes()
+    times.admitted("a", "w", "q", 1e12, 1e9)
+    assert times.seconds("w", "q", 100.0) is None
+
+
 def test_a_worker_that_never_admitted_anybody() -> None:
     times = WaitingTimes()
     times.waits("b", "w", "q", 100.0)

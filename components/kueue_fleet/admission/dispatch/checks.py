@@ -134,4 +134,5 @@ def _decide_calendar(windows: Sequence[Window], run: float | None, now: float) -
 
 def format_time(seconds: float) -> str:
     """A time as Kubernetes writes it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # strftime("%Y") writes the year 1 without zeros, which no API server reads.
+    return datetime.fromtimestamp(seconds // 1, UTC).isoformat().replace("+00:00", "Z")

@@ -50,16 +50,16 @@ def watch_eviction(
     """Whether the eviction of a Workload of the manager that keeps its quota has to be finished.
 
     `copies` says of each of its workers whether a copy is there; None: nobody knows, and nothing is done, since pods
-    may run there.
+    may run there. Nor is anything where its workers are not known. What is tried in vain is tried again ever later.
     """
     due = evicted_at + patience
     if now < due:
         return WatchdogDecision(give_up=False, look_again=due)
-    if any(there is not False for there in copies.values()):
+    if not copies or any(there is not False for there in copies.values()):
         return WatchdogDecision(give_up=False, look_again=now + patience)
     return WatchdogDecision(
         give_up=True,
         message=f"Evicted {now - evicted_at:.0f} s ago, and none of {', '.join(copies)} has a copy of it; "
         "the status of its job still counted pods, and is corrected",
-        look_again=now + patience,
+        look_again=now + max(patience, now - evicted_at),
     )

@@ -1,9 +1,10 @@
 """Filter, then score: what speaks against each cluster, and how good the others are.
 
 Every part of a score is between 0 and 1. Price: the cheapest candidate's price divided by this one's; without any known
-price all are equal, and one whose price alone is unknown gets 0, as does one that has no flavor left for all of it. Waiting: how short the time seen so far is, 1 where
-nothing was seen yet, 1/2 at the time after which the next cluster would be asked. Free: 1 for unused quota, less for
-borrowed, less again where others would be evicted, 0 where it has to wait.
+price all are equal, and one whose price alone is unknown gets 0, as does one with no flavor left for some of the job.
+Waiting: how short the time seen so far is, 1 where nothing was seen yet, 1/2 at the time after which the next cluster
+would be asked. Free: 1 for unused quota, less for borrowed, less again where others would be evicted, 0 where it has to
+wait.
 """
 
 from __future__ import annotations

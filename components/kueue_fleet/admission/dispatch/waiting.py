@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -52,7 +53,7 @@ class WaitingTimes:
             self._seen.discard((oldest[2], oldest[0]))
 
     def passed(self, key: str, worker: str, queue: str, at: float, seconds: float) -> None:
-        """A workload waited on a worker until another one admitted it; said twice, it counts once."""
+        """A workload waited on a worker in vain, until it was admitted or taken elsewhere; said twice, it counts once."""
         self.admitted(f"{key} not on {worker}", worker, queue, at, seconds)
 
     def waits(self, key: str, worker: str, queue: str, since: float) -> None:
@@ -62,6 +63,11 @@ class WaitingTimes:
             line.since[key] = since
             insort(line.times, since)
             line.total += since
+
+    def waits_only(self, key: str, workers: Collection[str]) -> None:
+        """The workload waits on none but these workers: from others it was taken back."""
+        for name in {name for name, _ in self._waiting}.difference(workers):
+            self.gone(key, name)
 
     def gone(self, key: str, worker: str | None = None) -> None:
         """The workload does not wait any more; on one worker, or on all."""
@@ -73,7 +79,9 @@ class WaitingTimes:
 
     def seconds(self, worker: str, queue: str, now: float) -> float | None:
         """The waiting time to expect; None where nothing is known."""
-        recent = [seconds for at, seconds, _ in self._admitted.get((worker, queue), ()) if now - at <= MEMORY_SECONDS]
+        samples = self._admitted.get((worker, queue), ())
+        # One that is far in the future is garbage.
+        recent = [seconds for at, seconds, _ in samples if abs(now - at) <= MEMORY_SECONDS]
         mean = sum(recent) / len(recent) if recent else None
         line = self._waiting.get((worker, queue), _NOBODY)
         late = len(line.times) if mean is None else bisect_left(line.times, now - mean)
