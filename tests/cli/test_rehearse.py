@@ -92,7 +92,7 @@ def test_what_no_rehearsal_can_run_is_refused_before_anything_starts(project: Pa
 
 @pytest.mark.usefixtures("project")
 def test_an_unknown_stack_names_those_there_are() -> None:
-    assert_refused(rehearse(stack="prod"), r"^error: --stack prod: there is no .*; the stacks are tiny\n$")
+    assert_refused(rehearse(stack="prod"), r"^error: stack prod: there is no .*; use one of the stacks: tiny\n$")
 
 
 def test_outside_of_a_project(project: Path) -> None:
@@ -206,6 +206,44 @@ class Refusal:
 @pytest.fixture
 def refusal(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusal:
     return Refusal(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("folder", "arguments"),
+    [
+        ("", ["tiny"]),
+        ("", ["Pulumi.tiny.yaml"]),
+        ("", ["--stack", "Pulumi.tiny.yaml"]),
+        ("..", ["project/Pulumi.tiny.yaml"]),
+        ("..", ["--stack=project/Pulumi.tiny.yaml"]),
+        ("..", ["tiny", "--project", "project"]),
+        ("below", ["../Pulumi.tiny.yaml", "--keep"]),
+    ],
+)
+def test_a_stack_is_named_by_its_file_too(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    folder: str,
+    arguments: list[str],
+) -> None:
+    def tell(session: Session, say: object) -> None:
+        raise RehearsalError(f"would rehearse {session.stack} of {session.project_dir}")
+
+    (project / "below").mkdir()
+    monkeypatch.chdir(project / folder)
+    monkeypatch.setattr(Session, "prepare_engines", tell)
+    monkeypatch.setattr(sys, "argv", ["kueue-fleet", "rehearse", *arguments])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err == f"error: would rehearse tiny of {project}\n"
+
+
+def test_a_stack_file_without_a_project(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.tiny.yaml").write_text(FLEET)
+    done = run("rehearse", tmp_path / "Pulumi.tiny.yaml")
+    message = "Pulumi.tiny.yaml: there is no Pulumi.yaml beside or above it; name its folder with --project\n"
+    assert (done.returncode, done.stderr) == (1, f"error: {tmp_path}/{message}")
 
 
 def raising(error: BaseException) -> Callable[[], None]:

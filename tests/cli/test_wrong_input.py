@@ -167,15 +167,24 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         ("--config other.yaml --workers stacks --listen x", 2, "--listen x: has no port; write HOST:PORT"),
     ],
     "rehearse": [
-        ("--stack nostack", 1, "Pulumi.nostack.yaml"),
-        ("nostack", 2, "unexpected extra argument"),
-        ("--stack Pulumi.prod.yaml", 2, "is the name of a file; write --stack prod"),
-        (f"--stack {PROD}", 2, "is the name of a file; write --stack prod"),
+        ("--stack nostack", 1, "Pulumi.nostack.yaml; use one of the stacks: batch-platform, dev, dws-multikueue"),
+        ("nostack", 1, "Pulumi.nostack.yaml; use one of the stacks: batch-platform, dev, dws-multikueue"),
+        ("dws-multikeue", 1, "Pulumi.dws-multikeue.yaml; did you mean dws-multikueue?"),
+        ("stacks/Pulumi.nostack.yaml", 1, "Pulumi.nostack.yaml: no such file; give one, or the name of a stack"),
+        ("--stack x/Pulumi.prod.yaml", 1, "x/Pulumi.prod.yaml: no such file; give one, or the name of a stack"),
+        ("elsewhere/Pulumi.prod.yaml", 1, "is not the file of stack prod, which is "),
+        (f"{PROD} --project examples", 1, "no such file; run this in a Pulumi project, or name one with --project"),
+        ("other.yaml", 2, "other.yaml: is not the file of a stack, and a rehearsal runs a Pulumi program; give "),
+        ("--stack other.yaml", 2, "is not the file of a stack"),
+        (f"{PROD} --stack prod", 2, f"{PROD} and --stack prod: leave one of them out"),
+        ("down", 2, "down: is an option; write --down"),
         ("--stack a/b", 1, "not a stack name"),
+        ("--stack=", 1, "stack '': not a stack name"),
         ("--project nodir", 1, "no such file; run this in a Pulumi project, or name one with --project"),
-        ("--project bad.yaml", 1, "run this in a Pulumi project, or name one with --project"),
+        ("--project bad.yaml", 1, "bad.yaml: is a file; name the folder with Pulumi.yaml"),
         ("--jobs nofile", 1, "nofile: "),
         ("--jobs bad.yaml", 1, "bad.yaml"),
+        ("--jobs other.yaml", 1, "other.yaml: jobs[0].kind: is missing; use Job or JobSet"),
         ("--keep --down", 2, "--keep and --down: leave all but one of them out"),
         ("--reclaim-spot foo", 1, "no rehearsal of dws-multikueue is running; start one with --keep"),
         ("--reclaim-spot a=x", 2, "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"),
@@ -189,6 +198,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("stacks", "examples"):
         shutil.copytree(ROOT / name, made / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     shutil.copy(ROOT / "Pulumi.yaml", made)
+    (made / "elsewhere").mkdir()
+    shutil.copy(ROOT / PROD, made / "elsewhere")
     texts = {"bad.yaml": b"hello: [\n", "empty.yaml": b"", "other.yaml": b"a: 1\n", "bytes.yaml": b"\xff\xfe\x00"}
     texts["items.json"] = b'{"items": 3}'
     texts["queues.yaml"] = b"apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"

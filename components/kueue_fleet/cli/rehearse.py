@@ -38,12 +38,22 @@ def register(app: typer.Typer) -> None:
 
 
 def rehearse(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]", help="The stack's file, Pulumi.<stack>.yaml, or its name: the same as --stack."
+        ),
+    ] = None,
     stack: Annotated[
-        str, typer.Option("--stack", "-s", help="The stack: Pulumi.<stack>.yaml of the project.")
-    ] = DEFAULT_STACK,
+        str | None,
+        typer.Option(
+            "--stack", "-s", help="The stack: Pulumi.<stack>.yaml of the project.", show_default=DEFAULT_STACK
+        ),
+    ] = None,
     project: Annotated[
-        Path, typer.Option("--project", help="The folder with Pulumi.yaml.", show_default="this folder")
-    ] = Path(),
+        Path | None,
+        typer.Option("--project", help="The folder with Pulumi.yaml.", show_default="that of FILE, or this folder"),
+    ] = None,
     jobs: Annotated[
         Path | None,
         typer.Option(
@@ -78,7 +88,7 @@ def rehearse(
     \b
     Examples:
       kueue-fleet rehearse
-      kueue-fleet rehearse --stack dws-multikueue --keep
+      kueue-fleet rehearse stacks/Pulumi.dws-multikueue.yaml --keep
       kueue-fleet rehearse --stack batch-platform \\
           --reclaim-spot batch-dev/l4-spot=2
       kueue-fleet rehearse --stack dws-multikueue --down
@@ -89,8 +99,12 @@ def rehearse(
     chosen = [flag for flag, given in (("--keep", keep), ("--down", down), ("--reclaim-spot", reclaim_spot)) if given]
     if len(chosen) > 1:
         raise console.CommandError(f"{' and '.join(chosen)}: leave all but one of them out", exit_code=2)
-    if (of_file := _STACK_FILE.fullmatch(stack)) is not None:
-        raise console.CommandError(f"--stack {stack}: is the name of a file; write --stack {of_file[1]}", exit_code=2)
+    if file is not None and stack is not None:
+        raise console.CommandError(f"{file} and --stack {stack}: leave one of them out", exit_code=2)
+    if file in ("down", "keep"):
+        raise console.CommandError(f"{file}: is an option; write --{file}", exit_code=2)
+    named = next(given for given in (file, stack, DEFAULT_STACK) if given is not None)
+    stack, stack_file = _parse_stack(named)
     session: Session | None = None
     try:
         with interruptible():
@@ -98,9 +112,13 @@ def rehearse(
                 _take_down(stack)
                 return
             if reclaim_spot is not None:
-                _reclaim(Session.for_stack(stack, project.resolve()), reclaim_spot)
+                _reclaim(Session.for_stack(stack, Path()), reclaim_spot)
                 return
-            session = Session.for_stack(stack, project.resolve())
+            session = Session.for_stack(stack, _project_folder(project, stack_file))
+            if stack_file is not None and not _is_same(session.stack_file, stack_file):
+                raise console.CommandError(
+                    f"{stack_file}: is not the file of stack {stack}, which is {session.stack_file}; give that one"
+                )
             _rehearse(session, jobs, keep)
     except Interrupted as interrupted:
         untouched = "run it again to remove the rest" if down else "nothing was started"
@@ -112,6 +130,38 @@ def rehearse(
         raise
     except OSError as failure:
         raise console.CommandError(_with_aftermath(_explain(failure), session)) from failure
+
+
+def _parse_stack(given: str) -> tuple[str, Path | None]:
+    """The stack that is named, by its name or by its file; and the file, if it was that and has a folder."""
+    if (of_file := _STACK_FILE.fullmatch(given)) is not None:
+        return of_file[1], Path(given) if "/" in given or Path(given).is_file() else None
+    if given.endswith((".yaml", ".yml", ".json")):
+        raise console.CommandError(
+            f"{given}: is not the file of a stack, and a rehearsal runs a Pulumi program; give Pulumi.<stack>.yaml, or "
+            "the name of the stack",
+            exit_code=2,
+        )
+    return given, None
+
+
+def _project_folder(project: Path | None, stack_file: Path | None) -> Path:
+    """The folder with Pulumi.yaml: the one given, else the nearest above the stack's file, else this one."""
+    if stack_file is not None and not stack_file.is_file():
+        raise console.CommandError(f"{stack_file}: no such file; give one, or the name of a stack of this project")
+    if project is not None or stack_file is None:
+        return (project or Path()).resolve()
+    folders = stack_file.resolve().parents
+    for folder in folders:
+        if (folder / "Pulumi.yaml").is_file():
+            return folder
+    raise console.CommandError(
+        f"{stack_file}: there is no Pulumi.yaml beside or above it; name its folder with --project"
+    )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.is_file() and one.samefile(other)
 
 
 def _with_aftermath(message: str, session: Session | None) -> str:

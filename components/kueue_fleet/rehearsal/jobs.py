@@ -57,7 +57,8 @@ def _items(document: Any) -> list[Any]:
 def _job_problems(number: int, document: object) -> Iterator[str]:
     if not isinstance(document, dict) or document.get("kind") not in JOB_KINDS:
         kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
-        yield f"jobs[{number}].kind: {kind!r} cannot be submitted; use {' or '.join(JOB_KINDS)}"
+        wrong = "is missing" if kind is None else f"{kind!r} cannot be submitted"
+        yield f"jobs[{number}].kind: {wrong}; use {' or '.join(JOB_KINDS)}"
         return
     metadata = document.get("metadata") or {}
     if not isinstance(metadata, dict) or not isinstance(metadata.get("labels") or {}, dict):

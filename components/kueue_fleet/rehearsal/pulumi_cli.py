@@ -27,6 +27,7 @@ import yaml
 from kueue_fleet.rehearsal.children import describe_end
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.processes import die_with_parent
+from kueue_fleet.spec.suggest import instead
 
 _EVENT_POLL_SECONDS = 0.1
 _MARKUP = re.compile(r"<\{%[^%]*%\}>")
@@ -109,14 +110,14 @@ class PulumiProject:
         file = config_dir / f"Pulumi.{self.stack}.yaml"
         if not file.is_file():
             known = sorted(path.name[len("Pulumi.") : -len(".yaml")] for path in config_dir.glob("Pulumi.*.yaml"))
-            raise RehearsalError(
-                f"--stack {self.stack}: there is no {file}; the stacks are {', '.join(known) or 'none'}"
-            )
+            raise RehearsalError(f"stack {self.stack}: there is no {file}; {instead(self.stack, known, 'stacks')}")
         return file
 
     @staticmethod
     def _project_settings(source: Path) -> dict[str, Any]:
         file = source / "Pulumi.yaml"
+        if source.is_file():
+            raise RehearsalError(f"--project {source}: is a file; name the folder with Pulumi.yaml")
         if not file.is_file():
             raise RehearsalError(f"{file}: no such file; run this in a Pulumi project, or name one with --project")
         try:
