@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from controller.build import NOW, WORKLOADS, Fixture, admitted_copy, condition, configured, when, workload
-from kueue_fleet.admission.dispatch import parse_report
+from kueue_fleet.admission.dispatch import GivenUp, parse_report
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.controller.kube import ApiError
 from kueue_fleet.controller.patches import CHECK_MANAGER, DISPATCH_MANAGER
 
@@ -384,8 +385,50 @@ async def test_beyond_the_budget_it_stays() -> None:
     fixture.workers["us"].take_workload("ns/train", workload(conditions=[]))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
-    await fixture.reconciler.look_at("ns/train")
+    for _ in range(3):
+        fixture.clock.now += 1
+        await fixture.reconciler.look_at("ns/train")
+        fixture.restart()
     assert fixture.nominated() == ["us"]
+    words = (
+        f"ProvisioningRequest train-dws-1 on us was accepted at {when()} and is not provisioned after 10 s, "
+        "all 0 retries are used, and it stays"
+    )
+    assert fixture.told[1:] == [("RetriesUsed", words, True)]
+    [found] = [one for one in fixture.status()["conditions"] if one["type"] == GIVEN_UP_CONDITION]
+    assert (found["reason"], found["message"]) == ("RetriesUsed", words)
+
+
+async def test_what_stays_keeps_its_count() -> None:
+    fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 1})
+    fixture.connect("eu", active=False)
+    used = condition(GIVEN_UP_CONDITION, message=f"us 1 times, last at {when(-60)}")
+    await fixture.look(workload(conditions=[condition("QuotaReserved"), used]))
+    fixture.workers["us"].take_workload("ns/train", workload(conditions=[]))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 60
+    await fixture.reconciler.look_at("ns/train")
+    record = fixture.manager.records["ns/train"]
+    assert record.retries_used
+    assert record.given_up == {"us": GivenUp(1, NOW - 60)}
+
+
+async def test_the_condition_says_why_no_cluster_is_suitable_now() -> None:
+    fixture = Fixture()
+    for name in ("eu", "us"):
+        fixture.connect(name, active=False, message="no route to host")
+    await fixture.look(workload(gpus=9))
+    assert fixture.told == [
+        ("NoSuitableCluster", "None of 2 clusters is suitable: eu Disconnected, us Disconnected", True)
+    ]
+    fixture.connect("us")
+    await fixture.reconciler.look_at("ns/train")
+    found = dispatch_condition(fixture)
+    assert "us: ExceedsMaxQuota" in found["message"]
+    assert found["lastTransitionTime"] == when()
+    assert len(fixture.told) == 1
+    await fixture.reconciler.look_at("ns/train")
+    assert len(fixture.api.applied) == 2
 
 
 async def test_where_there_is_nothing_else_it_is_tried_there_again_once_the_copy_is_gone() -> None:

@@ -15,7 +15,12 @@ from typing import Final
 from kueue_fleet.admission.dispatch import CheckDecision, Decision, GivenUp, describe
 from kueue_fleet.admission.dispatch.checks import format_time
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
-from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, describe_given_up
+from kueue_fleet.admission.dispatch.watchdog import (
+    GIVEN_UP_CONDITION,
+    PROVISIONING_TIMEOUT,
+    RETRIES_USED,
+    describe_given_up,
+)
 from kueue_fleet.controller.kube import Json
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE
@@ -33,8 +38,8 @@ def status_path(record: Record) -> str:
     return f"{KUEUE}/namespaces/{record.namespace}/workloads/{record.name}/status"
 
 
-def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, GivenUp]) -> Json:
-    """The status as the dispatcher wants it."""
+def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, GivenUp], stays: str = "") -> Json:
+    """The status as the dispatcher wants it; `stays` is why the workload is not taken back any more."""
     conditions = [
         {
             "type": DISPATCH_CONDITION,
@@ -44,14 +49,15 @@ def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, Giv
             "lastTransitionTime": format_time(decision.started),
         }
     ]
-    if given_up:
+    if given_up or stays:
+        last = max((entry.last for entry in given_up.values()), default=decision.now)
         conditions.append(
             {
                 "type": GIVEN_UP_CONDITION,
                 "status": "True",
-                "reason": PROVISIONING_TIMEOUT,
-                "message": describe_given_up(given_up),
-                "lastTransitionTime": format_time(max(entry.last for entry in given_up.values())),
+                "reason": RETRIES_USED if stays else PROVISIONING_TIMEOUT,
+                "message": "; ".join(filter(None, (describe_given_up(given_up), stays))),
+                "lastTransitionTime": format_time(last),
             }
         )
     return _body(record, {"nominatedClusterNames": list(decision.nominated), "conditions": conditions})

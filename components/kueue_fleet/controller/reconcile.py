@@ -13,6 +13,7 @@ from kueue_fleet.admission.dispatch import (
     Decision,
     Filtered,
     GivenUp,
+    Reason,
     Request,
     Residency,
     Scored,
@@ -20,13 +21,14 @@ from kueue_fleet.admission.dispatch import (
     decide,
     decide_check,
     dispatch_settings,
+    parse_report,
     watch,
     watch_copy,
 )
 from kueue_fleet.admission.dispatch.rescue import STUCK_COPY
 from kueue_fleet.admission.dispatch.residency import read_residency
 from kueue_fleet.admission.dispatch.settings import check_rules, watchdog_settings
-from kueue_fleet.admission.dispatch.watchdog import PROVISIONING_TIMEOUT, add_given_up
+from kueue_fleet.admission.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.kube import Api, Json
@@ -52,6 +54,8 @@ class _Taken:
     clusters: frozenset[str]
     messages: tuple[tuple[str, str], ...]
     """Reason and text for each of them."""
+    stays: str
+    """Why it is not taken back from others, though it should be; empty if there are none."""
     look_again: float
 
 
@@ -146,9 +150,19 @@ class Reconciler:
                 self._request(record, taken), self._candidates(record, names, taken, now), self._settings, now
             )
         self._keep_quota(record, decision)
-        if decision.action is not Action.KEEP or taken.clusters:
-            await self._write(record, decision, taken)
+        changes = decision.action is not Action.KEEP or bool(taken.clusters)
+        if changes or (taken.stays and not record.retries_used) or self._says_other_reasons(record, decision):
+            await self._write(record, decision, taken, changes=changes)
         return min(taken.look_again, math.inf if decision.look_again is None else decision.look_again)
+
+    @staticmethod
+    def _says_other_reasons(record: Record, decision: Decision) -> bool:
+        """Whether no cluster is suitable, and for other reasons than our condition says."""
+        report = record.current_report
+        if decision.reason is not Reason.NO_SUITABLE_CLUSTER or report is None:
+            return False
+        said = {one.cluster: one.reason for one in parse_report(report.message).verdicts}
+        return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
 
     def _request(self, record: Record, taken: _Taken) -> Request:
         report: Report | None = record.current_report
@@ -183,7 +197,7 @@ class Reconciler:
         )
 
     def _look_for_stuck(self, record: Record, now: float) -> _Taken:
-        given_up, clusters, messages, again = dict(record.given_up), set(), [], math.inf
+        given_up, clusters, messages, stays, again = dict(record.given_up), set(), [], [], math.inf
         for name in record.nominated:
             state = self._workers.get(name)
             if state is None:
@@ -197,8 +211,10 @@ class Reconciler:
             elif stuck.give_up:
                 clusters.add(name)
                 messages.append((STUCK_COPY, stuck.message))
+            elif found.message:
+                stays.append(found.message)
             again = min(again, *(one.look_again for one in (found, stuck) if one.look_again is not None), math.inf)
-        return _Taken(given_up, frozenset(clusters), tuple(messages), again)
+        return _Taken(given_up, frozenset(clusters), tuple(messages), "; ".join(stays), again)
 
     def _keep_quota(self, record: Record, decision: Decision) -> None:
         """Before anything is written: nobody else may count the quota that this workload will take."""
@@ -208,12 +224,17 @@ class Reconciler:
             else:
                 worker.forget(record.key)
 
-    async def _write(self, record: Record, decision: Decision, taken: _Taken) -> None:
-        body = patches.dispatch_body(record, decision, taken.given_up)
+    async def _write(self, record: Record, decision: Decision, taken: _Taken, *, changes: bool) -> None:
+        """Write the decision; without `changes` the nominations stay, and only what is said about them is new."""
+        body = patches.dispatch_body(record, decision, taken.given_up, taken.stays)
         answer = await self._api.apply(patches.status_path(record), body, patches.DISPATCH_MANAGER)
         self._manager.take_answer(record, answer)
-        self._note(record, decision)
-        for reason, message in taken.messages:
+        if changes:
+            self._note(record, decision)
+        news = [] if record.retries_used or not taken.stays else [(RETRIES_USED, taken.stays)]
+        for reason, message in (*taken.messages, *news):
+            fields = {"workload": record.key, "uid": record.uid, "reason": reason, "why": message}
+            log.warning("watchdog", extra={"fields": fields})
             self._tell(record, reason, message, True)
             if reason == STUCK_COPY:
                 self._metrics.rescued.labels(reason).inc()

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kueue_fleet.admission.dispatch import REGIONS_LABEL, GivenUp, Reason
 from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
-from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION, parse_given_up
+from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.fields import Fields
 from kueue_fleet.admission.from_workloads import Context, parse_workload
@@ -79,6 +79,7 @@ class Record:
     checks: Mapping[str, Check] = field(default_factory=dict)
     report: Report | None = None
     given_up: Mapping[str, GivenUp] = field(default_factory=dict)
+    retries_used: bool = False
 
     @property
     def holds_quota(self) -> bool:
@@ -164,6 +165,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         checks={str(one.get("name")): _read_check(one) for one in _maps(status.get("admissionChecks"))},
         report=_read_report(conditions.get(DISPATCH_CONDITION)),
         given_up=parse_given_up(str(given_up.get("message", ""))) if given_up else {},
+        retries_used=given_up is not None and given_up.get("reason") == RETRIES_USED,
     )
 
 

@@ -163,7 +163,7 @@ def test_a_region_forbidden_later_is_taken_back() -> None:
 def test_none_is_suitable() -> None:
     decision = first(request(residency=EU_ONLY), worker("us", US))
     assert (decision.reason, decision.nominated) == (Reason.NO_SUITABLE_CLUSTER, ())
-    assert decision.message == "None of 1 clusters is suitable"
+    assert decision.message == "None of 1 clusters is suitable: us RegionNotAllowed"
     again = replace(request(residency=EU_ONLY), started=1000.0)
     assert decide(again, (worker("us", US),), SETTINGS, 1001.0).action is Action.KEEP
 

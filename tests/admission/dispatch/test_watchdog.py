@@ -41,7 +41,11 @@ def test_the_budget_is_for_all_clusters_together() -> None:
     used = {"a": GivenUp(1, 0.0), "b": GivenUp(1, 0.0)}
     decision = watch("c", (STUCK,), used, SETTINGS, 9999.0)
     assert decision.give_up is False
-    assert "all 2 retries are used" in decision.message
+    assert decision.message == (
+        "ProvisioningRequest job-a-dws-1 on c was accepted at 1970-01-01T00:01:40Z and is not provisioned after 600 s, "
+        "all 2 retries are used, and it stays"
+    )
+    assert watch("c", (STUCK,), used, SETTINGS, 99999.0) == decision
 
 
 def test_counts_go_up() -> None:

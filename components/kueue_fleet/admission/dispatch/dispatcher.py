@@ -77,7 +77,8 @@ def _reason(request: Request, nominated: Sequence[str], rounds: int) -> Reason:
 
 def _message(nominated: Sequence[str], verdicts: Sequence[Verdict], rounds: int) -> str:
     if not nominated:
-        return f"None of {len(verdicts)} clusters is suitable"
+        why = ", ".join(f"{each.cluster} {each.reason}" for each in verdicts if isinstance(each, Filtered))
+        return f"None of {len(verdicts)} clusters is suitable{f': {why}' if why else ''}"
     step = "" if rounds == 1 else f" in step {rounds}"
     return f"Nominated {', '.join(nominated)} of {len(verdicts)} clusters{step}"
 

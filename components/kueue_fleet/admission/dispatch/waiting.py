@@ -53,7 +53,7 @@ class WaitingTimes:
             self._seen.discard((oldest[2], oldest[0]))
 
     def passed(self, key: str, worker: str, queue: str, at: float, seconds: float) -> None:
-        """A workload waited on a worker in vain, until it was admitted or taken elsewhere; said twice, it counts once."""
+        """A workload waited on a worker in vain, until another one had it; said twice, it counts once."""
         self.admitted(f"{key} not on {worker}", worker, queue, at, seconds)
 
     def waits(self, key: str, worker: str, queue: str, since: float) -> None:

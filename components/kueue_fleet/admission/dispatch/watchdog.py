@@ -20,6 +20,8 @@ GIVEN_UP_CONDITION: Final = "kueue-fleet.dev/GivenUp"
 """Type of the condition on a Workload of the manager that counts the clusters it was taken back from."""
 PROVISIONING_TIMEOUT: Final = "ProvisioningTimeout"
 """Reason of the condition, where DWS did not deliver in time."""
+RETRIES_USED: Final = "RetriesUsed"
+"""Reason of the condition, where it did not again, and the workload stays."""
 
 _ENTRY: Final = re.compile(r"(?P<cluster>[^\s;]+) (?P<times>\d{1,6}) times, last at (?P<last>\S+Z)")
 
@@ -45,7 +47,10 @@ class Provisioning:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogDecision:
-    """Whether to take the workload back from the cluster, or to act at all. `look_again` is when that may change."""
+    """Whether to take the workload back from the cluster, or to act at all. `look_again` is when that may change.
+
+    With a message and without `give_up` it would be taken back, but for the budget.
+    """
 
     give_up: bool
     message: str = ""
@@ -72,11 +77,15 @@ def watch(
     due = since + settings.provisioning_timeout
     if now < due:
         return WatchdogDecision(give_up=False, look_again=due)
-    text = f"ProvisioningRequest {oldest.name} on {cluster} was accepted {now - since:.0f} s ago and is not provisioned"
+    text = f"ProvisioningRequest {oldest.name} on {cluster} was accepted"
     used = sum(entry.times for entry in given_up.values())
     if used >= settings.retries:
-        return WatchdogDecision(give_up=False, message=f"{text}; all {settings.retries} retries are used, so it stays")
-    return WatchdogDecision(give_up=True, message=f"{text}; retry {used + 1} of {settings.retries}")
+        # The same words at every look, or they would be written every time.
+        late = f"at {format_time(since)} and is not provisioned after {settings.provisioning_timeout:.0f} s"
+        words = f"{text} {late}, all {settings.retries} retries are used, and it stays"
+        return WatchdogDecision(give_up=False, message=words)
+    words = f"{text} {now - since:.0f} s ago and is not provisioned; retry {used + 1} of {settings.retries}"
+    return WatchdogDecision(give_up=True, message=words)
 
 
 def describe_given_up(given_up: Mapping[str, GivenUp]) -> str:
