@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -217,3 +218,28 @@ async def test_a_watch_of_a_connection_that_is_closed_ends_with_an_error(tmp_pat
         with pytest.raises(ApiError, match="watch of /long dropped"):
             await asyncio.wait_for(waiting, 10)
         server.more.set()
+
+
+async def test_a_connection_that_is_cut_without_a_word_is_noticed_by_probes(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, api):
+        events = api.watch("/long", "5")
+        await anext(events)
+        [response] = api._watches
+        assert response.connection is not None
+        assert response.connection.transport is not None
+        connected = response.connection.transport.get_extra_info("socket")
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        probes = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        assert [connected.getsockopt(socket.IPPROTO_TCP, option) for option in probes] == [20, 5, 4]
+        server.more.set()
+
+
+async def test_a_watch_says_when_it_has_begun_and_not_before(tmp_path: Path) -> None:
+    begun: list[str] = []
+    async with serving(tmp_path) as (_, api):
+        await anext(api.watch("/list", "5", lambda: begun.append("list")))
+    away = KubeApi(write(tmp_path, kubeconfig("http://127.0.0.1:1")))
+    with pytest.raises(ApiError):
+        await anext(away.watch("/list", "5", lambda: begun.append("away")))
+    await away.close()
+    assert begun == ["list"]

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import random
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any, Final, Protocol, cast
 import aiohttp
 import yaml
 from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client.rest import RESTClientObject
 
 from kueue_fleet.controller.requests import RequestListener, ignore, permission
 
@@ -32,6 +34,9 @@ REQUEST_SECONDS: Final = 30.0
 """Longest that a request takes."""
 WATCH_SECONDS: Final = 240
 """After which the API server ends a watch, and it begins anew."""
+_PROBES: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
+"""Seconds of silence before a connection is probed, seconds between probes, and how many may stay without answer:
+given up after 40 s."""
 _TOKEN_SECONDS: Final = 10.0
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -142,6 +147,26 @@ def _named(items: list[Json], name: str) -> Json:
     return next(item for item in items if item["name"] == name)
 
 
+class _Connections(RESTClientObject):
+    """The official client's connections, probed while they are quiet.
+
+    A worker that is cut off without a word would otherwise be followed, as it was, until the watch's time is over.
+    """
+
+    def _create_connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(limit=self.maxsize, ssl=self.ssl_context, socket_factory=_probed_socket)
+
+
+def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _PROBES.items():
+        if hasattr(socket, option):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made
+
+
 class KubeApi:
     """One API server as one user; `on_request` is told of every request. Close it at the end."""
 
@@ -179,6 +204,7 @@ class KubeApi:
             configuration.client_session_kwargs = {"trust_env": False}
             configuration.refresh_api_key_hook = self._refresh  # type: ignore[assignment]
             client = ApiClient(configuration)
+            client.rest_client = _Connections(configuration)
             client.user_agent = "kueue-fleet-controller"
             self._place = _place(access)
             await self._replace_client(client)
