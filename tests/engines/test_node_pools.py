@@ -113,6 +113,31 @@ def test_an_autoscaled_pool_grows_to_its_maximum_and_shrinks_when_idle(standard:
     wait_until(lambda: not nodes(standard, "burst"))
 
 
+def test_daemons_run_on_every_node_and_keep_none(standard: OneCluster) -> None:
+    put(standard, "daemons", scaled(2), labels={"tier": "daemons"})
+    labels = {"app": "driver"}
+    has_l4 = {"matchExpressions": [{"key": ACCELERATOR, "operator": "Exists"}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [has_l4]}}}
+    pod = {"containers": [{"name": "driver", "image": "cos-nvidia-installer:fixed"}], "affinity": affinity}
+    template = {"metadata": {"labels": labels}, "spec": {**pod, "tolerations": [{"operator": "Exists"}]}}
+    daemon_sets = "/apis/apps/v1/namespaces/default/daemonsets"
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "driver"}
+    standard.create(daemon_sets, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec})
+    work(standard, "beside", {"tier": "daemons"}, "10")
+
+    def everywhere() -> bool:
+        status = standard.get(f"{daemon_sets}/driver")["status"]
+        wanted = len(nodes(standard, "fixed")) + len(nodes(standard, "daemons"))
+        return bool(nodes(standard, "daemons")) and status.get("numberAvailable") == wanted
+
+    wait_until(everywhere)
+    wait_until(lambda: not nodes(standard, "daemons"), 60.0)
+    assert standard.supervisor.client.refused_pods() == []
+    standard.delete(f"{daemon_sets}/driver")
+    standard.supervisor.client.delete_node_pool(standard.name, "daemons")
+
+
 def test_a_pod_whose_flavor_does_not_match_any_pool_stays_pending(standard: OneCluster) -> None:
     work(standard, "mismatch", {ACCELERATOR: "nvidia-tesla-t4"})
     (message,) = wait_until(lambda: told(standard, "mismatch"))

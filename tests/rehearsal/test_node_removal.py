@@ -17,15 +17,17 @@ def test_empty_nodes_go_after_a_while_and_bound_or_used_or_foreign_ones_stay() -
         "bound": node(**{AUTOSCALED: "true", RESIZE_REQUEST: "r"}),
         "static": node(),
     }
-    pods = [
-        {"spec": {"nodeName": "used"}, "status": {"phase": "Running"}},
-        {"spec": {"nodeName": "done"}, "status": {"phase": "Succeeded"}},
-    ]
+
+    def pod(name: str, phase: str, owner: str = "Job") -> dict[str, Any]:
+        metadata = {"ownerReferences": [{"kind": owner}]}
+        return {"metadata": metadata, "spec": {"nodeName": name}, "status": {"phase": phase}}
+
+    pods = [pod("used", "Running"), pod("done", "Succeeded"), pod("idle", "Running", "DaemonSet")]
     removals, since = plan_removals(nodes, pods, {}, 100.0, 30.0)
     assert (removals, since) == ([], {"idle": 100.0, "done": 100.0})
     assert plan_removals(nodes, pods, since, 130.0, 30.0)[0] == ["done", "idle"]
     # Whoever was used in between starts anew.
-    busy = [*pods, {"spec": {"nodeName": "idle"}, "status": {"phase": "Pending"}}]
+    busy = [*pods, pod("idle", "Pending")]
     _, since = plan_removals(nodes, busy, since, 120.0, 30.0)
     assert plan_removals(nodes, pods, since, 131.0, 30.0)[0] == ["done"]
 

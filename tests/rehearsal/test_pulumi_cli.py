@@ -80,7 +80,7 @@ def test_writing_again_keeps_the_salt_that_pulumi_wrote_and_never_touches_the_us
 
 
 def test_an_unknown_stack_names_the_known_ones(source: Path, paths: RehearsalPaths) -> None:
-    with pytest.raises(RehearsalError, match=r"^stack prod: there is no .*Pulumi\.prod\.yaml; use one of the stacks: dev$"):
+    with pytest.raises(RehearsalError, match=r"^stack prod: there is no .*/Pulumi\.prod\.yaml; use one of .*: dev$"):
         PulumiProject("prod", paths).stack_file(source)
 
 

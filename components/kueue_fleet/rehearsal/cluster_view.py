@@ -17,7 +17,7 @@ from kueue_fleet.rehearsal.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 from kueue_fleet.rehearsal.node_removal import TO_BE_DELETED, plan_retirement
 from kueue_fleet.rehearsal.node_templates import SIMULATED, NodeTemplate
-from kueue_fleet.rehearsal.pod_needs import CONSUME_ANNOTATIONS
+from kueue_fleet.rehearsal.pod_needs import CONSUME_ANNOTATIONS, is_daemon
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +68,7 @@ def project_pod(pod: Json) -> Json:
             "uid": metadata["uid"],
             "creationTimestamp": metadata["creationTimestamp"],
             "annotations": {key: annotations[key] for key in CONSUME_ANNOTATIONS if key in annotations},
+            "ownerReferences": [{"kind": owner["kind"]} for owner in metadata.get("ownerReferences") or ()],
             **({"deletionTimestamp": metadata["deletionTimestamp"]} if "deletionTimestamp" in metadata else {}),
         },
         "spec": kept,
@@ -176,11 +177,11 @@ class ClusterView:
             log.info("node %s: not needed any more, removed", name)
 
     def active_pods(self, nodes: Collection[str]) -> list[Json]:
-        """The pods that run on these nodes, or are about to."""
+        """The pods that run on these nodes, or are about to; without those of DaemonSets, which go with the node."""
         return [
             pod
             for pod in self.pods.values()
-            if pod["spec"].get("nodeName") in nodes and pod["status"]["phase"] not in _ENDED
+            if pod["spec"].get("nodeName") in nodes and pod["status"]["phase"] not in _ENDED and not is_daemon(pod)
         ]
 
     async def take_away(self, names: Collection[str], end: NodeEnd) -> None:

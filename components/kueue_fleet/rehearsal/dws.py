@@ -41,6 +41,7 @@ from kueue_fleet.rehearsal.kube_api import ApiError, Json, KubeApi, Watched
 from kueue_fleet.rehearsal.node_planning import NodePlan
 from kueue_fleet.rehearsal.node_pool_store import NodePoolStore
 from kueue_fleet.rehearsal.node_templates import RESIZE_REQUEST, NodeTemplate
+from kueue_fleet.rehearsal.pod_needs import is_daemon
 from kueue_fleet.rehearsal.region_stock import RegionStock
 from kueue_fleet.spec.pools import NODE_POOL
 
@@ -211,7 +212,7 @@ class QueuedProvisioning:
         used: set[str] = set()
         for pod in self._view.pods.values():
             node = pod["spec"].get("nodeName")
-            if node is not None:
+            if node is not None and not is_daemon(pod):
                 used.add(node)
                 if pod["status"]["phase"] not in ("Succeeded", "Failed"):
                     active[node] = active.get(node, 0) + 1

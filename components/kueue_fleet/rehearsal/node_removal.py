@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kueue_fleet.rehearsal.node_templates import AUTOSCALED, RESIZE_REQUEST
+from kueue_fleet.rehearsal.pod_needs import is_daemon
 from kueue_fleet.spec.pools import NODE_POOL
 
 Json = Mapping[str, Any]
@@ -27,13 +28,15 @@ def plan_removals(
 ) -> tuple[list[str], dict[str, float]]:
     """(nodes to remove, since when each autoscaled node has been empty).
 
-    Nodes that are bound to a ProvisioningRequest are left to `dws`. Pods that have ended do not keep a node. `least`
-    maps the name of a node pool to how many of its nodes stay whatever happens.
+    Nodes that are bound to a ProvisioningRequest are left to `dws`. Pods that have ended and pods of DaemonSets do not
+    keep a node. `least` maps the name of a node pool to how many of its nodes stay whatever happens.
     """
     used = {
         pod["spec"]["nodeName"]
         for pod in pods
-        if pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+        if pod["spec"].get("nodeName")
+        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+        and not is_daemon(pod)
     }
     since: dict[str, float] = {}
     for name, node in nodes.items():

@@ -26,7 +26,7 @@ from kueue_fleet.rehearsal.node_pools import NodePool, is_bound, pool_nodes
 from kueue_fleet.rehearsal.node_removal import plan_removals
 from kueue_fleet.rehearsal.node_sources import AutoProvisioning, PoolSource
 from kueue_fleet.rehearsal.node_templates import FINGERPRINT, TERMINATION_TIME
-from kueue_fleet.rehearsal.pod_needs import consumed_request, free_resources, is_unschedulable, pod_needs
+from kueue_fleet.rehearsal.pod_needs import consumed_request, free_resources, is_daemon, is_unschedulable, pod_needs
 from kueue_fleet.rehearsal.region_stock import RegionStock
 from kueue_fleet.rehearsal.simulation_settings import SimulationSettings
 from kueue_fleet.rehearsal.spot import choose_reclaims, due_reclaims
@@ -156,6 +156,7 @@ class NodeProvisioner:
             key: pod
             for key, pod in self._view.pods.items()
             if is_unschedulable(pod)
+            and not is_daemon(pod)
             and consumed_request(pod) is None
             and NODE_LABEL not in (pod["spec"].get("nodeSelector") or {})
         }

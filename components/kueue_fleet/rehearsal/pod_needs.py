@@ -98,6 +98,11 @@ def consumed_request(pod: Json) -> str | None:
     return None
 
 
+def is_daemon(pod: Json) -> bool:
+    """Whether the pod is a DaemonSet's: it comes and goes with its node, and neither brings nor keeps one."""
+    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
+
+
 def is_unschedulable(pod: Json) -> bool:
     """Whether the scheduler has tried the pod and found no node for it."""
     if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"] or pod["spec"].get("schedulingGates"):

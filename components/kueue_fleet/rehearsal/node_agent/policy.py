@@ -1,8 +1,8 @@
 """Which pods run on this node: a MutatingAdmissionPolicy that sends them here, and a taint that keeps all others away.
 
-Pods whose image has a program run here. So do the other pods of Deployments, DaemonSets and StatefulSets that ask for
-no device and no node: they cannot run, and it is better to see `ErrImagePull` than a simulated pod that seems to
-work. Pods of jobs, and whatever Kueue queues, stay for the simulated nodes.
+Pods whose image has a program run here. So do the other pods of Deployments and StatefulSets that ask for no device and
+no node: they cannot run, and it is better to see `ErrImagePull` than a simulated pod that seems to work. Pods of jobs,
+whatever Kueue queues, and those of DaemonSets, which belong to their nodes, stay for the simulated nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POLICY_NAME = "kueue-fleet-system-node"
 
 _CONTROLLED = (
     "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, "
-    "o.kind in ['ReplicaSet', 'DaemonSet', 'StatefulSet'])"
+    "o.kind in ['ReplicaSet', 'StatefulSet'])"
 )
 _QUEUED = (
     "has(object.metadata.labels) && ('kueue.x-k8s.io/queue-name' in object.metadata.labels "
