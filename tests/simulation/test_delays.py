@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from kueue_fleet.simulation.delays import Delays, DrawnDelays, parse_delays
-from kueue_fleet.simulation.distributions import constant, exponential
+from kueue_fleet.simulation.distributions import Changing, constant, exponential
 from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.workers import Workers
 from kueue_fleet.simulation.writer import Writer
 
 
@@ -25,8 +26,10 @@ def test_without_seconds_everything_is_through_at_once() -> None:
 
 def test_delays_are_read_by_name() -> None:
     given = Delays(decision=0.02, burst=100)
-    found = parse_delays(["burst=7", "release=exponential(0.5)", "stop=3"], given)
-    assert found == Delays(decision=0.02, burst=7, release=exponential(0.5), stop=constant(3))
+    found = parse_delays(["burst=7", "release=exponential(0.5)", "stop=3", "workers=2", "cycle=1"], given)
+    assert found == Delays(
+        decision=0.02, burst=7, cycle=constant(1), release=exponential(0.5), workers=2, stop=constant(3)
+    )
 
 
 def test_every_mistake_is_named() -> None:
@@ -41,6 +44,17 @@ def test_every_mistake_is_named() -> None:
 def test_the_same_seed_draws_the_same() -> None:
     delays = Delays(release=exponential(1))
     first, again, other = (DrawnDelays(delays, seed) for seed in ("1:a", "1:a", "2:a"))
-    drawn = [first.release() for _ in range(5)]
-    assert drawn == [again.release() for _ in range(5)]
-    assert drawn != [other.release() for _ in range(5)]
+    drawn = [first.release(0) for _ in range(5)]
+    assert drawn == [again.release(0) for _ in range(5)]
+    assert drawn != [other.release(0) for _ in range(5)]
+
+
+def test_delays_can_change_as_time_passes() -> None:
+    delays = DrawnDelays(Delays(start=Changing(10, (constant(1), constant(2)))), "seed")
+    assert [delays.start(now) for now in (-1, 0, 9.9, 10, 500)] == [1, 1, 1, 2, 2]
+
+
+def test_ends_of_runs_wait_for_a_worker() -> None:
+    workers = Workers(2)
+    assert [workers.done(now, lambda begun: 3.0) for now in (0, 1, 1, 2, 20)] == [3, 4, 6, 7, 23]
+    assert [Workers(0).done(now, lambda begun: begun) for now in (1, 1, 1)] == [2, 2, 2]

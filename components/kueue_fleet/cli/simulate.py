@@ -74,8 +74,8 @@ def simulate(
         typer.Option(
             "--delay",
             metavar="NAME=SECONDS",
-            help="How long something takes that Kueue does not decide: decision, burst, write, start, release, stop "
-            "(docs/simulate.md). A number, exponential(mean) or uniform(least, most).",
+            help="How long something takes that Kueue does not decide: decision, burst, cycle, write, start, release, "
+            "workers, stop (docs/simulate.md). A number, exponential(mean) or uniform(least, most).",
             show_default="0; for a generator those of Kueue's harness",
         ),
     ] = (),  # type: ignore[assignment]

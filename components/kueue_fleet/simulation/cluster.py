@@ -82,11 +82,13 @@ class SimulatedCluster:
         self._cycle(now)
 
     def _cycle(self, now: float) -> None:
-        fruitless, moment, at = True, now, now
+        fruitless, moment = True, now + self._delays.cycle(now)
+        at = moment
         for decision in self.engine.handle(CycleStarted(now)):
             match decision:
                 case QuotaReserved():
-                    at = self._begun[decision.key] = self._writer.write(moment) + self._delays.start()
+                    turn = self._writer.write(moment)
+                    at = self._begun[decision.key] = turn + self._delays.start(turn)
                 case Evicted():
                     at = moment = self._evict(decision, moment)
                 case Requeued() | Parked():
@@ -110,7 +112,8 @@ class SimulatedCluster:
 
     def _write(self, moment: float) -> float:
         """When the scheduler goes on that stands still to write something."""
-        return self._writer.write(moment) + self._delays.write()
+        turn = self._writer.write(moment)
+        return turn + self._delays.write(turn)
 
     def _evict(self, decision: Evicted, moment: float) -> float:
         return max(self._write(moment), self._begun.pop(decision.key, moment))

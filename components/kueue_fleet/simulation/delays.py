@@ -8,10 +8,14 @@ from typing import Final
 
 from pydantic_core import PydanticCustomError
 
-from kueue_fleet.simulation.distributions import Distribution, constant, parse_distribution
+from kueue_fleet.simulation.distributions import Changing, Distribution, constant, parse_distribution
 from kueue_fleet.simulation.errors import SimulationError
 
 _NOTHING: Final = constant(0.0)
+_NUMBERS: Final = {"burst": "writes", "workers": "workers"}
+
+Delay = Distribution | Changing
+"""How long something takes: always the same, drawn, or as it is measured at different times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +24,20 @@ class Delays:
 
     `decision`: between two writes to the status of Workloads, in the long run: reservations (the scheduler goes on
     meanwhile), evictions, and why a workload still waits, where that has changed (the scheduler stands still).
-    `burst` of them go through at once after a rest. `write`: what one that the scheduler waits for takes by itself.
-    `start`: from a reservation's turn to be written until the job knows of it. `release`: from the end of a job's run
-    until its quota is free. `stop`: from an eviction until the pods are gone, and with them the quota.
+    `burst` of them go through at once after a rest. `cycle`: what a cycle takes before its first write that it waits
+    for. `write`: what one of those takes by itself. `start`: from a reservation's turn to be written until the job
+    knows of it. `release`: from the end of a job's run until its quota is free; `workers` of these at a time, further
+    ones wait in line (0: all at once). `stop`: from an eviction until the pods are gone, and with them the quota.
     """
 
     decision: float = 0.0
     burst: int = 0
-    write: Distribution = _NOTHING
-    start: Distribution = _NOTHING
-    release: Distribution = _NOTHING
-    stop: Distribution = _NOTHING
+    cycle: Delay = _NOTHING
+    write: Delay = _NOTHING
+    start: Delay = _NOTHING
+    release: Delay = _NOTHING
+    workers: int = 0
+    stop: Delay = _NOTHING
 
 
 def parse_delays(texts: list[str], given: Delays) -> Delays:
@@ -52,9 +59,9 @@ def parse_delays(texts: list[str], given: Delays) -> Delays:
 
 
 def _parse(name: str, text: str) -> float | int | Distribution:
-    if name == "burst":
+    if name in _NUMBERS:
         if not text.isascii() or not text.isdigit():
-            raise PydanticCustomError("syntax", "is no number of writes; write 0 or more")
+            raise PydanticCustomError("syntax", "is no number of {what}; write 0 or more", {"what": _NUMBERS[name]})
         return int(text)
     try:
         value: object = float(text)
@@ -75,18 +82,25 @@ class DrawnDelays:
         self._delays = delays
         self._random = random.Random(seed)  # noqa: S311 - a simulation, not a secret
 
-    def write(self) -> float:
-        """Seconds that a write takes that the scheduler waits for."""
-        return self._delays.write.draw_from(self._random)
+    def cycle(self, now: float) -> float:
+        """Seconds that a cycle takes that begins now."""
+        return self._draw(self._delays.cycle, now)
 
-    def start(self) -> float:
-        """Seconds until a job knows that it may start."""
-        return self._delays.start.draw_from(self._random)
+    def write(self, now: float) -> float:
+        """Seconds that a write takes that the scheduler waits for, and whose turn is now."""
+        return self._draw(self._delays.write, now)
 
-    def release(self) -> float:
-        """Seconds from the end of a run until the quota is free."""
-        return self._delays.release.draw_from(self._random)
+    def start(self, now: float) -> float:
+        """Seconds until a job knows that it may start, whose reservation is written from now on."""
+        return self._draw(self._delays.start, now)
 
-    def stop(self) -> float:
-        """Seconds from an eviction until the quota is free."""
-        return self._delays.stop.draw_from(self._random)
+    def release(self, now: float) -> float:
+        """Seconds until the quota is free of a run that a worker turns to now."""
+        return self._draw(self._delays.release, now)
+
+    def stop(self, now: float) -> float:
+        """Seconds until the quota is free of a run that is evicted now."""
+        return self._draw(self._delays.stop, now)
+
+    def _draw(self, delay: Delay, now: float) -> float:
+        return (delay.at(now) if isinstance(delay, Changing) else delay).draw_from(self._random)

@@ -38,6 +38,18 @@ class Distribution:
         return least + (most - least) * source.random()
 
 
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """Distributions that follow each other: each holds for `seconds` of the clock, from second 0; the last for ever."""
+
+    seconds: float
+    parts: tuple[Distribution, ...]
+
+    def at(self, now: float) -> Distribution:
+        """The one that holds now."""
+        return self.parts[max(0, min(int(now // self.seconds), len(self.parts) - 1))]
+
+
 def constant(seconds: float) -> Distribution:
     """Always the same number."""
     return Distribution("constant", (seconds,))

@@ -43,6 +43,7 @@ from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.nodes import Nodes
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher
 from kueue_fleet.simulation.records import Record, State
+from kueue_fleet.simulation.workers import Workers
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_fleet.spec import FleetSpec
 
@@ -71,6 +72,7 @@ class FleetRun:
         self.lost: set[str] = set()
         self._file, self._seed = file, seed
         self._delays = DrawnDelays(delays, f"{seed}:runs")
+        self._workers = {name: Workers(delays.workers) for name in objects}
         self._dispatch_checks = {
             check.name for check in objects[home].checks if check.controller == MULTIKUEUE_CONTROLLER
         }
@@ -169,7 +171,7 @@ class FleetRun:
             job.lost_copy = job.gave_up = False
             job.offered_since = None
             self._plan_for(at, job, home, partial(self._withdraw, job, None))
-            self._handle_for(at + self._delays.stop(), job, home, lambda now: PodsStopped(now, record.key))
+            self._handle_for(at + self._delays.stop(at), job, home, lambda now: PodsStopped(now, record.key))
             return
         record.take(decision, at)
         if isinstance(decision, QuotaReserved):
@@ -423,7 +425,8 @@ class FleetRun:
             return
         job.record.finish(now)
         for cluster in dict.fromkeys((where, self.home)):
-            self._plan(now + self._delays.release(), cluster, lambda time: Finished(time, job.record.key))
+            free_at = self._workers[cluster].done(now, self._delays.release)
+            self._plan(free_at, cluster, lambda time: Finished(time, job.record.key))
 
     def _finish_unheard(self, job: Job, where: str, attempt: int, now: float) -> None:
         if job.attempt(where) == attempt and job.record.finished_at is None:

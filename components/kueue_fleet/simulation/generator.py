@@ -49,11 +49,12 @@ HARNESS_DELAYS: Final = Delays(
     write=exponential(0.005),
     start=exponential(0.02),
     release=exponential(0.02),
+    workers=5,
     stop=exponential(0.02),
 )
 """The harness lets Kueue write the status of 50 Workloads a second, 100 at once after a rest (kueue@v0.19.2
-test/performance/scheduler/minimalkueue/main.go). The others are for an API server with enough CPU; one without takes
-ten times as long."""
+test/performance/scheduler/minimalkueue/main.go), and ends their runs with 5 workers (runner/main.go beside it). The
+others are for an API server with enough CPU; one without takes ten times as long."""
 
 
 @dataclass(frozen=True, slots=True)

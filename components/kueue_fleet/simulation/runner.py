@@ -18,6 +18,7 @@ from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.cluster import SimulatedCluster, drive
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.records import Record, State
+from kueue_fleet.simulation.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class _Runner:
         self.agenda = Agenda()
         self.cluster = SimulatedCluster("", objects, delays, self._hear, seed)
         self._delays = DrawnDelays(delays, f"{seed}:runs")
+        self._workers = Workers(delays.workers)
         self._records: dict[str, Record] = {}
         self._targets = {queue.key: queue.cluster_queue for queue in objects.local_queues}
 
@@ -92,7 +94,7 @@ class _Runner:
         if record.admitted_at is not None:
             self._start(record, record.admitted_at, now)
         if status.evicted_at is not None and status.reserved_at is not None:
-            self.agenda.plan(now + self._delays.stop(), partial(self._stop, record.key, record.attempt))
+            self.agenda.plan(now + self._delays.stop(now), partial(self._stop, record.key, record.attempt))
 
     def _hear(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
         record = self._records[decision.key]
@@ -102,7 +104,7 @@ class _Runner:
         if isinstance(decision, Admitted):
             self._start(record, at, at)
         elif isinstance(decision, Evicted):
-            self.agenda.plan(at + self._delays.stop(), partial(self._stop, record.key, record.attempt))
+            self.agenda.plan(at + self._delays.stop(at), partial(self._stop, record.key, record.attempt))
 
     def _start(self, record: Record, admitted_at: float, now: float) -> None:
         record.begin(admitted_at)
@@ -119,7 +121,7 @@ class _Runner:
     def _finish(self, key: str, attempt: int, now: float) -> None:
         if self._is_current(key, attempt):
             self._records[key].finish(now)
-            free_at = now + self._delays.release()
+            free_at = self._workers.done(now, self._delays.release)
             if free_at > now:
                 self.agenda.plan(free_at, partial(self._free, key))
             else:
