@@ -23,10 +23,12 @@ from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go
 from kueue_fleet.rehearsal.paths import RehearsalError, engines_dir
 from kueue_fleet.rehearsal.processes import die_with_parent
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import exponential
+from kueue_fleet.simulation.distributions import Changing, exponential
 from kueue_fleet.simulation.generator import Creation
 
 RECORDED: Final = Path(__file__).parent / "harness_recorded.json"
+DRAWN: Final = ("cycle", "write", "start", "release", "stop")
+"""The delays that are drawn, other ones as time passes."""
 _TIMEOUT: Final = "45m"
 _PROGRAMS: Final = ("runner", "minimalkueue")
 
@@ -46,16 +48,17 @@ class HarnessRun:
 
 
 def recorded() -> HarnessRun:
-    """What it measured once, on the machine that the file names; delays by their means."""
+    """What it measured once, on the machine that the file names; delays by their means in each window."""
     data = json.loads(RECORDED.read_text())
-    drawn = {name: exponential(data["delays"][name]) for name in ("write", "start", "release", "stop")}
+    delays = data["delays"]
+    drawn = {name: Changing(delays["window"], tuple(map(exponential, delays[name]))) for name in DRAWN}
     return HarnessRun(
         wall_seconds=data["wallSeconds"],
         cpu_seconds=data["cpuSeconds"],
         peak_mib=data["peakMiB"],
         means=data["means"],
         load=data["load"],
-        delays=Delays(data["delays"]["decision"], data["delays"]["burst"], **drawn),
+        delays=Delays(delays["decision"], delays["burst"], workers=delays["workers"], **drawn),
         creation=Creation(**data["creation"]),
         when=f"recorded {data['when'][:10]}",
     )

@@ -1,93 +1,88 @@
-"""The delays of one run of Kueue's performance harness, from the log of its Kueue (`--withLogs --withLogsLevel=2`).
+"""The delays of one run of Kueue's performance harness, as the simulation is to be given them.
 
-In: lines of minimalkueue.err.log, and the run times of the classes. Out: the delays that the simulation is to be given,
-so that it is compared with what this machine measured, not with what another one would.
+In: lines of the log of its Kueue, and the run times of the classes. Out: what this machine took then, so that the
+simulation is compared with that and not with another machine.
 
-`creation`: how often a Workload was created while all were. `write`: between two "Workload re-queued" of one cycle, in
-which the scheduler writes one status. `start`: from "assumed in the cache" until Kueue hears that the Workload is
-admitted. Both less the wait for their turn, which the same token bucket gives for the same calls. `release`: from
-there, less the run time, until Kueue hears that the Workload is finished.
+Of each delay the mean over every ten seconds, differences below 0 with the others: a few long calls are most of what is
+waited for, and while the harness creates its Workloads the machine is slower than later. What the simulation computes
+itself is taken off: the wait for one's turn, which the token bucket gives for the same calls, and the wait for a worker
+of the harness's runner, which the ends of runs before give.
+
+`creation`: how often a Workload was created while all were. `cycle`: from "Obtained heads" until the cycle puts the
+first workload back or is done, in cycles that preempt nobody. `write`: from the turn of a call that says why a workload
+waits until the scheduler goes on. `start`: from the turn of a reservation, "assumed in the cache", until Kueue hears
+that the Workload is admitted. `release`: from there plus the run time, or when a worker is free, until Kueue hears that
+it is finished. `stop`: from when Kueue hears of an eviction until it hears that the quota is free.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import Any
+from typing import Final
 
+from bench.harness_log import Call, HarnessLog, read_log
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import Distribution, exponential
+from kueue_fleet.simulation.distributions import Changing, exponential
 from kueue_fleet.simulation.generator import HARNESS_DELAYS, Creation
 from kueue_fleet.simulation.writer import Writer
 
-MESSAGES = {
-    "Workload create event": "created",
-    "Workload update event": "updated",
-    "Workload assumed in the cache": "assumed",
-    "Workload re-queued": "requeued",
-}
+WINDOW_SECONDS: Final = 10.0
+
+_Spans = list[tuple[float, float]]
+"""When something began, and when it was over."""
 
 
 def measure_delays(lines: Iterable[str], run_seconds: Mapping[str, float]) -> tuple[Delays, Creation]:
     """The delays of the run that wrote these lines; `run_seconds` by class, the first part of a Workload's name."""
-    created: dict[str, float] = {}
-    assumed: dict[str, float] = {}
-    admitted: dict[str, float] = {}
-    finished: dict[str, float] = {}
-    writes: list[float] = []
-    starts: list[float] = []
-    writer = Writer(HARNESS_DELAYS.decision, HARNESS_DELAYS.burst)
-    last: tuple[int, float] | None = None
-    for time, what, data in _events(lines):
-        key = f"{data['workload']['namespace']}/{data['workload']['name']}"
-        if what == "requeued":
-            cycle = int(data["schedulingCycle"])
-            if last is not None and last[0] == cycle:
-                writes.append(max(0.0, time - writer.write(last[1])))
-            last = cycle, time
-        elif what == "created":
-            created.setdefault(key, time)
-        elif what == "assumed":
-            assumed[key] = writer.write(time)
-        elif data["status"] == "admitted" and data.get("prevStatus") != "admitted":
-            admitted[key] = time
-            starts.append(max(0.0, time - assumed[key]))
-        elif data["status"] == "finished":
-            finished.setdefault(key, time)
-    releases = [
-        finished[key] - at - run_seconds[key.partition("/")[2].partition("-")[0]]
-        for key, at in admitted.items()
-        if key in finished
-    ]
+    log = read_log(lines)
+    began, last = min(log.created.values()), max(log.created.values())
+    turns = _turns(log)
+    writes = [(turns[call], call.goes_on) for call in log.explanations if call in turns and call.goes_on is not None]
+    starts = [(turns[call], call.heard) for call in log.reservations if call.heard is not None]
     delays = Delays(
         HARNESS_DELAYS.decision,
         HARNESS_DELAYS.burst,
-        write=_typical(writes),
-        start=_typical(starts),
-        release=_mean(releases),
-        stop=_mean(releases),
+        cycle=_means(log.cycles, began),
+        write=_means(writes, began),
+        start=_means(starts, began),
+        release=_means(_releases(log, run_seconds), began),
+        workers=HARNESS_DELAYS.workers,
+        stop=_means(log.stopped, began),
     )
-    times = sorted(created.values())
-    return delays, Creation((times[-1] - times[0]) / max(1, len(times) - 1), 0)
+    return delays, Creation((last - began) / max(1, len(log.created) - 1), 0)
 
 
-def _events(lines: Iterable[str]) -> Iterable[tuple[float, str, dict[str, Any]]]:
-    for line in lines:
-        parts = line.split("\t")
-        what = MESSAGES.get(parts[4]) if len(parts) > 5 else None
-        if what is not None:
-            second, _, fraction = parts[0].rstrip("Z").partition(".")
-            time = datetime.fromisoformat(f"{second}+00:00").timestamp() + float(f"0.{fraction or 0}")
-            yield time, what, json.loads(parts[5])
+def _turns(log: HarnessLog) -> dict[Call, float]:
+    """When the token bucket lets each call through that was made."""
+    calls = [call for call in log.reservations + log.explanations + log.evictions if call.heard is not None]
+    writer = Writer(HARNESS_DELAYS.decision, HARNESS_DELAYS.burst)
+    return {call: writer.write(call.made) for call in sorted(calls, key=lambda call: call.made)}
 
 
-def _mean(seconds: list[float]) -> Distribution:
-    return exponential(round(statistics.fmean(seconds), 4) if seconds else 0.0)
+def _releases(log: HarnessLog, run_seconds: Mapping[str, float]) -> _Spans:
+    """From when a worker could turn to the end of a run until Kueue heard of it."""
+    ends = sorted(
+        (finished, log.admitted[workload] + run_seconds[workload.partition("/")[2].partition("-")[0]])
+        for workload, finished in log.finished.items()
+        if workload in log.admitted
+    )
+    found: _Spans = []
+    for number, (finished, due) in enumerate(ends):
+        before = number - HARNESS_DELAYS.workers
+        found.append((due if before < 0 else max(due, ends[before][0]), finished))
+    return found
 
 
-def _typical(seconds: list[float]) -> Distribution:
-    """With the median of these: what calls took that were sent when others had been held up says little of a call."""
-    return exponential(round(statistics.median(seconds) / math.log(2), 4) if seconds else 0.0)
+def _means(spans: _Spans, began: float) -> Changing:
+    """The mean of each window; one without any has that of the window before it, or of the first that has one."""
+    windows: defaultdict[int, list[float]] = defaultdict(list)
+    for since, until in spans:
+        windows[max(0, int((since - began) // WINDOW_SECONDS))].append(until - since)
+    mean = statistics.fmean(windows[min(windows)]) if windows else 0.0
+    means = []
+    for number in range(max(windows, default=0) + 1):
+        mean = statistics.fmean(windows[number]) if number in windows else mean
+        means.append(exponential(round(max(0.0, mean), 4)))
+    return Changing(WINDOW_SECONDS, tuple(means))
