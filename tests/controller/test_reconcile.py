@@ -176,10 +176,20 @@ async def test_a_worker_that_we_cannot_read_is_a_last_resort() -> None:
     assert fixture.nominated() == ["eu"]
 
 
-async def test_a_workload_that_the_core_does_not_model_is_still_dispatched() -> None:
+async def test_a_workload_that_the_core_does_not_model_is_still_dispatched_and_says_so() -> None:
     fixture = Fixture()
     await fixture.look(workload(annotations={"kueue.x-k8s.io/elastic-job": "true"}))
     assert fixture.nominated() == ["eu"]
+    assert "its quota is not known, Workload ns/train: elastic jobs" in dispatch_condition(fixture)["message"]
+
+
+async def test_a_worker_whose_queues_cannot_be_read_says_what_is_wrong_with_them() -> None:
+    fixture = Fixture()
+    worker = fixture.workers["us"]
+    worker._manifests["clusterqueues", "gpu"] = configured("ClusterQueue", "gpu", {"resourceGroups": "none"})
+    worker.read_configuration()
+    await fixture.look(workload())
+    assert "its quota is not known, ClusterQueue gpu.spec.resourceGroups" in dispatch_condition(fixture)["message"]
 
 
 async def test_it_widens_after_the_time_counted_from_the_condition() -> None:

@@ -82,6 +82,16 @@ async def test_it_lists_and_then_follows() -> None:
         assert follower.watch.lists == 1
 
 
+async def test_an_object_that_nobody_understands_keeps_nobody_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    api = FakeApi()
+    api.put(PATH, thing("a"))
+    api.put(PATH, thing("b") | {"spec": None})
+    async with following(api) as follower:
+        api.put(PATH, thing("c", 3))
+        await until(lambda: follower.objects == {"ns/a": 1, "ns/c": 3})
+    assert "object not understood" in caplog.text
+
+
 async def test_long_lists_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "PAGE", 3)
     api = FakeApi()

@@ -109,7 +109,10 @@ def event_body(record: Record, reason: str, message: str, now: float, unique: in
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{record.name[:200]}.{int(now * 1000):x}.{unique:x}", "namespace": record.namespace},
+        "metadata": {
+            "name": f"{record.name[:200].rstrip('-.')}.{int(now * 1000):x}.{unique:x}",
+            "namespace": record.namespace,
+        },
         "involvedObject": {
             "apiVersion": _API,
             "kind": "Workload",

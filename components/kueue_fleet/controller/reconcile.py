@@ -184,13 +184,13 @@ class Reconciler:
         if state is None:
             return Worker(name, "", connected=False, problem="the controller's configuration does not have it")
         nominated = name in record.nominated and name not in taken.clusters
-        readable = state.books if state.followed and not record.unreadable else None
+        unknown = record.unreadable or state.unknown
         return Worker(
             name=name,
             region=state.region,
             connected=connected,
-            problem=problem,
-            books=readable,
+            problem=unknown if connected else problem,
+            books=None if unknown else state.books,
             prices=self._configuration.controller.prices.get(state.region, {}),
             waiting_seconds=self._manager.waiting.seconds(name, record.cluster_queue, now),
             stale_copy=state.has_copy(record.key) and not nominated,

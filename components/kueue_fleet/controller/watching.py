@@ -107,7 +107,7 @@ class Watch:
                 break
             params["continue"] = more
         for key in self._keys - seen:
-            self._listener(key, None)
+            self._listen(key, None)
         self._keys = seen
         found: str = page["metadata"]["resourceVersion"]
         return found
@@ -118,7 +118,14 @@ class Watch:
             self._keys.discard(key)
         else:
             self._keys.add(key)
-        self._listener(key, None if gone else item)
+        self._listen(key, None if gone else item)
+
+    def _listen(self, key: str, item: Json | None) -> None:
+        try:
+            self._listener(key, item)
+        except Exception:
+            # One object that nobody understands must not end the following of all others.
+            log.exception("object not understood", extra={"fields": {"path": self.path, "key": key}})
 
 
 def object_key(item: Json) -> str:

@@ -42,8 +42,8 @@ class WorkerState:
         self.region = region
         self.configuration: Configuration = parse_configuration(kueue)
         self.books: Books | None = None
-        self.problem = "its queues were not read yet"
         self.watches: list[Watch] = []
+        self._problem = "its queues were not read yet"
         self._on_change = on_change
         self._context = Context(rules=self.configuration.resource_rules)
         self._manifests: dict[tuple[str, str], Json] = {}
@@ -69,6 +69,13 @@ class WorkerState:
     def followed(self) -> bool:
         """Whether everything of the worker is known as it is now."""
         return all(watch.synced.is_set() and watch.connected for watch in self.watches)
+
+    @property
+    def unknown(self) -> str:
+        """Why nothing can be said of its quota; empty if that is known as it is now."""
+        if not self.followed:
+            return "the controller cannot follow it"
+        return "" if self.books is not None else self._problem
 
     def expect(self, workload: Workload) -> None:
         """The workload was nominated for this worker: its quota is kept, in these books and in those after them."""
@@ -122,8 +129,8 @@ class WorkerState:
         try:
             objects = parse_objects(self._manifests.values(), self.configuration).objects
         except AdmissionError as error:
-            self.books, self._objects, self.problem = None, None, str(error)[:500]
-            log.warning("worker cannot be read", extra={"fields": {"cluster": self.name, "error": self.problem}})
+            self.books, self._objects, self._problem = None, None, str(error)[:500]
+            log.warning("worker cannot be read", extra={"fields": {"cluster": self.name, "error": self._problem}})
         else:
             if objects == self._objects and self.books is not None:
                 return

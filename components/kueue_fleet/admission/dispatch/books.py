@@ -54,8 +54,8 @@ class Fit:
     devices: tuple[tuple[str, int], ...] | None = ()
 
 
-UNKNOWN = Fit(FitKind.UNKNOWN, "", "its queues could not be read")
-"""What is said of a cluster whose queues could not be read."""
+UNKNOWN = Fit(FitKind.UNKNOWN)
+"""What is found where nothing is known of the quota."""
 
 _MOST_FITS = 10000
 _NEVER = frozenset((QuotaReservedReason.NO_MATCHING_FLAVOR, QuotaReservedReason.EXCEEDS_MAX_QUOTA))
@@ -138,9 +138,10 @@ class Books:
         if own is None:
             return self._known_fit(workload, node, now)
         self._cache.remove(own)
-        found = self._look(workload, local.cluster_queue, now)
-        self._cache.add(own)
-        return found
+        try:
+            return self._look(workload, local.cluster_queue, now)
+        finally:
+            self._cache.add(own)
 
     def _known_fit(self, workload: Workload, node: QueueNode, now: float) -> Fit:
         """What was found for a workload that is the same to the queue, as long as nothing changed.

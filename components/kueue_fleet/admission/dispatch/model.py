@@ -80,6 +80,7 @@ class GivenUp:
 class Worker:
     """A worker cluster as dispatch sees it.
 
+    `problem` is why Kueue is not connected to it or, without `books`, why nothing is known of its quota.
     `prices` are per device and hour, by flavor; `waiting_seconds` is what was seen so far for the workload's queue;
     `stale_copy` is a copy of the workload that is there without a nomination.
     """

@@ -36,7 +36,7 @@ _WORDS: Final[Mapping[FitKind, str]] = {
     FitKind.BORROWING: "free by borrowing",
     FitKind.PREEMPTING: "free if others are evicted",
     FitKind.WAITING: "quota is in use",
-    FitKind.UNKNOWN: "its queues could not be read",
+    FitKind.UNKNOWN: "its quota is not known",
 }
 _REFUSED: Final[Mapping[FitKind, FilterReason]] = {
     FitKind.MISSING: FilterReason.QUEUE_NOT_FOUND,
@@ -65,7 +65,7 @@ def judge(request: Request, workers: Sequence[Worker], settings: DispatchSetting
         waiting = _waiting_part(worker.waiting_seconds, settings.widen_after)
         free = _FREE[fit.kind]
         score = _weighted(settings.weights, price, waiting, free)
-        words = _words(fit, costs[worker.name], worker.waiting_seconds)
+        words = _words(fit, costs[worker.name], worker)
         verdicts.append(Scored(worker.name, score, price, waiting, free, fit, words))
     return tuple(verdicts)
 
@@ -117,8 +117,10 @@ def _weighted(weights: Weights, price: float, waiting: float, free: float) -> fl
     return (weights.price * price + weights.waiting * waiting + weights.free * free) / total
 
 
-def _words(fit: Fit, cost: float | None, seconds: float | None) -> str:
-    parts = [_WORDS[fit.kind]]
+def _words(fit: Fit, cost: float | None, worker: Worker) -> str:
+    parts, seconds = [_WORDS[fit.kind]], worker.waiting_seconds
+    if fit.kind is FitKind.UNKNOWN and worker.problem:
+        parts.append(worker.problem)
     if fit.flavors:
         parts.append(f"flavor {'+'.join(fit.flavors)}")
     if fit.devices or fit.devices is None:
