@@ -40,9 +40,7 @@ def register(app: typer.Typer) -> None:
 def rehearse(
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[FILE]", help="The stack's file, Pulumi.<stack>.yaml, or its name: the same as --stack."
-        ),
+        typer.Argument(metavar="FILE", help="The stack's file, Pulumi.<stack>.yaml, or its name: the same as --stack."),
     ] = None,
     stack: Annotated[
         str | None,
