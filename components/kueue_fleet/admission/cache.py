@@ -87,9 +87,10 @@ class Cache:
             node.generation += 1
             self.queues[spec.name] = node
         self._link(objects.cluster_queues)
-        for node in self.queues.values():
-            for info in node.workloads.values():
-                self.use_topology(info, 1)
+        if self.topologies:
+            for node in self.queues.values():
+                for info in node.workloads.values():
+                    self.use_topology(info, 1)
 
     def _link(self, specs: Iterable[ClusterQueue]) -> None:
         self.cohorts = {}

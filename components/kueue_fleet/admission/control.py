@@ -32,8 +32,9 @@ class WorkloadControl(Membership):
     """Admission after the reservation, eviction, and everything that is due at some time."""
 
     def _resume_second_pass(self, info: WorkloadInfo) -> None:
-        waits = lifecycle.why_not_admitted(info) is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS
-        if info.is_reserved and not info.is_admitted and not info.is_evicted and info.checks and waits:
+        if not info.is_reserved or info.is_admitted or info.is_evicted or not info.checks:
+            return
+        if lifecycle.why_not_admitted(info) is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
             self._second_ready.append(info.key)
 
     def _plan_second_pass(self, info: WorkloadInfo) -> None:
@@ -133,6 +134,8 @@ class WorkloadControl(Membership):
             self._sync_admitted(info)
 
     def _act_on_failed_checks(self, info: WorkloadInfo) -> bool:
+        if not info.checks:
+            return False
         if info.has_check(CheckState.REJECTED):
             message = lifecycle.describe_checks(info, CheckState.REJECTED)
             self._deactivate(info, DeactivationCause.ADMISSION_CHECK, message)
@@ -160,6 +163,8 @@ class WorkloadControl(Membership):
         queue = self.cache.queues.get(info.cluster_queue)
         by_local = local.stop_policy if local else StopPolicy.NONE
         by_queue = queue.spec.stop_policy if queue and by_local is StopPolicy.NONE else StopPolicy.NONE
+        if by_local is by_queue is StopPolicy.NONE:
+            return
         checks = (
             (by_local, EvictionReason.LOCAL_QUEUE_STOPPED, "The LocalQueue is stopped"),
             (by_queue, EvictionReason.CLUSTER_QUEUE_STOPPED, "The ClusterQueue is stopped"),

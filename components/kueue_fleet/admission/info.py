@@ -252,18 +252,17 @@ def refresh_requests(info: WorkloadInfo, ids: FlavorResources, gates: Gates, pla
     info.cluster_queue = info.admission.cluster_queue
     by_name = {ps.name: ps for ps in workload.pod_sets}
     info.pod_sets = [
-        _from_assignment(psa, by_name.get(psa.name, PodSet(name=psa.name)), left.get(psa.name, psa.count), placements)
+        _from_assignment(psa, by_name.get(psa.name) or PodSet(psa.name), left.get(psa.name, psa.count), placements)
         for psa in info.admission.pod_sets
     ]
     usage: dict[int, int] = {}
-    frs = set()
+    frs: set[int] = set()
     for requests in info.pod_sets:
-        flavors = requests.flavors or {}
-        for resource, flavor in flavors.items():
-            frs.add(ids.id(flavor, resource))
+        given = {resource: ids.id(flavor, resource) for resource, flavor in (requests.flavors or {}).items()}
+        frs.update(given.values())
         for resource, amount in requests.requests:
-            if resource in flavors:
-                fr = ids.id(flavors[resource], resource)
+            if resource in given:
+                fr = given[resource]
                 usage[fr] = usage.get(fr, 0) + amount
     info.usage = tuple(usage.items())
     info.frs = frozenset(frs)

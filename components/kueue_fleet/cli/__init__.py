@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
@@ -111,6 +110,8 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # It takes a tenth of the time in which every other command starts.
+
         typer.echo(f"kueue-fleet {version('kueue-fleet')}")
         raise typer.Exit
 

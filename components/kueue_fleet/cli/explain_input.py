@@ -70,12 +70,12 @@ class Dump:
 
     def _cut(self) -> bool:
         """Cut a large dump into its objects, to read only some of them; False if it cannot be."""
+        if not self._path.is_file() or self._path.suffix == ".json" or self._path.stat().st_size < _LARGE:
+            return False
         from kueue_fleet.explain.block_yaml import NotSimpleError
         from kueue_fleet.explain.dump_text import cut
         from kueue_fleet.simulation.documents import Document
 
-        if not self._path.is_file() or self._path.suffix == ".json" or self._path.stat().st_size < _LARGE:
-            return False
         try:
             items = cut(read_text(self._path))
         except NotSimpleError:

@@ -185,20 +185,18 @@ class PlainObject:
                 self._split()
 
     def _split(self) -> None:
-        data = self._data
-        metadata, status = data["metadata"], data.get("status") or {}
-        labels = metadata.get("labels") or {}
-        own = {name: value for name, value in data.items() if name not in ("metadata", "status")}
-        rest: list[Any] = [own, {name: value for name, value in metadata.items() if name not in _VARYING}]
-        rest.append({name: value for name, value in labels.items() if name != _JOB_UID})
-        rest.append({name: value for name, value in status.items() if name not in _LISTS})
-        values = [metadata.get(name) for name in _VARYING]
-        values[-1] = labels.get(_JOB_UID)
+        own = {**self._data}
+        metadata, status = {**own.pop("metadata")}, {**(own.pop("status", None) or {})}
+        labels = {**(metadata.get("labels") or {})}
+        values = [metadata.pop(name, None) for name in _VARYING]
+        values[-1] = labels.pop(_JOB_UID, None)
+        rest: list[Any] = [own, metadata, labels, status]
         for name in _LISTS:
-            listed = status.get(name) or ()
+            listed = status.pop(name, None) or ()
             for item in listed:
-                values += (item.get("lastTransitionTime"), item.get("observedGeneration"))
-                rest.append({name: value for name, value in item.items() if name not in _TIMES})
+                left = {**item}
+                values += [left.pop(time, None) for time in _TIMES]
+                rest.append(left)
             rest.append(len(listed))
         self.values = values
         given = [value is not None for value in values]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kueue_fleet.admission.dispatch.report import ParsedReport
+if TYPE_CHECKING:
+    # Most workloads have no report, and the dispatcher is half of the core.
+    from kueue_fleet.admission.dispatch.report import ParsedReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,20 +68,25 @@ def _figures(engine: Engine, queue: QueueNode, flavor: str, resource: str, asked
     fr = engine.cache.ids.id(flavor, resource)
     free = available(queue, fr)
     root = queue.root()
-    holders = [holder for node in _queues_below(root) for holder in _holders(node, fr)]
-    top = nsmallest(LISTED, holders, key=lambda holder: (-holder.amount, holder.priority, holder.workload))
+    held = [
+        (-amount, info.priority, info.key, node.name)
+        for node in _queues_below(root)
+        for info in node.workloads.values()
+        for used, amount in info.usage
+        if used == fr and amount
+    ]
     return ResourceFigures(
         resource=resource,
         asked=asked,
         nominal=queue.nominal.get(fr),
         borrowing_limit=queue.borrowing_limit.get(fr),
         used_by_queue=queue.usage.get(fr, 0),
-        used_in_cohort=None if root is queue else sum(holder.amount for holder in holders),
+        used_in_cohort=None if root is queue else -sum(one[0] for one in held),
         capacity=queue.potential.get(fr, 0),
         free=free,
         missing=max(0, asked - free),
-        holders=tuple(top),
-        holder_count=len(holders),
+        holders=tuple(Holder(key, name, prio, -less) for less, prio, key, name in nsmallest(LISTED, held)),
+        holder_count=len(held),
     )
 
 
@@ -89,15 +94,6 @@ def _queues_below(node: TreeNode) -> list[QueueNode]:
     if isinstance(node, QueueNode):
         return [node]
     return [queue for member in node.members for queue in _queues_below(member)]
-
-
-def _holders(queue: QueueNode, fr: int) -> list[Holder]:
-    return [
-        Holder(info.key, queue.name, info.priority, amount)
-        for info in queue.workloads.values()
-        for held, amount in info.usage
-        if held == fr and amount
-    ]
 
 
 def position_of(engine: Engine, info: WorkloadInfo) -> Position | None:

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 from kueue_fleet.explain.block_yaml import NotSimpleError, read_block, read_name
 from kueue_fleet.explain.dump_rows import Split, Splitter, marked
 from kueue_fleet.spec.problem import SpecError
-from kueue_fleet.spec.yamltext import load_yaml
 
 _BEGIN: Final = re.compile(r"apiVersion: v1\nitems:\n(?=- )")
 _AFTER: Final = re.compile(r"^(?![ -]|$)", re.MULTILINE)
@@ -55,6 +54,8 @@ class Item:
         try:
             found = self._read_quickly()
         except NotSimpleError:
+            from kueue_fleet.spec.yamltext import load_yaml
+
             try:
                 found = load_yaml(self._text, "")
             except SpecError:

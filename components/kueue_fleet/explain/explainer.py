@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kueue_fleet.admission.cycle import Entry, Outcome
-from kueue_fleet.admission.dispatch.report import ParsedReport
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
@@ -23,6 +23,9 @@ from kueue_fleet.explain.other_changes import (
 from kueue_fleet.explain.quota_changes import quota_changes
 from kueue_fleet.explain.trials import Trials
 from kueue_fleet.explain.words import headline, next_step
+
+if TYPE_CHECKING:
+    from kueue_fleet.admission.dispatch.report import ParsedReport
 
 
 def explain(snapshot: Snapshot, key: str, *, cluster: str = "", dispatch: ParsedReport | None = None) -> Explanation:

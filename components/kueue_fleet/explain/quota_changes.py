@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from heapq import nsmallest
 
 from kueue_fleet.admission.amounts import format_amount, is_unlimited
 from kueue_fleet.admission.cycle import Entry
@@ -180,7 +181,8 @@ def _finishing(trials: Trials, entry: Entry) -> None:
             for info in node.workloads.values():
                 shares = [amount * 1000 // wanted[fr] for fr, amount in info.usage if fr in wanted]
                 held[info.key] = max(shares, default=0)
-    order = sorted((key for key, share in held.items() if share), key=lambda key: (-held[key], key))[:MOST_VICTIMS]
+    largest = nsmallest(MOST_VICTIMS, ((-share, key) for key, share in held.items() if share))
+    order = [key for _, key in largest]
     count = least(len(order), lambda n: trials.admits(without(order[:n])))
     if count is None:
         return

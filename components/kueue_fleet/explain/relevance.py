@@ -7,7 +7,7 @@ thousands of workloads; what holds quota in another cohort tree, or waits in ano
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
@@ -32,10 +32,10 @@ def owners_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
             yield str(owner.get("kind")), f"{metadata.get('namespace') or 'default'}/{owner.get('name')}"
 
 
-def conditions_of(manifest: Manifest) -> Iterator[Manifest]:
+def conditions_of(manifest: Manifest) -> list[Manifest]:
     """The conditions in the status of an object."""
     conditions = _object(manifest, "status").get("conditions")
-    return (each for each in (conditions if isinstance(conditions, list) else ()) if isinstance(each, Mapping))
+    return [each for each in conditions if _is_object(each)] if isinstance(conditions, list) else []
 
 
 def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
@@ -93,11 +93,7 @@ class WorkloadIndex:
 
     def queue_of(self, key: str) -> str:
         """The LocalQueue that the workload names, as `namespace/name`."""
-        manifest = self.workloads[key]
-        name = _object(manifest, "spec").get("queueName")
-        if manifest.get("kind") in _JOBS:
-            name = _object(_object(manifest, "metadata"), "labels").get(_QUEUE_LABEL)
-        return f"{key.partition('/')[0]}/{name}"
+        return _queue_of(key, self.workloads[key])
 
     def relevant(self, key: str, local_queue: str) -> list[Manifest]:
         """Every object that can matter to the workload `key`, which is here or would come to this LocalQueue.
@@ -114,18 +110,22 @@ class WorkloadIndex:
             queue = _admitted_to(self.workloads[key]) or queue
         if queue not in roots or any(m.get("kind") == "Topology" for m in self.others):
             return everything
+        tree = {name for name, root in roots.items() if root == roots[queue]}
+        beside = {name for name, target in targets.items() if target == queue}
 
-        def matters(manifest: Manifest) -> bool:
+        def matters(key: str, manifest: Manifest) -> bool:
             held = _admitted_to(manifest)
-            if held is None:
-                name = _object(manifest, "spec").get("queueName")
-                if manifest.get("kind") in _JOBS:
-                    name = _object(_object(manifest, "metadata"), "labels").get(_QUEUE_LABEL)
-                return targets.get(f"{key_of(manifest).partition('/')[0]}/{name}") == queue
-            return roots.get(held) == roots[queue] and not _is_finished(manifest)
+            return _queue_of(key, manifest) in beside if held is None else held in tree and not _is_finished(manifest)
 
-        kept = [m for name, m in self.workloads.items() if name == key or matters(m)]
+        kept = [m for name, m in self.workloads.items() if name == key or matters(name, m)]
         return [*self.others, *kept, *self._doubles]
+
+
+def _queue_of(key: str, manifest: Manifest) -> str:
+    name = _object(manifest, "spec").get("queueName")
+    if manifest.get("kind") in _JOBS:
+        name = _object(_object(manifest, "metadata"), "labels").get(_QUEUE_LABEL)
+    return f"{key.partition('/')[0]}/{name}"
 
 
 def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[str]:
@@ -133,15 +133,22 @@ def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[s
     if manifest.get("kind") != "Workload":
         return []
     references = _object(manifest, "metadata").get("ownerReferences")
-    listed = references if isinstance(references, list) else ()
-    if called is not None and all(not isinstance(one, Mapping) or str(one.get("name")) != called for one in listed):
-        return []
+    if called is not None:
+        for one in references if isinstance(references, list) else ():
+            if _is_object(one) and str(one.get("name")) == called:
+                break
+        else:
+            return []
     return [owner for _, owner in owners_of(manifest)]
 
 
 def _object(data: Manifest, name: str) -> Manifest:
     found = data.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return found if _is_object(found) else {}
+
+
+def _is_object(data: object) -> TypeGuard[Manifest]:
+    return type(data) is dict or isinstance(data, Mapping)  # The first is much cheaper to ask.
 
 
 def _admitted_to(manifest: Manifest) -> str | None:
@@ -151,7 +158,7 @@ def _admitted_to(manifest: Manifest) -> str | None:
 
 
 def _is_finished(manifest: Manifest) -> bool:
-    return any(each.get("type") == "Finished" and each.get("status") == "True" for each in conditions_of(manifest))
+    return "True" in [each.get("status") for each in conditions_of(manifest) if each.get("type") == "Finished"]
 
 
 def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:

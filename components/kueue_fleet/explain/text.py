@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from textwrap import fill
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.admission.amounts import format_amount, format_request
-from kueue_fleet.admission.dispatch.report import ParsedReport, score_text
 from kueue_fleet.explain.answer import Change, Explanation, FlavorFigures, Position, ResourceFigures
+
+if TYPE_CHECKING:
+    from kueue_fleet.admission.dispatch.report import ParsedReport
 
 WIDTH: Final = 80
 """Columns of an explanation."""
@@ -102,6 +104,8 @@ def _about(explanation: Explanation) -> list[str]:
 
 
 def _dispatch(report: ParsedReport) -> list[str]:
+    from kueue_fleet.admission.dispatch.report import score_text
+
     lines = ["", *_wrap(f"Dispatch: {report.summary}", "", "  ")]
     for verdict in report.verdicts:
         if verdict.score is None:

@@ -57,10 +57,8 @@ class Trials:
         """Make the edit on the books of the diagnosis, decide, and take it back."""
         engine, info = self.before.engine, entry.info
         cache = engine.cache
-        holders = [other for queue in cache.queues.values() for other in queue.workloads.values()] if edit.gone else []
-        gone = [other for other in holders if other.key in edit.gone]
-        for other in gone:
-            cache.remove(other)
+        known = [engine.workloads[key] for key in sorted(edit.gone) if key in engine.workloads]
+        gone = [other for other in known if cache.remove(other)]
         if edit.objects is not None:
             cache.load(edit.objects(engine.objects))
         if edit.workload is not None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kueue_fleet.admission.amounts import format_amount
 from kueue_fleet.admission.cycle import Outcome
-from kueue_fleet.admission.dispatch.report import ParsedReport
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER, CheckState
 from kueue_fleet.explain.answer import Explanation, ResourceFigures
 from kueue_fleet.explain.diagnosis import Diagnosis
+
+if TYPE_CHECKING:
+    from kueue_fleet.admission.dispatch.report import ParsedReport
 
 _RESERVED = {
     "UnsatisfiedAdmissionChecks": "It has its quota and waits for its admission checks.",

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from pydantic_core import from_json
+
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.spec.problem import SpecError
-from kueue_fleet.spec.yamltext import load_documents
 
 _LARGE: Final = 1_000_000
 """Characters from which on a text is looked over before it is read, which takes a minute for a million lines."""
@@ -84,7 +85,7 @@ def _end_document(fields: Mapping[str, int], source: str, *, of_objects: bool) -
 def _load(text: str, source: str) -> list[tuple[str, Any]]:
     if source.endswith(".json"):
         try:
-            return [(f"{source}:1", json.loads(text))]
+            return [(f"{source}:1", _read_json(text))]
         except json.JSONDecodeError as error:
             raise SimulationError(
                 [f"{source}:{error.lineno}: is not readable as JSON: {error.msg}; correct it"]
@@ -93,12 +94,22 @@ def _load(text: str, source: str) -> list[tuple[str, Any]]:
             raise SimulationError([f"{source}: has a number that cannot be read ({error}); correct it"]) from None
         except RecursionError:
             raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
+    from kueue_fleet.spec.yamltext import load_documents  # A large dump is read without it.
+
     try:
         return [(f"{source}:{line}", data) for line, data in load_documents(text, source)]
     except SpecError as error:
         raise SimulationError(str(problem) for problem in error.problems) from None
     except RecursionError:
         raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
+
+
+def _read_json(text: str) -> Any:
+    """As `json.loads`, which knows line and reason of what is wrong, but takes longer over a large text."""
+    try:
+        return from_json(text, cache_strings="keys")
+    except ValueError:
+        return json.loads(text)
 
 
 def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[Document]:
