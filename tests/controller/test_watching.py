@@ -18,6 +18,7 @@ PATH = "/apis/x/things"
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_FIRST_DELAY", 0.001)
     monkeypatch.setattr(watching, "_LAST_DELAY", 0.01)
+    monkeypatch.setattr(watching, "_SHORT_WATCH", 0.01)
 
 
 def thing(name: str, size: int = 1) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ PAGE = 250
 """Objects of one page of a list."""
 _FIRST_DELAY = 0.2
 _LAST_DELAY = 10.0
+_SHORT_WATCH = 1.0
+"""Seconds. A watch that ends sooner, and told nothing, is taken for a failure."""
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +53,14 @@ class Watch:
         """Follow until cancelled."""
         delay, version = _FIRST_DELAY, ""
         while True:
-            began, listing, told, followed = time.monotonic(), not version, False, True
+            began, listing, told, followed = math.inf, not version, False, True
             try:
                 if listing:
                     version = await self._list()
                     listing = False
                     self.synced.set()
                     self._set(connected=True)
+                began = time.monotonic()
                 async for kind, item in self._api.watch(self.path, version, self._opened):
                     told, version = True, item["metadata"]["resourceVersion"]
                     if kind != "BOOKMARK":
@@ -72,7 +76,7 @@ class Watch:
                 elif not followed:
                     self._set(connected=False)
                     log.warning("watch interrupted", extra={"fields": {"path": self.path, "error": str(error)}})
-            if told or time.monotonic() - began > _LAST_DELAY:
+            if told or time.monotonic() - began > _SHORT_WATCH:
                 delay = _FIRST_DELAY
                 if followed:
                     continue
