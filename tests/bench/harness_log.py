@@ -71,7 +71,8 @@ class _Reader:
         self.log = HarnessLog()
         self._cycle_began: float | None = None
         self._explaining: Call | None = None
-        self._calls: dict[str, Call] = {}
+        self._explained: dict[str, Call] = {}
+        self._reserved: dict[str, Call] = {}
         self._evicted: dict[str, float] = {}
 
     def take(self, time: float, what: str, data: dict[str, Any]) -> None:
@@ -85,11 +86,11 @@ class _Reader:
         match what:
             case "requeued":
                 self._go_on(time, preempts=data.get("requeueReason") == "PendingPreemption")
-                self._explaining = self._calls[workload] = Call(time)
+                self._explaining = self._explained[workload] = Call(time)
                 self.log.explanations.append(self._explaining)
             case "assumed":
-                self._calls[workload] = Call(time)
-                self.log.reservations.append(self._calls[workload])
+                self._reserved[workload] = Call(time)
+                self.log.reservations.append(self._reserved[workload])
             case "created":
                 self.log.created.setdefault(workload, time)
             case _:
@@ -106,12 +107,11 @@ class _Reader:
     def _change(self, time: float, workload: str, before: str | None, status: str) -> None:
         """Kueue hears of a change; `before` is None where the status is the same."""
         match before, status:
-            case (None, "pending") | ("pending", "admitted"):
-                call = self._calls.get(workload)
-                if call is not None and call.heard is None:
-                    call.heard = time
-                if status == "admitted":
-                    self.log.admitted[workload] = time
+            case (None, "pending"):
+                _hear(self._explained.get(workload), time)
+            case ("pending", "admitted"):
+                _hear(self._reserved.get(workload), time)
+                self.log.admitted[workload] = time
             case (None, "admitted"):
                 self._evicted[workload] = time
                 self.log.evictions.append(Call(time, time, time))
@@ -119,3 +119,8 @@ class _Reader:
                 self.log.stopped.append((self._evicted.pop(workload, time), time))
             case ("admitted", "finished"):
                 self.log.finished.setdefault(workload, time)
+
+
+def _hear(call: Call | None, time: float) -> None:
+    if call is not None and call.heard is None:
+        call.heard = time

@@ -83,6 +83,13 @@ def test_what_is_said_already_is_not_written() -> None:
     assert means(lines, "write") == [0.4]
 
 
+def test_what_is_heard_late_is_told_from_what_was_written_next() -> None:
+    lines = [heads(1), put_back(1, "small-0"), done(1.4), assumed(2, "small-0")]
+    lines += [heard(2.1, "small-0", "pending"), heard(2.6, "small-0", "admitted", "pending")]
+    assert means(lines, "write") == [0.4]
+    assert means(lines, "start") == [0.6]
+
+
 def test_most_calls_of_no_time_do_not_hide_a_long_one() -> None:
     lines = []
     for number in range(9):
