@@ -51,7 +51,8 @@ class Dispatch(RuledModel):
     """After how long more clusters are asked; default 5m."""
     give_up_after: Duration = Duration("1h")
     """After how long without an admission the job starts over; default 1h. Where its queue has an admission check of
-    this controller, it gives its quota back meanwhile."""
+    this controller, it gives its quota back meanwhile. Its requests to DWS are withdrawn too: where jobs may well wait
+    for days there, make it longer."""
     retry_after: Duration = Duration("5m")
     """How long a job rests after that; default 5m."""
     weights: DispatchWeights = Field(default_factory=DispatchWeights)
