@@ -8,7 +8,7 @@ from kueue_fleet.rehearsal.node_templates import AUTOSCALED, RESIZE_REQUEST
 
 def test_empty_nodes_go_after_a_while_and_bound_or_used_or_foreign_ones_stay() -> None:
     def node(**labels: str) -> dict[str, Any]:
-        return {"metadata": {"labels": labels}}
+        return {"metadata": {"labels": labels}, "status": {"ready": True}}
 
     nodes = {
         "idle": node(**{AUTOSCALED: "true"}),
@@ -32,6 +32,13 @@ def test_empty_nodes_go_after_a_while_and_bound_or_used_or_foreign_ones_stay() -
     assert plan_removals(nodes, pods, since, 131.0, 30.0)[0] == ["done"]
 
 
+def test_a_new_node_is_not_empty_before_it_is_ready() -> None:
+    node = {"metadata": {"labels": {AUTOSCALED: "true"}}, "status": {"ready": False}}
+    assert plan_removals({"new": node}, [], {"new": 1.0}, 100.0, 30.0) == ([], {})
+    node["status"] = {"ready": True}
+    assert plan_removals({"new": node}, [], {}, 100.0, 30.0) == ([], {"new": 100.0})
+
+
 def test_a_node_is_closed_before_it_is_deleted_and_opened_again_when_needed() -> None:
     def node(*taints: dict[str, str]) -> dict[str, Any]:
         return {"spec": {"taints": [{"key": "nvidia.com/gpu"}, *taints]}}
@@ -44,10 +51,8 @@ def test_a_node_is_closed_before_it_is_deleted_and_opened_again_when_needed() ->
 
 
 def test_a_pool_keeps_the_nodes_that_it_always_has() -> None:
-    nodes = {
-        name: {"metadata": {"labels": {AUTOSCALED: "true", "cloud.google.com/gke-nodepool": "system"}}, "spec": {}}
-        for name in ("a", "b", "c")
-    }
+    labels = {AUTOSCALED: "true", "cloud.google.com/gke-nodepool": "system"}
+    nodes = {name: {"metadata": {"labels": labels}, "spec": {}, "status": {"ready": True}} for name in ("a", "b", "c")}
     since = {"a": 3.0, "b": 1.0, "c": 2.0}
     assert plan_removals(nodes, [], since, 100.0, 10.0, {"system": 2})[0] == ["b"]
     assert plan_removals(nodes, [], since, 100.0, 10.0, {"system": 3})[0] == []

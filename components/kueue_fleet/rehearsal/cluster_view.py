@@ -173,8 +173,16 @@ class ClusterView:
             taints = [one for one in among[name]["spec"]["taints"] if one["key"] != TO_BE_DELETED]
             await self._patch_taints(among[name], taints)
         for name in delete:
+            if await self._has_pods(name):
+                continue
             await self.remove_node(name)
             log.info("node %s: not needed any more, removed", name)
+
+    async def _has_pods(self, node: str) -> bool:
+        """Whether the API server knows of pods that run there, or are about to; a watch may be late to tell."""
+        selector = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
+        page = await self.api.get("/api/v1/pods", {"fieldSelector": selector})
+        return any(not is_daemon(pod) for pod in page["items"])
 
     def active_pods(self, nodes: Collection[str]) -> list[Json]:
         """The pods that run on these nodes, or are about to; without those of DaemonSets, which go with the node."""

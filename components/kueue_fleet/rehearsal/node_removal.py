@@ -29,7 +29,8 @@ def plan_removals(
     """(nodes to remove, since when each autoscaled node has been empty).
 
     Nodes that are bound to a ProvisioningRequest are left to `dws`. Pods that have ended and pods of DaemonSets do not
-    keep a node. `least` maps the name of a node pool to how many of its nodes stay whatever happens.
+    keep a node. A node that is not ready is not empty: what it was made for cannot be placed there yet. `least` maps
+    the name of a node pool to how many of its nodes stay whatever happens.
     """
     used = {
         pod["spec"]["nodeName"]
@@ -41,7 +42,7 @@ def plan_removals(
     since: dict[str, float] = {}
     for name, node in nodes.items():
         labels = node["metadata"].get("labels") or {}
-        if labels.get(AUTOSCALED) != "true" or RESIZE_REQUEST in labels or name in used:
+        if labels.get(AUTOSCALED) != "true" or RESIZE_REQUEST in labels or name in used or not node["status"]["ready"]:
             continue
         since[name] = min(empty_since.get(name, now), now)
     spare: dict[str, int] = {}
