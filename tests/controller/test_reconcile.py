@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -490,18 +491,27 @@ async def test_a_new_leader_does_not_count_what_the_old_one_gave_away() -> None:
     assert [fixture.nominated(name) for name in ("one", "two")] == [["us"], ["eu"]]
 
 
-async def test_an_answer_about_a_workload_that_is_gone_does_not_bring_it_back() -> None:
-    fixture = Fixture()
-    key = fixture.take(workload("one", 8))
+def overtake(fixture: Fixture, happens: Callable[[], object]) -> None:
+    """Between a write and its answer, this happens, and the watch tells of it."""
     apply = fixture.api.apply
 
     async def overtaken(path: str, body: dict[str, Any], manager: str) -> dict[str, Any]:
         answer = await apply(path, body, manager)
-        fixture.api.remove(WORKLOADS, key)
-        fixture.manager.take_workload(key, None)
+        happens()
         return answer
 
     fixture.api.apply = overtaken  # type: ignore[method-assign]
+
+
+async def test_an_answer_about_a_workload_that_is_gone_does_not_bring_it_back() -> None:
+    fixture = Fixture()
+    key = fixture.take(workload("one", 8))
+
+    def gone() -> None:
+        fixture.api.remove(WORKLOADS, key)
+        fixture.manager.take_workload(key, None)
+
+    overtake(fixture, gone)
     await fixture.reconciler.look_at(key)
     assert key not in fixture.manager.records
 
@@ -509,16 +519,9 @@ async def test_an_answer_about_a_workload_that_is_gone_does_not_bring_it_back() 
 async def test_an_answer_about_a_workload_does_not_hide_the_next_one_of_its_name() -> None:
     fixture = Fixture()
     key = fixture.take(workload("one", 8))
-    apply = fixture.api.apply
-
-    async def overtaken(path: str, body: dict[str, Any], manager: str) -> dict[str, Any]:
-        answer = await apply(path, body, manager)
-        again = workload("one", 8)
-        again["metadata"]["uid"] = "uid-again"
-        fixture.take(again)
-        return answer
-
-    fixture.api.apply = overtaken  # type: ignore[method-assign]
+    again = workload("one", 8)
+    again["metadata"]["uid"] = "uid-again"
+    overtake(fixture, lambda: fixture.take(again))
     await fixture.reconciler.look_at(key)
     assert fixture.manager.records[key].uid == "uid-again"
 

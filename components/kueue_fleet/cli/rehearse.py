@@ -205,9 +205,11 @@ def _reclaim(session: Session, wanted: str) -> None:
 
 
 def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
+    from kueue_fleet.rehearsal.refused_pods import check_runs_here
+
     began = time.monotonic()
     fleet = load_fleet(session.stack_file)
-    if problems := session.check_runs_here(fleet):
+    if problems := check_runs_here(fleet):
         raise console.CommandError(
             "\n".join([f"{session.stack_file} cannot be rehearsed:", *(f"  {problem}" for problem in problems)])
         )

@@ -25,7 +25,7 @@ from kueue_fleet.rehearsal.jobs import ClusterClients, follow_jobs, read_jobs, s
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
-from kueue_fleet.rehearsal.refused_pods import RefusedPods, check_runs_here
+from kueue_fleet.rehearsal.refused_pods import RefusedPods
 from kueue_fleet.rehearsal.simulation_settings import CONFIG_KEY, parse_settings
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.standins.helm_command import HELM_VARIABLE
@@ -47,7 +47,7 @@ from kueue_fleet.rehearsal.supervisor_client import (
     SupervisorGoneError,
     start_supervisor,
 )
-from kueue_fleet.spec import FleetSpec, Problem
+from kueue_fleet.spec import FleetSpec
 
 _MIB = 1024**2
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -115,11 +115,6 @@ class Session:
     def refused_pods(self) -> RefusedPods:
         """The pods that nobody here can run; to watch over `pulumi up`."""
         return RefusedPods(self.client)
-
-    @staticmethod
-    def check_runs_here(fleet: FleetSpec) -> list[Problem]:
-        """See `refused_pods.check_runs_here`."""
-        return check_runs_here(fleet)
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Hold the right to change this rehearsal: see `state_folder.exclusive`."""
