@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kueue_fleet.gke.machines import GPU_RESOURCE
 from kueue_fleet.spec import Problem, Quantity
-from kueue_fleet.spec.machines import GPU_RESOURCE
 from kueue_fleet_policies.estate import PROVISIONING_CONTROLLER, ClusterView, Estate, object_name, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
 from kueue_fleet_policies.pool import ACCELERATOR_LABEL, NODE_POOL_LABEL, Pool

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from kueue_fleet.spec.machines import GPU_RESOURCE, MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.machines import GPU_RESOURCE, MachineType, machine_type, with_accelerator
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number, truth
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from kueue_fleet.spec.regions import REGION_RANGES
+from kueue_fleet.gke.regions import REGION_RANGES
 
 STACK = Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml"
 WORKERS = 20

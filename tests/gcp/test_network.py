@@ -6,7 +6,7 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import Network
-from kueue_fleet.spec.regions import REGION_RANGES, default_pod_range
+from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
 
 def test_each_region_gets_a_private_subnet_and_a_way_out() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kueue_fleet.gke.machines import GPU_RESOURCE
 from kueue_fleet.spec import FleetSpec, SpecError, check_fleet, parse_fleet_text
-from kueue_fleet.spec.machines import GPU_RESOURCE
 
 ROOT = Path(__file__).parents[2]
 STACKS = sorted([*(ROOT / "stacks").glob("Pulumi.*.yaml"), *(ROOT / "examples").glob("*/Pulumi.*.yaml")])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from kueue_fleet.gcp.resources import ComputeNetwork, ComputeRouter, ComputeRouterNat, ComputeSubnetwork
-from kueue_fleet.spec.regions import REGION_RANGES, default_pod_range
+from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
 POD_RANGE_NAME = "pods"
 """Name of the secondary range for pods; clusters of a region share it."""

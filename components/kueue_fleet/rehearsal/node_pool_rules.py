@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kueue_fleet.gke.machines import ATTACHABLE, MachineType, machine_type
 from kueue_fleet.rehearsal.node_pools import RESERVATION_KEY, limits_of, machine_of, reservation_name
 from kueue_fleet.spec.capacity import FLEX_START_MAX_SECONDS
-from kueue_fleet.spec.machines import ATTACHABLE, MachineType, machine_type
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""

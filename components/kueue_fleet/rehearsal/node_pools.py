@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.rehearsal.node_templates import (
     AUTOSCALED,
     FINGERPRINT,
@@ -23,7 +24,6 @@ from kueue_fleet.rehearsal.node_templates import (
     machine_labels,
     numbered_name,
 )
-from kueue_fleet.spec.machines import PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.spec.pools import (
     ACCELERATOR,
     ACCELERATOR_COUNT,

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_fleet.gke.machines import GPU_RESOURCE, MachineType, accelerators, machine_catalogue
 from kueue_fleet.rehearsal.node_planning import misfit
 from kueue_fleet.rehearsal.node_pools import NodePool, pool_nodes
 from kueue_fleet.rehearsal.node_templates import (
@@ -27,7 +28,6 @@ from kueue_fleet.rehearsal.node_templates import (
     numbered_name,
 )
 from kueue_fleet.rehearsal.pod_needs import PodNeeds, amounts, fits_node, tolerates
-from kueue_fleet.spec.machines import GPU_RESOURCE, MachineType, accelerators, machine_catalogue
 from kueue_fleet.spec.pools import (
     ACCELERATOR,
     ACCELERATOR_COUNT,

@@ -1,8 +1,8 @@
 """What a fleet is: frozen models, and every rule that needs no cluster to check.
 
-In: a fleet file. Out: `FleetSpec`, `Problem`s, Kubernetes objects as plain data. Imports nothing of the rest of the
-library, and no Pulumi, no Kubernetes client, no clock, no file, no network. The components (`kueue`, `gcp`, `fleet`)
-build on it.
+In: a fleet file. Out: `FleetSpec`, `Problem`s, Kubernetes objects as plain data. Of the rest of the
+library it imports only the facts about GKE in `kueue_fleet.gke`; no Pulumi, no Kubernetes client, no clock, no file, no
+network. The components (`kueue`, `gcp`, `fleet`) build on it.
 
 Names are loaded when they are first used: half of the command line needs only a few of these modules.
 """
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     )
     from kueue_fleet.spec.fleet import FleetSpec
     from kueue_fleet.spec.install import kueue_configuration, kueue_helm_values
-    from kueue_fleet.spec.machines import MachineType, machine_catalogue, machine_type
     from kueue_fleet.spec.maintenance import Maintenance, MaintenanceExclusion
     from kueue_fleet.spec.manifests import (
         Manifest,
@@ -168,7 +167,6 @@ __all__ = [
     "LabelSelector",
     "LocalQueueEntry",
     "LocalQueueSpec",
-    "MachineType",
     "Maintenance",
     "MaintenanceExclusion",
     "ManagerQueue",
@@ -224,8 +222,6 @@ __all__ = [
     "kueue_helm_values",
     "local_queue_manifest",
     "local_queues",
-    "machine_catalogue",
-    "machine_type",
     "multikueue_cluster_manifest",
     "multikueue_config_manifest",
     "namespace_manifest",
@@ -279,7 +275,6 @@ _NAMES: Final = {
     ),
     "fleet": "FleetSpec",
     "install": "kueue_configuration kueue_helm_values",
-    "machines": "MachineType machine_catalogue machine_type",
     "maintenance": "Maintenance MaintenanceExclusion",
     "manifests": (
         "Manifest admission_check_manifest cluster_queue_manifest cohort_manifest local_queue_manifest "

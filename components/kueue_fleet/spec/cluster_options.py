@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.base import Count, Flag, RuledModel, Text
-from kueue_fleet.spec.machines import accelerators
 from kueue_fleet.spec.places import Zone
 from kueue_fleet.spec.problem import Problem
 

@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from kueue_fleet.gke.machines import BOOT_DISK_GB
 from kueue_fleet.spec.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
 from kueue_fleet.spec.capacity import AtLeastOne, Capacity, OnDemand
 from kueue_fleet.spec.entries import ClusterNames
-from kueue_fleet.spec.machines import BOOT_DISK_GB
 from kueue_fleet.spec.places import GkeClusterName, Zone
 from kueue_fleet.spec.pool_rules import pool_problems
 from kueue_fleet.spec.problem import Problem

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from kueue_fleet.gke.machines import ATTACHABLE, MachineType, machine_type
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved
-from kueue_fleet.spec.machines import ATTACHABLE, MachineType, machine_type
 from kueue_fleet.spec.problem import Problem
 
 if TYPE_CHECKING:

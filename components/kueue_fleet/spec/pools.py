@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.spec.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.spec.clusters import ClusterEntry
-from kueue_fleet.spec.machines import PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.spec.node_pools import (
     DriverVersion,
     NodePoolEntry,

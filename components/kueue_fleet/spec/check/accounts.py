@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.accounts import team_account_id
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.dispatch import DISPATCHER_NAME
 from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.regions import REGION_RANGES
 from kueue_fleet.spec.teams import TeamEntry
 
 SHORTEST_ACCOUNT_ID: Final = 6

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.regions import REGION_RANGES
 
 MAX_WORKERS = 20
 """MultiKueueConfig.spec.clusters holds at most 20 (kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go)."""

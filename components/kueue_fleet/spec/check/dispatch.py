@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterProfile
 from kueue_fleet.spec.dispatch import CHECK_CONTROLLER, DISPATCHER_NAME, AdmissionController
 from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.regions import REGION_RANGES
 
 _AT = "admissionController"
 

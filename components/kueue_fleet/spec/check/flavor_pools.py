@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.gke.zones import regions_with
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.entries import FlavorEntry
 from kueue_fleet.spec.flavor_nodes import tolerates
-from kueue_fleet.spec.machine_zones import regions_with
-from kueue_fleet.spec.machines import accelerators
 from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, QUEUED, ResolvedNodePool
 from kueue_fleet.spec.problem import Problem
 

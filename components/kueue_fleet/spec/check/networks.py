@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.regions import REGION_RANGES, default_pod_range
 
 
 def check_network(scope: Scope) -> Iterator[Problem]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_fleet.gke.machines import machine_names, machine_type
+from kueue_fleet.gke.zones import regions_offering, zones_offering
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.capacity import Reserved
 from kueue_fleet.spec.check.scope import Scope
-from kueue_fleet.spec.machine_zones import regions_offering, zones_offering
-from kueue_fleet.spec.machines import machine_names, machine_type
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.spec.problem import Problem

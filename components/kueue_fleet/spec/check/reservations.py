@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_fleet.gke.machines import machine_names, machine_type
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
 from kueue_fleet.spec.check.pools import path_on
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.instant import instant_text
-from kueue_fleet.spec.machines import machine_names, machine_type
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pools import ResolvedNodePool
 from kueue_fleet.spec.problem import Problem

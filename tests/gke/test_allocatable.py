@@ -1,9 +1,11 @@
+"""What GKE leaves of a machine to pods."""
+
 from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.rehearsal.machines import (
-    Machine,
+from kueue_fleet.gke.machines import (
+    MachineType,
     accelerators,
     machine_catalogue,
     reserved_cpu_milli,
@@ -51,7 +53,7 @@ def test_the_catalogue_is_whole_and_the_smallest_machine_comes_first() -> None:
 
 
 def test_allocatable_of_a_small_gpu_machine() -> None:
-    machine = Machine("g2-standard-4", "g2", 4, 16, "nvidia-l4", 1)
+    machine = MachineType("g2-standard-4", "g2", 4, 16, "nvidia-l4", 1)
     allocatable = machine.allocatable
     assert allocatable["cpu"] == 3920
     assert allocatable["nvidia.com/gpu"] == 1

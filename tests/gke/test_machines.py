@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.spec.machine_zones import regions_offering, regions_with, zones_offering
-from kueue_fleet.spec.machines import (
+from kueue_fleet.gke.machines import (
     ATTACHABLE,
     accelerators,
     machine_catalogue,
@@ -13,6 +12,7 @@ from kueue_fleet.spec.machines import (
     machine_type,
     with_accelerator,
 )
+from kueue_fleet.gke.zones import regions_offering, regions_with, zones_offering
 
 
 @pytest.mark.parametrize(
