@@ -15,6 +15,7 @@ RUN pip install --require-hashes --no-deps --only-binary=:all: --target=/app -r 
 COPY components/kueue_fleet/__init__.py components/kueue_fleet/py.typed /app/kueue_fleet/
 COPY components/kueue_fleet/spec /app/kueue_fleet/spec
 COPY components/kueue_fleet/admission /app/kueue_fleet/admission
+COPY components/kueue_fleet/kube /app/kueue_fleet/kube
 COPY components/kueue_fleet/controller /app/kueue_fleet/controller
 # Compiled ahead: the root file system is read-only when it runs. And proof that what was copied is enough.
 RUN python -m compileall -q /app && PYTHONPATH=/app python -m kueue_fleet.controller --help

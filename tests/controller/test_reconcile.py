@@ -9,8 +9,8 @@ from controller.build import NOW, WORKLOADS, Fixture, admitted_copy, condition, 
 from kueue_fleet.admission.dispatch import GivenUp, parse_report
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
-from kueue_fleet.controller.kube import ApiError
 from kueue_fleet.controller.patches import CHECK_MANAGER, DISPATCH_MANAGER
+from kueue_fleet.kube.client import ApiError
 
 CHECK = "kueue-fleet.dev/admission-check"
 BOTH = {"multikueue": "Pending", "fleet": "Pending"}

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from controller.build import NOW, Fixture, condition, when, workload
-from kueue_fleet.controller.kube import ApiError, Json
 from kueue_fleet.controller.rescue import RESCUE_MANAGER, status_of_job
-from kueue_fleet.controller.watching import Watch
+from kueue_fleet.kube.client import ApiError, Json
+from kueue_fleet.kube.watching import Watch
 
 JOBS = "/apis/batch/v1/namespaces/ns/jobs"
 EVICTED = [condition("QuotaReserved"), condition("Evicted"), condition("Admitted")]

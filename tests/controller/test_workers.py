@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from controller.build import NOW, Fixture, admitted_copy, condition, configured, workload
-from controller.fake_api import FakeApi
+from kube.fake_api import FakeApi
 from kueue_fleet.admission.dispatch import Fit, FitKind
 from kueue_fleet.controller import workers
-from kueue_fleet.controller.kube import ApiError, Json
 from kueue_fleet.controller.workers import CONFIGURED, KUEUE, WorkerState
+from kueue_fleet.kube.client import ApiError, Json
 
 CLUSTER_QUEUE = ("clusterqueues", "gpu")
 

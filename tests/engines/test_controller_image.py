@@ -20,7 +20,7 @@ import yaml
 from bare_lab import BareCluster, bare_lab, until
 from container_image import BuiltImage, build_image
 from controller_load import configuration, install_crds, kubeconfig, prepare, submit
-from kueue_fleet.controller.kube import KubeApi
+from kueue_fleet.kube.client import KubeApi
 
 WORKER = "w00"
 TOOLS = re.compile(

@@ -21,12 +21,12 @@ from pydantic import ValidationError
 from kueue_fleet.admission.dispatch import dispatch_settings
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.journal import Events, log_to_stdout
-from kueue_fleet.controller.kube import ApiError, KubeApi
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
+from kueue_fleet.kube.client import ApiError, KubeApi
 from kueue_fleet.spec.controller_configuration import LEASE_NAME, ControllerConfiguration
 
 CONCURRENT = 16

@@ -10,10 +10,10 @@ from kueue_fleet.admission.dispatch import REGIONS_LABEL, DispatchSettings, Wait
 from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_workloads import Context
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER
-from kueue_fleet.controller.kube import Api, Json
 from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
-from kueue_fleet.controller.watching import Watch
 from kueue_fleet.controller.workers import KUEUE, NAMESPACES
+from kueue_fleet.kube.client import Api, Json
+from kueue_fleet.kube.watching import Watch
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from kueue_fleet.admission.dispatch.watchdog import (
     RETRIES_USED,
     describe_given_up,
 )
-from kueue_fleet.controller.kube import Json
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE
+from kueue_fleet.kube.client import Json
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 """Field manager of nominations."""

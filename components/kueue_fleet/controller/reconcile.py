@@ -31,12 +31,12 @@ from kueue_fleet.admission.dispatch.settings import check_rules, watchdog_settin
 from kueue_fleet.admission.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
-from kueue_fleet.controller.kube import Api, Json
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record, Report
 from kueue_fleet.controller.rescue import Rescue
 from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.kube.client import Api, Json
 from kueue_fleet.spec.controller_configuration import ControllerConfiguration
 from kueue_fleet.spec.dispatch import CHECK_CONTROLLER
 

@@ -20,7 +20,7 @@ from kueue_fleet.admission.fields import Fields
 from kueue_fleet.admission.from_workloads import Context, parse_workload
 from kueue_fleet.admission.model import Workload
 from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.controller.kube import Json
+from kueue_fleet.kube.client import Json
 
 _UID: Final = "uid"
 

@@ -12,11 +12,11 @@ from typing import Final
 
 from kueue_fleet.admission.dispatch import watch_eviction
 from kueue_fleet.admission.dispatch.rescue import STUCK_EVICTION
-from kueue_fleet.controller.kube import Api, Json
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
+from kueue_fleet.kube.client import Api, Json
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
 """Field manager of what is taken back and corrected."""

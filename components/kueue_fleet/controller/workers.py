@@ -14,8 +14,8 @@ from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_kueue import parse_objects
 from kueue_fleet.admission.from_workloads import Context, parse_workload
 from kueue_fleet.admission.model import Configuration, Objects, Workload
-from kueue_fleet.controller.kube import Api, Json
-from kueue_fleet.controller.watching import Watch
+from kueue_fleet.kube.client import Api, Json
+from kueue_fleet.kube.watching import Watch
 
 KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 """Path of Kueue's API."""

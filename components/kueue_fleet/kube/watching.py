@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable
 
-from kueue_fleet.controller.kube import Api, ApiError, Json
+from kueue_fleet.kube.client import Api, ApiError, Json
 
 PAGE = 250
 """Objects of one page of a list."""

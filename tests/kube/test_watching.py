@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from controller.fake_api import FakeApi
-from kueue_fleet.controller import watching
-from kueue_fleet.controller.kube import ApiError, Json, Opened
-from kueue_fleet.controller.watching import Watch
+from kube.fake_api import FakeApi
+from kueue_fleet.kube import watching
+from kueue_fleet.kube.client import ApiError, Json, Opened
+from kueue_fleet.kube.watching import Watch
 
 PATH = "/apis/x/things"
 

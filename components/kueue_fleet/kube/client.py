@@ -6,24 +6,21 @@ refuses them, so that a token may be rotated at any time; they are never logged.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
-import os
 import random
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import aiohttp
-import yaml
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
-from kueue_fleet.controller.requests import RequestListener, ignore, permission
+from kueue_fleet.kube.access import Access, AccessError, read_access
+from kueue_fleet.kube.permissions import RequestListener, ignore, permission
 
 Json = dict[str, Any]
 """An object as the API server sends it."""
@@ -38,7 +35,6 @@ _PROBES: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 """Seconds of silence before a connection is probed, seconds between probes, and how many may stay without answer:
 given up after 40 s."""
 _TOKEN_SECONDS: Final = 10.0
-_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ApiError(Exception):
@@ -97,56 +93,6 @@ class Api(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How to reach an API server."""
-
-    server: str
-    authority: str | None = field(repr=False)
-    token: str = field(repr=False)
-    tls_server_name: str | None = None
-
-
-class AccessError(Exception):
-    """Credentials that cannot be used; the message never has any of them."""
-
-
-def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> Access:
-    """The access that a kubeconfig gives, with a token or a token file; None: the account of the pod.
-
-    Raises AccessError.
-    """
-    try:
-        if kubeconfig is None:
-            host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
-            host = f"[{host}]" if ":" in host else host
-            token = (_ACCOUNT / "token").read_text().strip()
-            return Access(f"https://{host}:{port}", (_ACCOUNT / "ca.crt").read_text(), token)
-        document = yaml.safe_load(kubeconfig.read_text())
-        context = _named(document["contexts"], document["current-context"])["context"]
-        cluster = _named(document["clusters"], context["cluster"])["cluster"]
-        user = _named(document["users"], context["user"])["user"]
-        token = user["token"] if "token" in user else Path(user["tokenFile"]).read_text().strip()
-        # GKE's DNS endpoints have a certificate of a public authority.
-        authority: str | None = None
-        if "certificate-authority-data" in cluster:
-            authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        elif "certificate-authority" in cluster:
-            authority = Path(cluster["certificate-authority"]).read_text()
-        return Access(cluster["server"].rstrip("/"), authority, token, cluster.get("tls-server-name"))
-    except (OSError, KeyError, TypeError, ValueError, StopIteration, yaml.YAMLError) as error:
-        where = str(kubeconfig) if kubeconfig else "the account of the pod"
-        raise AccessError(f"{where} cannot be used: {type(error).__name__}; give a kubeconfig with a token") from None
-
-
-def _place(access: Access) -> tuple[str, str | None, str | None]:
-    return access.server, access.authority, access.tls_server_name
-
-
-def _named(items: list[Json], name: str) -> Json:
-    return next(item for item in items if item["name"] == name)
-
-
 class _Connections(RESTClientObject):
     """The official client's connections, probed while they are quiet.
 
@@ -195,7 +141,7 @@ class KubeApi:
     async def client(self) -> ApiClient:
         """The official client. Its token is read again every few seconds. Raises AccessError."""
         access = self._access = self._access or read_access(self._kubeconfig)
-        if self._client is None or self._place != _place(access):
+        if self._client is None or self._place != access.place:
             # Without a token at first, the client would never ask for one.
             configuration = Configuration(host=access.server, api_key={"BearerToken": f"Bearer {access.token}"})
             configuration.ca_cert_data = access.authority
@@ -206,7 +152,7 @@ class KubeApi:
             client = ApiClient(configuration)
             client.rest_client = _Connections(configuration)
             client.user_agent = "kueue-fleet-controller"
-            self._place = _place(access)
+            self._place = access.place
             await self._replace_client(client)
             return client
         return self._client

@@ -12,7 +12,8 @@ import pytest
 import yaml
 from aiohttp import web
 
-from kueue_fleet.controller.kube import AccessError, ApiError, KubeApi, read_access
+from kueue_fleet.kube.access import AccessError, read_access
+from kueue_fleet.kube.client import ApiError, KubeApi
 
 CA = base64.b64encode(b"PEM").decode()
 
