@@ -24,11 +24,15 @@ from kueue_fleet.spec.calendar_windows import fleet_checks
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A state from `at` on. Pending: to be decided again then. None: to be taken back by the watchdog."""
+    """A state from `at` on. Pending: to be decided again then.
+
+    None: the watchdog looks then at what DWS was asked for at `asked_at`, and may take it back.
+    """
 
     at: float
     state: CheckState | None
     message: str = ""
+    asked_at: float = 0.0
 
 
 class Checks:
@@ -49,7 +53,7 @@ class Checks:
     def answers(self, job: Job, cluster: str, name: str, at: float, *, at_home: bool) -> Iterator[Answer]:
         """What is said of a check that is Pending since `at`."""
         if name in self._rules:
-            yield self._by_rules(job, name, at)
+            yield from self._by_rules(job, name, at)
             return
         flavors = {flavor for ps in job.admissions[cluster].pod_sets for _, flavor in ps.flavors}
         resources = {resource for ps in job.admissions[cluster].pod_sets for resource, _ in ps.flavors}
@@ -58,15 +62,21 @@ class Checks:
             wait = self._file.wait(cluster, name, flavors, (self._seed, job.record.key, job.attempt(cluster)))
         watched = self._watchdog is not None and isinstance(self._dispatcher, FleetDispatcher) and not at_home
         if watched and self._watchdog is not None and wait > self._watchdog.provisioning_timeout:
-            yield Answer(at + self._watchdog.provisioning_timeout, None)
+            yield Answer(at + self._watchdog.provisioning_timeout, None, asked_at=at)
         yield Answer(at + wait, CheckState.READY)
 
-    def _by_rules(self, job: Job, name: str, at: float) -> Answer:
+    def _by_rules(self, job: Job, name: str, at: float) -> Iterator[Answer]:
         residency = self._dispatcher.residency(job) if isinstance(self._dispatcher, FleetDispatcher) else Residency()
         regions = regions_of(self._fleet, job.record.cluster_queue)
         found = decide_check(self._rules[name], job.run_limit, residency, regions, self._begin + at)
-        again = at if found.look_again is None else found.look_again - self._begin
-        return Answer(max(at, again) if found.state is CheckState.PENDING else at, found.state, found.message)
+        if found.state is not CheckState.PENDING:
+            yield Answer(at, found.state, found.message)
+        elif found.look_again is not None:
+            again = found.look_again - self._begin
+            while self._begin + again < found.look_again:
+                # Rounding must not bring it there a moment too early, where nothing has changed yet.
+                again = math.nextafter(again, math.inf)
+            yield Answer(again, found.state, found.message)
 
     def _is_managed(self, check: str, resources: set[str]) -> bool:
         """Whether the check has something to do; a ProvisioningRequest only for resources that it manages."""
@@ -76,12 +86,11 @@ class Checks:
         managed = set(entry.provisioning_request.managed_resources or ())
         return not managed or bool(managed & resources)
 
-    def take_back(self, job: Job, worker: str, now: float) -> bool:
+    def take_back(self, job: Job, worker: str, asked_at: float, now: float) -> bool:
         """Whether the watchdog takes a job back from a worker that has not provisioned it; it counts how often."""
         if self._watchdog is None:
             return False
-        since = now - self._watchdog.provisioning_timeout
-        found = watch(worker, (Provisioning(job.record.key, since),), job.given_up, self._watchdog, now)
+        found = watch(worker, (Provisioning(job.record.key, asked_at),), job.given_up, self._watchdog, now)
         if found.give_up:
             before = job.given_up.get(worker)
             job.given_up[worker] = GivenUp(1 + (before.times if before is not None else 0), math.floor(now))

@@ -212,7 +212,7 @@ class FleetRun:
 
     def _give(self, job: Job, cluster: str, name: str, answer: Answer, now: float) -> None:
         if answer.state is None:
-            self._take_from(job, cluster, now)
+            self._take_from(job, cluster, answer.asked_at, now)
         elif answer.state is CheckState.PENDING:
             self._answer(job, cluster, [name], now)
         else:
@@ -245,9 +245,9 @@ class FleetRun:
             return
         self._plan_for(now + rest, job, self.home, partial(self._offer, job))
 
-    def _take_from(self, job: Job, worker: str, now: float) -> None:
+    def _take_from(self, job: Job, worker: str, asked_at: float, now: float) -> None:
         """The watchdog takes a job back from a worker that does not provision it."""
-        if job.winner is None and self._checks.take_back(job, worker, now):
+        if job.winner is None and self._checks.take_back(job, worker, asked_at, now):
             self._take_copy(job, worker, now)
             self._offer(job, now)
 

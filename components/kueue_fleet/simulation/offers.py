@@ -7,7 +7,6 @@ fleet's own, `kueue_fleet.admission.dispatch`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -21,6 +20,7 @@ from kueue_fleet.admission.dispatch import (
     Worker,
     decide,
     dispatch_settings,
+    rounds_begun,
 )
 from kueue_fleet.admission.dispatch.residency import Residency, read_residency
 from kueue_fleet.admission.model import Objects
@@ -83,9 +83,9 @@ class KueueDispatcher:
         job.offered_since = started
         if self._step is None:
             return Offer(tuple(sorted(workers)))
-        rounds = math.floor((now - started) / ROUND_SECONDS) + 1
+        rounds, next_round = rounds_begun(started, ROUND_SECONDS, now)
         asked = self._step * rounds
-        return Offer(workers[:asked], started + rounds * ROUND_SECONDS if asked < len(workers) else None)
+        return Offer(workers[:asked], next_round if asked < len(workers) else None)
 
     def touch(self, cluster: str, key: str) -> None:
         """Nothing depends on it."""

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from admission.dispatch.build import ASIA, EU, US, job, objects, running
 from kueue_fleet.admission.dispatch import (
+    Action,
     Books,
     Bound,
     DispatchSettings,
@@ -103,6 +104,25 @@ def test_the_explanation_agrees_with_the_decision(
     for verdict in decision.verdicts:
         assert (read[verdict.cluster].reason is not None) == isinstance(verdict, Filtered)
     assert all(read[name].score is not None for name in decision.nominated)
+
+
+@QUIET
+@given(
+    started=st.floats(0, 1e5) | st.floats(1.7e9, 1.8e9),
+    widen_after=st.sampled_from([1.0, 300.0]) | st.integers(10**9, 10**13).map(lambda nanoseconds: nanoseconds / 10**9),
+    clusters=st.integers(2, 12),
+)
+def test_who_looks_again_when_told_to_finds_the_next_step(started: float, widen_after: float, clusters: int) -> None:
+    chosen = DispatchSettings(step=1, widen_after=widen_after, give_up_after=clusters * widen_after)
+    known = [Worker(f"w{index}", EU, books=Books(objects())) for index in range(clusters)]
+    asked, now = Request(job(), started=started), started
+    for step in range(1, clusters + 1):
+        decision = decide(asked, known, chosen, now)
+        assert len(decision.nominated) == step
+        assert decision.look_again is not None
+        assert decision.look_again > now
+        asked, now = replace(asked, nominated=decision.nominated), decision.look_again
+    assert decide(asked, known, chosen, now).action is Action.GIVE_UP
 
 
 @QUIET

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kueue_fleet.admission.dispatch.books import Books, Fit, FitKind
 from kueue_fleet.admission.dispatch.checks import CheckDecision, CheckRules, Window, decide_check
-from kueue_fleet.admission.dispatch.dispatcher import decide
+from kueue_fleet.admission.dispatch.dispatcher import decide, rounds_begun
 from kueue_fleet.admission.dispatch.model import (
     Action,
     Decision,
@@ -68,6 +68,7 @@ __all__ = [
     "dispatch_settings",
     "parse_regions",
     "parse_report",
+    "rounds_begun",
     "watch",
     "watch_copy",
     "watch_eviction",

@@ -52,7 +52,7 @@ def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettin
         (verdict for name, verdict in suitable.items() if name not in kept),
         key=lambda verdict: (verdict.cluster in request.given_up, -verdict.score, order[verdict.cluster]),
     )
-    rounds = math.floor((now - started) / settings.widen_after) + 1 if settings.widen_after > 0 else len(order)
+    rounds, widens_at = rounds_begun(started, settings.widen_after, now)
     room = min(settings.step * rounds, MOST_CLUSTERS) - len(kept)
     nominated = (*kept, *(verdict.cluster for verdict in fresh[: max(0, room)]))
     settled = nominated == request.nominated and request.started is not None and not request.gave_up
@@ -65,8 +65,20 @@ def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettin
         message=_message(nominated, verdicts, rounds),
         verdicts=verdicts,
         started=started,
-        look_again=_look_again(settings, started, rounds, more=len(fresh) > max(0, room)),
+        look_again=min(started + settings.give_up_after, widens_at if len(fresh) > max(0, room) else math.inf),
     )
+
+
+def rounds_begun(started: float, seconds: float, now: float) -> tuple[int, float]:
+    """How many rounds of `seconds` (above 0) have begun by `now`, at least one, and when the next begins.
+
+    The next one is always later than `now`, which a difference of two times would not promise: in floating point
+    `(started + 300) - started` can be less than 300, and who waits until then would wait again, without end.
+    """
+    rounds = max(1, math.floor((now - started) / seconds))
+    while started + rounds * seconds <= now:
+        rounds += 1
+    return rounds, started + rounds * seconds
 
 
 def _reason(request: Request, nominated: Sequence[str], rounds: int) -> Reason:
@@ -81,11 +93,6 @@ def _message(nominated: Sequence[str], verdicts: Sequence[Verdict], rounds: int)
         return f"None of {len(verdicts)} clusters is suitable{f': {why}' if why else ''}"
     step = "" if rounds == 1 else f" in step {rounds}"
     return f"Nominated {', '.join(nominated)} of {len(verdicts)} clusters{step}"
-
-
-def _look_again(settings: DispatchSettings, started: float, rounds: int, *, more: bool) -> float:
-    deadline = started + settings.give_up_after
-    return min(deadline, started + rounds * settings.widen_after) if more else deadline
 
 
 def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
