@@ -13,6 +13,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 COPY requirements-controller.lock ./
 RUN pip install --require-hashes --no-deps --only-binary=:all: --target=/app -r requirements-controller.lock
 COPY components/kueue_fleet/__init__.py components/kueue_fleet/py.typed /app/kueue_fleet/
+COPY components/kueue_fleet/gke /app/kueue_fleet/gke
 COPY components/kueue_fleet/spec /app/kueue_fleet/spec
 COPY components/kueue_fleet/admission /app/kueue_fleet/admission
 COPY components/kueue_fleet/kube /app/kueue_fleet/kube
