@@ -69,8 +69,8 @@ def test_both_dashboards_ask_the_same_questions_and_their_tiles_do_not_overlap()
     ]
     in_grafana = [target["expr"] for panel in grafana["panels"] for target in panel.get("targets", [])]
     assert in_cloud == in_grafana == [query for _, query in QUERIES]
-    assert not overlapping([(t["xPos"], t["yPos"], t["width"], t["height"]) for t in tiles])
-    assert all(t["xPos"] + t["width"] <= cloud["mosaicLayout"]["columns"] for t in tiles)
+    assert not overlapping([(t.get("xPos", 0), t.get("yPos", 0), t["width"], t["height"]) for t in tiles])
+    assert all(t.get("xPos", 0) + t["width"] <= cloud["mosaicLayout"]["columns"] for t in tiles)
     grid = [panel["gridPos"] for panel in grafana["panels"]]
     assert not overlapping([(g["x"], g["y"], g["w"], g["h"]) for g in grid])
     assert all(g["x"] + g["w"] <= 24 for g in grid)
@@ -95,3 +95,18 @@ def test_a_chart_says_what_to_look_for_where_it_is_seen() -> None:
 def test_the_controller_is_shown_where_there_is_one() -> None:
     assert "kueue_fleet_" not in json.dumps([cloud_monitoring_dashboard("lab"), grafana_dashboard("lab", "lab")])
     assert "kueue_fleet_" in json.dumps(cloud_monitoring_dashboard("lab", controller=True))
+
+
+def zeros(value: object, path: str = "") -> list[str]:
+    """Paths of zeros, empty texts, lists and maps: what Cloud Monitoring drops."""
+    if isinstance(value, dict) and value:
+        return [found for key, part in value.items() for found in zeros(part, f"{path}.{key}")]
+    if isinstance(value, list) and value:
+        return [found for index, part in enumerate(value) for found in zeros(part, f"{path}[{index}]")]
+    return [] if value else [path]
+
+
+@pytest.mark.parametrize("controller", [False, True])
+def test_nothing_that_cloud_monitoring_drops_is_sent(controller: bool) -> None:
+    assert zeros(cloud_monitoring_dashboard("t", controller=controller)) == []
+    assert zeros({"a": [{"xPos": 0}]}) == [".a[0].xPos"]

@@ -24,13 +24,18 @@ def cloud_monitoring_dashboard(title: str, *, controller: bool = False) -> dict[
     y = 0
     for section in sections(controller=controller):
         text = {"text": {"content": f"## {section.title}", "format": "MARKDOWN"}}
-        tiles.append({"xPos": 0, "yPos": y, "width": columns, "height": heading, "widget": text})
+        tiles.append({**_position(0, y), "width": columns, "height": heading, "widget": text})
         y += heading
         for index, chart in enumerate(section.charts):
-            place = {"xPos": index % 3 * width, "yPos": y + index // 3 * height, "width": width, "height": height}
-            tiles.append({**place, "widget": _cloud_monitoring_chart(chart)})
+            place = _position(index % 3 * width, y + index // 3 * height)
+            tiles.append({**place, "width": width, "height": height, "widget": _cloud_monitoring_chart(chart)})
         y += -(-len(section.charts) // 3) * height
     return {"displayName": title, "mosaicLayout": {"columns": columns, "tiles": tiles}}
+
+
+def _position(x: int, y: int) -> dict[str, int]:
+    """Where a tile is. Cloud Monitoring drops zeros, and a zero that is not returned is a change on every update."""
+    return {key: value for key, value in (("xPos", x), ("yPos", y)) if value}
 
 
 _CLOUD_UNITS: Final[Mapping[Unit, str]] = {
