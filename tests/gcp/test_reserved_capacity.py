@@ -29,7 +29,7 @@ def test_a_reservation_is_for_those_who_name_it() -> None:
         "project": "p",
         "zone": "us-east4-c",
         "name": "l4-us-east4",
-        "description": "primary, managed by kueue-fleet",
+        "description": "Machines of a GPU batch fleet, managed by kueue-fleet",
         "specificReservationRequired": True,
         "specificReservation": {"count": 4, "instanceProperties": {"machineType": "g2-standard-24"}},
         "shareSettings": {"shareType": "LOCAL"},
@@ -38,7 +38,6 @@ def test_a_reservation_is_for_those_who_name_it() -> None:
 
 def test_a_reservation_may_have_ssds_and_be_shared() -> None:
     inputs = run().one("Reservation", "capacity/l4-backup").inputs
-    assert inputs["description"].startswith("backup")
     assert (
         inputs["specificReservation"]["instanceProperties"]["localSsds"]
         == [{"interface": "NVME", "diskSizeGb": 375}] * 2
@@ -61,10 +60,48 @@ def test_a_calendar_request_turns_into_a_reservation_of_its_name() -> None:
         "planningStatus": "SUBMITTED",
         "specificReservationRequired": True,
         "autoDeleteAutoCreatedReservations": True,
-        "timeWindow": {"startTime": "2026-12-01T00:00:00Z", "duration": {"seconds": "1209600"}},
+        "timeWindow": {"startTime": "2026-12-01T00:00:00Z", "endTime": "2026-12-15T00:00:00Z"},
         "specificSkuProperties": {"totalCount": "2", "instanceProperties": {"machineType": "a3-highgpu-8g"}},
-        "shareSettings": {"shareType": "LOCAL"},
     }
+
+
+def test_a_calendar_request_may_be_shared() -> None:
+    shared = FUTURE[0].model_copy(update={"shared_with": ("company-research",)})
+    assert run(future_reservations=[shared]).one("FutureReservation").inputs["shareSettings"] == {
+        "shareType": "SPECIFIC_PROJECTS",
+        "projectMaps": [{"id": "company-research", "projectId": "company-research"}],
+    }
+
+
+GPUS, DISKS = "guestAccelerators", "localSsds"
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "reported"),
+    [
+        ("n2-standard-8", []),
+        ("g2-standard-24", [GPUS]),
+        ("a3-highgpu-8g", [GPUS, DISKS]),
+        ("z9-unknown-1", [GPUS, DISKS]),
+    ],
+)
+def test_what_google_reports_of_machines_by_itself_is_no_change(machine_type: str, reported: list[str]) -> None:
+    kept = RESERVATIONS[0].model_copy(update={"machine_type": machine_type})
+    asked = FUTURE[0].model_copy(update={"machine_type": machine_type})
+    recording = run(reservations=[kept], future_reservations=[asked], commitments=[])
+    assert recording.one("Reservation").ignore_changes == (
+        "description",
+        *(f"specificReservation.instanceProperties.{name}" for name in reported),
+    )
+    assert recording.one("FutureReservation").ignore_changes == tuple(
+        f"specificSkuProperties.instanceProperties.{name}" for name in reported
+    )
+
+
+def test_purpose_is_nothing_that_google_is_told_since_a_change_would_replace_the_reservation() -> None:
+    entry = RESERVATIONS[0].model_copy(update={"purpose": "backup"})
+    declared = [run(reservations=[each], commitments=[]).one("Reservation") for each in (RESERVATIONS[0], entry)]
+    assert declared[0].inputs == declared[1].inputs
 
 
 def test_a_commitment_pays_for_its_reservation_and_is_not_renewed() -> None:

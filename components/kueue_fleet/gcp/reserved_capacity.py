@@ -13,6 +13,7 @@ from typing import Any
 import pulumi
 
 from kueue_fleet.gcp.resources import ComputeFutureReservation, ComputeRegionCommitment, ComputeReservation
+from kueue_fleet.gke.machines import machine_type
 from kueue_fleet.spec.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.spec.instant import instant_text
 
@@ -51,14 +52,22 @@ class ReservedCapacity(pulumi.ComponentResource):
         super().__init__("kueue-fleet:index:ReservedCapacity", name, None, opts)
         self._protect = deletion_protection
         self.reservations = {
-            entry.name: ComputeReservation(f"{name}/{entry.name}", _reservation(project, entry), self._options())
+            entry.name: ComputeReservation(
+                f"{name}/{entry.name}",
+                _reservation(project, entry),
+                # A new description would replace the reservation, and give its machines back.
+                self._options(ignored=["description", *_reported(entry, "specificReservation")]),
+            )
             for entry in reservations
         }
         self.future_reservations = {
             entry.name: ComputeFutureReservation(
                 f"{name}/{entry.name}",
                 _future(project, entry),
-                self._options(always_retained=entry.planning_status == "SUBMITTED"),
+                self._options(
+                    always_retained=entry.planning_status == "SUBMITTED",
+                    ignored=_reported(entry, "specificSkuProperties"),
+                ),
             )
             for entry in future_reservations
         }
@@ -72,9 +81,10 @@ class ReservedCapacity(pulumi.ComponentResource):
         found = self.reservations.get(reservation) or self.future_reservations.get(reservation)
         return [found] if found else []
 
-    def _options(self, *, always_retained: bool = False) -> pulumi.ResourceOptions:
+    def _options(self, *, always_retained: bool = False, ignored: Sequence[str] = ()) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(
             parent=self,
+            ignore_changes=list(ignored),
             protect=self._protect,
             retain_on_delete=self._protect or always_retained,
             custom_timeouts=_TIMEOUTS,
@@ -109,14 +119,23 @@ class ReservedCapacity(pulumi.ComponentResource):
         return ComputeRegionCommitment(f"{name}/{entry.name}", properties, self._options(always_retained=True))
 
 
-def _sharing(projects: Sequence[str]) -> dict[str, Any]:
-    if not projects:
-        return {"shareSettings": {"shareType": "LOCAL"}}
+def _reported(entry: ReservationEntry | FutureReservationEntry, block: str) -> list[str]:
+    """What Google reports of the machines without being asked for it, and takes for a change where it is left out.
+
+    Of a reservation that change would replace it; of a future reservation it would be an amendment, on every update.
+    """
+    machine = machine_type(entry.machine_type)
+    comes_with = {
+        "guestAccelerators": machine is None or machine.gpus > 0,
+        "localSsds": machine is None or machine.local_ssds > 0,
+    }
+    return [f"{block}.instanceProperties.{name}" for name, reported in comes_with.items() if reported]
+
+
+def _shared(projects: Sequence[str]) -> dict[str, Any]:
     return {
-        "shareSettings": {
-            "shareType": "SPECIFIC_PROJECTS",
-            "projectMaps": [{"id": project, "projectId": project} for project in projects],
-        }
+        "shareType": "SPECIFIC_PROJECTS",
+        "projectMaps": [{"id": project, "projectId": project} for project in projects],
     }
 
 
@@ -128,11 +147,11 @@ def _reservation(project: str, entry: ReservationEntry) -> dict[str, Any]:
         "project": project,
         "zone": entry.zone,
         "name": entry.name,
-        "description": f"{entry.purpose}, managed by kueue-fleet",
+        "description": "Machines of a GPU batch fleet, managed by kueue-fleet",
         # Only pools that name it get its machines.
         "specificReservationRequired": True,
         "specificReservation": {"count": entry.count, "instanceProperties": machine},
-        **_sharing(entry.shared_with),
+        "shareSettings": _shared(entry.shared_with) if entry.shared_with else {"shareType": "LOCAL"},
     }
 
 
@@ -154,11 +173,13 @@ def _future(project: str, entry: FutureReservationEntry) -> dict[str, Any]:
         "autoDeleteAutoCreatedReservations": True,
         "timeWindow": {
             "startTime": instant_text(entry.start),
-            "duration": {"seconds": str(entry.duration.nanoseconds // 10**9)},
+            # The API takes a duration and never returns it.
+            "endTime": instant_text(entry.end),
         },
         "specificSkuProperties": {
             "totalCount": str(entry.count),
             "instanceProperties": {"machineType": entry.machine_type},
         },
-        **_sharing(entry.shared_with),
+        # LOCAL, the default, is never returned, and would replace the request.
+        **({"shareSettings": _shared(entry.shared_with)} if entry.shared_with else {}),
     }
