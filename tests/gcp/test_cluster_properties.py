@@ -38,13 +38,18 @@ def test_what_every_cluster_has(mode: dict[str, Any]) -> None:
     assert inputs["masterAuth"] == {"clientCertificateConfig": {"issueClientCertificate": False}}
     assert inputs["enableLegacyAbac"] is False
     assert inputs["securityPostureConfig"]["mode"] == "BASIC"
-    assert not inputs.keys() & {
-        "maintenancePolicy",
-        "databaseEncryption",
-        "authenticatorGroupsConfig",
-        "binaryAuthorization",
-        "masterAuthorizedNetworksConfig",
-    }
+    assert not inputs.keys() & {"maintenancePolicy", "authenticatorGroupsConfig", "masterAuthorizedNetworksConfig"}
+
+
+@BOTH
+def test_what_is_off_is_said_since_a_field_that_is_left_out_changes_nothing(mode: dict[str, Any]) -> None:
+    inputs = cluster(mode)
+    assert inputs["databaseEncryption"] == {"state": "DECRYPTED"}
+    assert inputs["binaryAuthorization"] == {"evaluationMode": "DISABLED"}
+
+
+def test_an_empty_group_switches_googles_groups_off() -> None:
+    assert cluster({"rbacSecurityGroup": ""})["authenticatorGroupsConfig"] == {"securityGroup": ""}
 
 
 @BOTH
@@ -70,7 +75,14 @@ def test_tokens_of_kubernetes_are_taken_over_the_dns_name_only_where_a_manager_n
 def test_addresses_are_for_the_networks_that_are_named(mode: dict[str, Any]) -> None:
     recording = run(mode, access=ControlPlaneAccess(dns=False, networks={"office": "203.0.113.0/24"}))
     inputs = recording.one("gcp:container/cluster:Cluster").inputs
-    assert "controlPlaneEndpointsConfig" not in inputs
+    assert inputs["controlPlaneEndpointsConfig"] == {
+        "dnsEndpointConfig": {
+            "allowExternalTraffic": False,
+            "enableK8sTokensViaDns": False,
+            "enableK8sCertsViaDns": False,
+        },
+        "ipEndpointsConfig": {"enabled": True},
+    }
     assert inputs["masterAuthorizedNetworksConfig"] == {
         "cidrBlocks": [{"displayName": "office", "cidrBlock": "203.0.113.0/24"}],
         "gcpPublicCidrsAccessEnabled": False,

@@ -49,6 +49,7 @@ NODE = {
     "guestAccelerators": [
         {"type": "nvidia-l4", "count": 2, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}
     ],
+    "labels": {},
     "resourceLabels": {"kueue-fleet": "lab"},
 }
 NOWHERE = {"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}
@@ -72,6 +73,7 @@ def test_every_argument_of_an_on_demand_pool() -> None:
         "autoscaling": AUTOSCALING,
         "management": {"autoRepair": True, "autoUpgrade": True},
         "upgradeSettings": {"strategy": "SURGE", "maxSurge": 1, "maxUnavailable": 0},
+        "maxPodsPerNode": 110,
         "nodeConfig": NODE,
     }
 
@@ -115,6 +117,7 @@ def test_where_nodes_come_from(capacity: dict[str, Any], node: dict[str, Any]) -
     assert inputs["autoscaling"] == AUTOSCALING
     flex = capacity["type"] == "flexStart"
     assert inputs["management"]["autoRepair"] is not flex
+    assert ("upgradeSettings" in inputs) is not flex, "GKE upgrades flex-start nodes in a way of its own"
     assert inputs.get("queuedProvisioning") == (
         {"enabled": True} if flex and capacity.get("queuedProvisioning", True) else None
     )
@@ -179,6 +182,15 @@ def test_the_largest_machines_stand_together_by_a_workload_policy() -> None:
     made = recording.one("gcp:container/nodePool:NodePool")
     assert made.inputs["placementPolicy"] == {"type": "COMPACT", "policyName": "worker-l4"}
     assert recording.is_before(policy, made)
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "disks"),
+    [("a2-ultragpu-4g", 4), ("a3-highgpu-8g", 16), ("a3-megagpu-8g", 16), ("a4-highgpu-8g", 32), ("a2-highgpu-4g", 0)],
+)
+def test_local_ssds_that_come_with_the_machine_are_said(machine_type: str, disks: int) -> None:
+    config = pool(machineType=machine_type, zones=["us-east4-c"]).inputs["nodeConfig"]
+    assert config.get("ephemeralStorageLocalSsdConfig") == ({"localSsdCount": disks} if disks else None)
 
 
 def test_a_pool_without_gpus_asks_for_none() -> None:

@@ -40,20 +40,24 @@ class ControlPlaneAccess:
     Without it the DNS name takes only Google's own tokens."""
 
     def properties(self) -> dict[str, Any]:
-        """The cluster's properties (5.6.3, 5.6.4, 5.6.5); nodes are private either way."""
-        if self.dns:
-            return {
-                "privateClusterConfig": {"enablePrivateNodes": True},
-                "controlPlaneEndpointsConfig": {
-                    "dnsEndpointConfig": {
-                        "allowExternalTraffic": True,
-                        "enableK8sTokensViaDns": self.kubernetes_tokens,
-                        "enableK8sCertsViaDns": False,
-                    },
-                    "ipEndpointsConfig": {"enabled": False},
+        """The cluster's properties (5.6.3, 5.6.4, 5.6.5); nodes are private either way.
+
+        Both kinds of endpoint are always said: what is left out stays as it was before.
+        """
+        endpoints = {
+            "controlPlaneEndpointsConfig": {
+                "dnsEndpointConfig": {
+                    "allowExternalTraffic": self.dns,
+                    "enableK8sTokensViaDns": self.dns and self.kubernetes_tokens,
+                    "enableK8sCertsViaDns": False,
                 },
+                "ipEndpointsConfig": {"enabled": not self.dns},
             }
+        }
+        if self.dns:
+            return {"privateClusterConfig": {"enablePrivateNodes": True}, **endpoints}
         return {
+            **endpoints,
             # The manager reaches its workers in other regions by their private addresses.
             "privateClusterConfig": {
                 "enablePrivateNodes": True,
@@ -124,21 +128,31 @@ def cluster_properties(
         "masterAuth": {"clientCertificateConfig": {"issueClientCertificate": False}},
         "enableLegacyAbac": False,
         "securityPostureConfig": {"mode": "BASIC", "vulnerabilityMode": "VULNERABILITY_DISABLED"},
+        **_switches(spec),
     }
     if spec.mode == "Autopilot" or spec.node_auto_provisioning:
         kubelet = {"insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT}
         properties["nodePoolAutoConfig"] = {"nodeKubeletConfig": kubelet}
     if spec.fleet_membership:
         properties["fleet"] = {"project": place.project}
-    if spec.database_encryption_key:
-        properties["databaseEncryption"] = {"state": "ENCRYPTED", "keyName": spec.database_encryption_key}
-    if spec.rbac_security_group:
+    if spec.rbac_security_group is not None:
         properties["authenticatorGroupsConfig"] = {"securityGroup": spec.rbac_security_group}
-    if spec.binary_authorization:
-        properties["binaryAuthorization"] = {"evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"}
     if spec.mode == "Autopilot":
         return properties | _autopilot(spec, node_service_account)
     return properties | _standard(spec, node_service_account, f"{place.project}.svc.id.goog")
+
+
+def _switches(spec: ClusterEntry) -> dict[str, Any]:
+    """What is off unless the entry says otherwise, and is said also when it is off.
+
+    The provider keeps what it read where a program says nothing: enforcement, or a key, would outlive its field.
+    """
+    key = spec.database_encryption_key
+    enforced = "PROJECT_SINGLETON_POLICY_ENFORCE" if spec.binary_authorization else "DISABLED"
+    return {
+        "databaseEncryption": {"state": "ENCRYPTED", "keyName": key} if key else {"state": "DECRYPTED"},
+        "binaryAuthorization": {"evaluationMode": enforced},
+    }
 
 
 def _maintenance(window: Maintenance) -> dict[str, Any]:

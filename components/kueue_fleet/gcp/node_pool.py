@@ -119,11 +119,9 @@ def node_pool_properties(
         **({"nodeLocations": list(spec.zones)} if spec.zones else {}),
         **_size(spec),
         "management": {"autoRepair": spec.auto_repair, "autoUpgrade": spec.auto_upgrade},
-        "upgradeSettings": {
-            "strategy": "SURGE",
-            "maxSurge": spec.upgrade.max_surge,
-            "maxUnavailable": spec.upgrade.max_unavailable,
-        },
+        **_upgrades(spec),
+        # Left out, the provider would keep whatever the pool has.
+        "maxPodsPerNode": spec.pods_per_node,
         "nodeConfig": {
             **node_security(service_account, disk_encryption_key),
             "machineType": spec.machine_type,
@@ -133,7 +131,8 @@ def node_pool_properties(
             "gvnic": {"enabled": True},
             **_capacity(spec),
             **_hardware(spec),
-            **({"labels": dict(spec.own_labels)} if spec.own_labels else {}),
+            # An empty map takes the last label away; none at all would keep it.
+            "labels": dict(spec.own_labels),
             **({"resourceLabels": dict(labels)} if labels else {}),
         },
     }
@@ -141,13 +140,28 @@ def node_pool_properties(
         properties["nodeConfig"]["taints"] = [
             {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]} for taint in spec.own_taints
         ]
-    if spec.max_pods_per_node is not None:
-        properties["maxPodsPerNode"] = spec.max_pods_per_node
     if spec.compact_placement:
         properties["placementPolicy"] = {"type": "COMPACT"}
     if spec.queued:
         properties["queuedProvisioning"] = {"enabled": True}
     return properties
+
+
+def _upgrades(spec: ResolvedNodePool) -> dict[str, Any]:
+    """How nodes are upgraded; nothing for flex-start, whose short-lived upgrades are GKE's own.
+
+    The provider has no word for that strategy: any settings would differ from GKE's for ever. Source:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
+    """
+    if isinstance(spec.capacity, FlexStart):
+        return {}
+    return {
+        "upgradeSettings": {
+            "strategy": "SURGE",
+            "maxSurge": spec.upgrade.max_surge,
+            "maxUnavailable": spec.upgrade.max_unavailable,
+        }
+    }
 
 
 def _size(spec: ResolvedNodePool) -> dict[str, Any]:
@@ -212,6 +226,8 @@ def _hardware(spec: ResolvedNodePool) -> dict[str, Any]:
                 "gpuDriverInstallationConfig": {"gpuDriverVersion": spec.driver_version},
             }
         ]
-    if spec.local_ssd_count:
-        hardware["ephemeralStorageLocalSsdConfig"] = {"localSsdCount": spec.local_ssd_count}
+    ssds = spec.local_ssd_count or (spec.machine.local_ssds if spec.machine else 0)
+    if ssds:
+        # GKE reports the disks that come with a machine too: left out, they would replace the pool on every update.
+        hardware["ephemeralStorageLocalSsdConfig"] = {"localSsdCount": ssds}
     return hardware

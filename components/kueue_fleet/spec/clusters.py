@@ -145,7 +145,8 @@ class ClusterEntry(RuledModel):
     disk_encryption_key: KmsKey | None = None
     """Key of Cloud KMS for boot disks (CIS GKE 5.9.1)."""
     rbac_security_group: Text | None = None
-    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.3)."""
+    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.3). To switch it off, write "" and
+    apply that: a cluster from which the field is only removed keeps its group."""
     binary_authorization: Flag = False
     """Whether images need the attestations of the project's policy (CIS GKE 5.10.5); default false."""
     fleet_membership: Flag = True
@@ -179,7 +180,7 @@ class ClusterEntry(RuledModel):
         for problem in self.maintenance.own_problems() if self.maintenance else ():
             yield problem.at("maintenance")
         group = self.rbac_security_group
-        if group is not None and not group.startswith("gke-security-groups@"):
+        if group and not group.startswith("gke-security-groups@"):
             yield Problem(
                 "rbacSecurityGroup",
                 f"{group}, but GKE looks into one group only",

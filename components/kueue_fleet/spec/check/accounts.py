@@ -47,7 +47,7 @@ def _account(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
 
 def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     groups = [member for member in team.members if member.startswith("group:")]
-    without = [cluster.name for cluster in scope.fleet.clusters if cluster.rbac_security_group is None]
+    without = [cluster.name for cluster in scope.fleet.clusters if not cluster.rbac_security_group]
     if groups and without and not scope.is_unread("clusters"):
         yield Problem(
             f"{scope.path(team)}.members",
