@@ -403,3 +403,9 @@ def test_the_dashboard_covers_the_whole_fleet_and_leaves_stopped_queues_alone() 
 def test_a_fleet_that_asks_for_nothing_more_has_nothing_more(one_worker: Recording) -> None:
     for kind in ("Dashboards", "ManagedMonitoring", "GrafanaInstall", "GpuDrivers", "ReservedCapacity", "TeamIdentity"):
         assert not one_worker.of_type(kind)
+
+
+def test_googles_resources_have_the_providers_own_timeouts() -> None:
+    """Two hours for a pool, 90 minutes for a cluster: shorter ones give up while Google still works."""
+    recording = run(parse_fleet(company_data()))
+    assert {r.short: r.timeouts for r in recording if r.type.startswith("gcp:") and r.timeouts} == {}

@@ -19,8 +19,6 @@ from kueue_fleet.gcp.resources import ContainerCluster
 from kueue_fleet.spec import ClusterEntry
 from kueue_fleet.spec.pools import resolve_system_pool
 
-_CLUSTER_TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="90m", delete="60m")
-
 
 class GkeCluster(pulumi.ComponentResource):
     """What the clusters of every role have in common; use the subclass of the role."""
@@ -111,7 +109,6 @@ class GkeCluster(pulumi.ComponentResource):
                 depends_on=identity.roles,
                 # The pool that this described is gone once the cluster stands.
                 ignore_changes=None if autopilot else ["nodeConfig"],
-                custom_timeouts=_CLUSTER_TIMEOUTS,
             ),
         )
         self._addresses(access or ControlPlaneAccess())

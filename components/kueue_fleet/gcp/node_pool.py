@@ -27,7 +27,6 @@ _EFFECTS: Mapping[str, str] = {
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
     "NoExecute": "NO_EXECUTE",
 }
-_TIMEOUTS = pulumi.CustomTimeouts(create="45m", update="90m", delete="45m")
 
 
 class NodePool(pulumi.ComponentResource):
@@ -81,7 +80,6 @@ class NodePool(pulumi.ComponentResource):
                 delete_before_replace=True,
                 # Said once, when the pool is made; a change would replace it.
                 ignore_changes=["initialNodeCount"],
-                custom_timeouts=_TIMEOUTS,
             ),
         )
         self.register_outputs({"name": spec.name})

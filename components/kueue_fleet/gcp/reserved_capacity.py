@@ -20,8 +20,6 @@ from kueue_fleet.spec.instant import instant_text
 LOCAL_SSD_GB = 375
 """Size of every local SSD. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""
 
-_TIMEOUTS = pulumi.CustomTimeouts(create="20m", update="20m", delete="20m")
-
 
 class ReservedCapacity(pulumi.ComponentResource):
     """Reservations, future reservations and commitments of a project."""
@@ -87,7 +85,6 @@ class ReservedCapacity(pulumi.ComponentResource):
             ignore_changes=list(ignored),
             protect=self._protect,
             retain_on_delete=self._protect or always_retained,
-            custom_timeouts=_TIMEOUTS,
         )
 
     def _commitment(self, name: str, project: str, entry: CommitmentEntry) -> ComputeRegionCommitment:
