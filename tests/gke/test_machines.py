@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kueue_fleet.gke.machines import (
-    ATTACHABLE,
     accelerators,
     machine_catalogue,
     machine_names,
     machine_type,
+    n1_accelerators,
     with_accelerator,
 )
-from kueue_fleet.gke.zones import regions_offering, regions_with, zones_offering
 
 
 @pytest.mark.parametrize(
@@ -62,21 +61,11 @@ def test_memory_in_quarters_of_a_gibibyte() -> None:
 
 
 def test_attached_gpus_are_known_accelerators() -> None:
-    assert set(ATTACHABLE) <= accelerators()
+    assert set(n1_accelerators()) <= accelerators()
     machine = machine_type("n1-standard-8")
     assert machine is not None
     attached = with_accelerator(machine, "nvidia-tesla-t4", 4)
     assert (attached.accelerator, attached.gpus, attached.attached) == ("nvidia-tesla-t4", 4, True)
     for found in machine_catalogue():
         if found.attached and found.accelerator is not None:
-            assert found.cpus <= ATTACHABLE[found.accelerator][found.gpus]
-
-
-def test_zones() -> None:
-    assert zones_offering("a2-highgpu-1g", "us-east1") == ("us-east1-b",)
-    assert zones_offering("a2-highgpu-1g", "europe-west3") == ()
-    assert zones_offering("g2-standard-24", "us-east1") is None
-    assert "us-east4" in regions_offering("a2-ultragpu-1g")
-    assert regions_offering("g2-standard-24") == ()
-    assert "us-east5" in (regions_with("nvidia-a100-80gb") or ())
-    assert regions_with("nvidia-l4") is None
+            assert found.cpus <= n1_accelerators()[found.accelerator][found.gpus]

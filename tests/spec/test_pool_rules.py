@@ -315,6 +315,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "nodePools[on-demand].diskType: pd-ssd, but a3-ultragpu-8g boots from Hyperdisk only; remove it, or "
                 "write hyperdisk-balanced"
             ),
+            (
+                "warning: nodePools[on-demand].zones: a3-ultragpu-8g is not known to be offered in us-central1-a, "
+                "us-central1-c; use us-central1-b, or make sure that it is"
+            ),
         ],
     ),
     "local SSD on E2": (

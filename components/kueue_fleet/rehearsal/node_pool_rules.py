@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kueue_fleet.gke.machines import ATTACHABLE, MachineType, machine_type
+from kueue_fleet.gke.machines import MachineType, machine_type, n1_accelerators
 from kueue_fleet.rehearsal.node_pools import RESERVATION_KEY, limits_of, machine_of, reservation_name
 from kueue_fleet.spec.capacity import FLEX_START_MAX_SECONDS
 
@@ -101,13 +101,13 @@ def _machine(pool: _Pool) -> Iterator[str]:
 
 
 def _attachable(machine: MachineType, kind: str, count: int) -> Iterator[str]:
-    if kind not in ATTACHABLE:
+    if kind not in n1_accelerators():
         yield f"nodeConfig.guestAccelerators: {kind} cannot be attached to N1 machines"
-    elif count not in ATTACHABLE[kind]:
-        yield f"nodeConfig.guestAccelerators: {count} {kind}: use {', '.join(map(str, ATTACHABLE[kind]))}"
-    elif machine.cpus > ATTACHABLE[kind][count]:
+    elif count not in n1_accelerators()[kind]:
+        yield f"nodeConfig.guestAccelerators: {count} {kind}: use {', '.join(map(str, n1_accelerators()[kind]))}"
+    elif machine.cpus > n1_accelerators()[kind][count]:
         yield (
-            f"nodeConfig.guestAccelerators: {count} {kind} go with at most {ATTACHABLE[kind][count]} vCPUs, "
+            f"nodeConfig.guestAccelerators: {count} {kind} go with at most {n1_accelerators()[kind][count]} vCPUs, "
             f"{machine.name} has {machine.cpus}"
         )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kueue_fleet.gke.machines import ATTACHABLE, MachineType, machine_type
+from kueue_fleet.gke.machines import MachineType, machine_type, n1_accelerators
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved
 from kueue_fleet.spec.problem import Problem
 
@@ -183,19 +183,19 @@ def _attached_accelerator(pool: NodePoolEntry, machine: MachineType) -> Iterator
             "write both, such as {type: nvidia-tesla-t4, count: 1}",
         )
         return
-    if asked.type not in ATTACHABLE:
+    if asked.type not in n1_accelerators():
         yield Problem(
             "accelerator.type",
             f"{asked.type} cannot be attached to {machine.name}",
-            f"use one of {', '.join(ATTACHABLE)}, or a machine type that comes with it",
+            f"use one of {', '.join(n1_accelerators())}, or a machine type that comes with it",
         )
         return
-    most = ATTACHABLE[asked.type].get(asked.count)
+    most = n1_accelerators()[asked.type].get(asked.count)
     if most is None:
-        counts = ", ".join(str(count) for count in ATTACHABLE[asked.type])
+        counts = ", ".join(str(count) for count in n1_accelerators()[asked.type])
         yield Problem("accelerator.count", f"{asked.count} {asked.type} is not offered", f"write one of {counts}")
     elif machine.cpus > most:
-        enough = next((count for count, cpus in ATTACHABLE[asked.type].items() if machine.cpus <= cpus), None)
+        enough = next((count for count, cpus in n1_accelerators()[asked.type].items() if machine.cpus <= cpus), None)
         yield Problem(
             "accelerator.count",
             f"{asked.count} {asked.type} go with at most {most} vCPUs, but {machine.name} has {machine.cpus}",

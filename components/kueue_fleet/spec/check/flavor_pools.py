@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kueue_fleet.gke.machines import accelerators
-from kueue_fleet.gke.zones import regions_with
+from kueue_fleet.gke.zones import regions_with, zones_of
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterEntry
@@ -104,7 +104,7 @@ def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[
         )
         return
     regions = regions_with(accelerator)
-    if regions is not None and cluster.region not in regions:
+    if regions is not None and cluster.region not in regions and zones_of(cluster.region):
         yield Problem(
             at,
             f"{accelerator} is not known to be offered in {cluster.region}, where cluster {cluster.name} is",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_fleet.gke.machines import machine_names, machine_type
-from kueue_fleet.gke.zones import regions_offering, zones_offering
+from kueue_fleet.gke.zones import regions_offering, zones_of, zones_offering
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.capacity import Reserved
 from kueue_fleet.spec.check.scope import Scope
@@ -133,7 +133,7 @@ def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
     """The machine type is offered in the pool's zones, as far as known."""
     offered = zones_offering(pool.machine_type, resolved.region)
     at = path_on(scope, pool, resolved.cluster)
-    if offered is None:
+    if offered is None or not zones_of(resolved.region):
         return
     if not offered:
         yield Problem(
@@ -143,7 +143,7 @@ def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
             "warning",
         )
         return
-    missing = [zone for zone in resolved.zones if zone not in offered]
+    missing = [zone for zone in resolved.zones if zone not in offered and zone in zones_of(resolved.region)]
     if missing:
         yield Problem(
             f"{at}.zones",

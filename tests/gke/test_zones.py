@@ -1,0 +1,67 @@
+"""Zones of regions, and where machine types are offered."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import pytest
+
+from kueue_fleet.gke.machines import machine_names
+from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
+from kueue_fleet.gke.tables import read_table
+from kueue_fleet.gke.zones import regions_offering, regions_with, zones_of, zones_offering
+
+TABLES = sorted(
+    file.name.removesuffix(".csv")
+    for file in resources.files("kueue_fleet.gke").iterdir()
+    if file.name.endswith(".csv")
+)
+
+
+def test_regions_have_the_zones_that_google_has_there() -> None:
+    assert zones_of("us-central1") == ("us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f")
+    assert zones_of("us-east1") == ("us-east1-b", "us-east1-c", "us-east1-d")
+    assert zones_of("europe-west1") == ("europe-west1-b", "europe-west1-c", "europe-west1-d")
+    assert zones_of("mars-north1") == ()
+    assert all(len(zones_of(region)) >= 3 and default_pod_range(region) for region in REGION_RANGES)
+
+
+def test_a_machine_type_is_offered_in_some_zones() -> None:
+    assert zones_offering("a2-highgpu-1g", "us-east1") == ("us-east1-b",)
+    assert zones_offering("a2-highgpu-1g", "europe-west3") == ()
+    assert zones_offering("g2-standard-24", "us-east4") == ("us-east4-a", "us-east4-c")
+    assert zones_offering("e2-standard-4", "us-east1") is None
+    assert "us-east4" in regions_offering("a2-ultragpu-1g")
+    assert regions_offering("e2-standard-4") == ()
+
+
+def test_a_kind_of_gpu_is_offered_where_any_of_its_machines_is() -> None:
+    assert set(regions_with("nvidia-tesla-a100") or ()) == {*regions_offering("a2-highgpu-1g")} | {
+        *regions_offering("a2-megagpu-16g")
+    }
+    assert regions_with("nvidia-gb200") is None, "not all of its machine types are listed"
+    assert regions_with("nvidia-tesla-t4") is None, "it is attached to machines that are not listed"
+    assert regions_with("no-such-gpu") is None
+
+
+def test_what_is_offered_is_in_zones_that_exist_on_machines_that_exist() -> None:
+    for row in read_table("machine_zones"):
+        assert set(row["zones"].split()) <= {zone.rpartition("-")[2] for zone in zones_of(row["region"])}, row
+        assert any(name.startswith(row["machineTypes"]) for name in machine_names()), row
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_says_where_it_is_from_and_when_it_was_read(table: str) -> None:
+    text = resources.files("kueue_fleet.gke").joinpath(f"{table}.csv").read_text()
+    comment = "".join(line for line in text.splitlines() if line.startswith("#"))
+    assert "https://" in comment
+    assert "Read 20" in comment
+    rows = read_table(table)
+    assert rows
+    assert all(None not in row and None not in row.values() for row in rows), "as many values as columns in each row"
+
+
+def test_there_is_no_other_table() -> None:
+    assert TABLES == ["machine_zones", "machines", "n1_accelerators", "regions"]
+    with pytest.raises(FileNotFoundError):
+        read_table("prices")
