@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.spec import Problem
 from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
-from kueue_fleet_policies.pool import ACCELERATOR_LABEL
 from kueue_fleet_policies.resource import HELM_RELEASE, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
 from kueue_fleet_policies.values import UNKNOWN, at, entries, is_known, items, strings, truth
@@ -77,9 +77,9 @@ def _installs_driver(workload: Resource) -> str | None:
     if workload.kind != "DaemonSet":
         return None
     for _, spec in pod_specs(workload):
-        selected = ACCELERATOR_LABEL in entries(spec.get("nodeSelector"))
+        selected = ACCELERATOR in entries(spec.get("nodeSelector"))
         required = at(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
-        if selected or any(text == ACCELERATOR_LABEL for _, text in strings(required)):
+        if selected or any(text == ACCELERATOR for _, text in strings(required)):
             return DRIVER_INSTALLER
     return None
 
@@ -149,7 +149,7 @@ def _requests(workload: Resource, _: Settings) -> Iterator[Problem]:
         for where, container in containers(path, spec):
             given = {**_known(at(container, "resources.limits")), **_known(at(container, "resources.requests"))}
             unknown = at(container, "resources.limits") is UNKNOWN or at(container, "resources.requests") is UNKNOWN
-            if "nvidia.com/gpu" in given and not unknown and not {"cpu", "memory"} <= given.keys():
+            if GPU_RESOURCE in given and not unknown and not {"cpu", "memory"} <= given.keys():
                 yield Problem(
                     f"{where}.resources.requests",
                     "ask for GPUs, but not for CPU and memory, so Kueue counts them as nothing",
@@ -213,7 +213,7 @@ RULES: Final = (
         types=WORKLOAD_TYPES,
         check=_privileged,
         exemption=_installs_driver,
-        exempts=f"a DaemonSet that selects nodes by {ACCELERATOR_LABEL}: {DRIVER_INSTALLER}",
+        exempts=f"a DaemonSet that selects nodes by {ACCELERATOR}: {DRIVER_INSTALLER}",
     ),
     ResourceRule(
         name="kube-no-host-namespaces",
@@ -225,7 +225,7 @@ RULES: Final = (
         types=WORKLOAD_TYPES,
         check=_host_namespaces,
         exemption=_installs_driver,
-        exempts=f"a DaemonSet that selects nodes by {ACCELERATOR_LABEL}: {DRIVER_INSTALLER}",
+        exempts=f"a DaemonSet that selects nodes by {ACCELERATOR}: {DRIVER_INSTALLER}",
     ),
     ResourceRule(
         name="kube-no-default-namespace",

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kueue_fleet.gke.machines import GPU_RESOURCE
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, NODE_POOL
 from kueue_fleet.spec import Problem, Quantity
 from kueue_fleet_policies.estate import PROVISIONING_CONTROLLER, ClusterView, Estate, object_name, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
-from kueue_fleet_policies.pool import ACCELERATOR_LABEL, NODE_POOL_LABEL, Pool
+from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ADVISORY, Settings, StackRule
 from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
@@ -39,9 +39,9 @@ def _auto_provisioned(cluster: ClusterView, labels: Mapping[str, Any]) -> bool |
     """Whether node auto-provisioning makes nodes with these labels; None if that cannot be told."""
     if cluster.auto_provisioning is not True:
         return None if cluster.auto_provisioning is UNKNOWN else False
-    if NODE_POOL_LABEL in labels:
+    if NODE_POOL in labels:
         return False
-    accelerator = labels.get(ACCELERATOR_LABEL)
+    accelerator = labels.get(ACCELERATOR)
     limits = cluster.resource.get("clusterAutoscaling.resourceLimits")
     if accelerator is UNKNOWN or limits is UNKNOWN:
         return None
@@ -143,7 +143,7 @@ def _capacity(cluster: ClusterView, labels: Mapping[str, Any], resource: str) ->
     if automatic is False:
         # Without any nodes it is the flavor that is wrong, see kueue-flavor-has-nodes.
         return total if matching else None
-    accelerator = labels.get(ACCELERATOR_LABEL)
+    accelerator = labels.get(ACCELERATOR)
     if automatic is None or resource != GPU_RESOURCE or not isinstance(accelerator, str):
         return None
     return max(total, cluster.limits[accelerator])
@@ -235,7 +235,7 @@ def _pool_without_flavor(estate: Estate, _: Settings) -> Iterator[Finding]:
                     Problem(
                         "nodeConfig.labels",
                         f"no flavor of cluster {_title(cluster)} leads to this pool's GPUs, so nobody gets them",
-                        f"add a ResourceFlavor with nodeLabels {NODE_POOL_LABEL}: {pool.title}",
+                        f"add a ResourceFlavor with nodeLabels {NODE_POOL}: {pool.title}",
                     ),
                 )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kueue_fleet.gke.machines import GPU_RESOURCE
+from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.spec import Problem
 from kueue_fleet_policies.estate import (
     MULTIKUEUE_CONTROLLER,

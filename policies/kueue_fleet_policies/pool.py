@@ -1,9 +1,6 @@
 """A node pool as its nodes will be: labels, taints, how many, with how many GPUs.
 
-In: the node pool and its cluster. Out: `Pool`. GKE adds labels and taints of its own; those that a flavor may rest on
-are here. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus (labels and taints of GPU nodes),
-https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms, GoogleCloudPlatform/cluster-toolkit@10470803
-modules/compute/gke-node-pool/main.tf.
+In: the node pool and its cluster. Out: `Pool`, with the labels and taints that GKE adds and a flavor may rest on.
 """
 
 from __future__ import annotations
@@ -14,27 +11,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from kueue_fleet.gke.machines import GPU_RESOURCE, MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    GPU_RESOURCE,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    NODE_POOL,
+    SPOT,
+    TOLERATED_BY_GKE,
+)
+from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number, truth
 
-NODE_POOL_LABEL: Final = "cloud.google.com/gke-nodepool"
-"""Node label with the pool's name."""
-ACCELERATOR_LABEL: Final = "cloud.google.com/gke-accelerator"
-"""Node label with the kind of GPU."""
-SPOT_LABEL: Final = "cloud.google.com/gke-spot"
-"""Node label of Spot nodes."""
-MACHINE_FAMILY_LABEL: Final = "cloud.google.com/machine-family"
-"""Node label with the machine family."""
-INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
-"""Node label with the machine type."""
-_DECIDED: Final = frozenset({NODE_POOL_LABEL, ACCELERATOR_LABEL, SPOT_LABEL, MACHINE_FAMILY_LABEL, INSTANCE_TYPE_LABEL})
+_DECIDED: Final = frozenset({NODE_POOL, ACCELERATOR, SPOT, MACHINE_FAMILY, INSTANCE_TYPE})
 """Labels that GKE sets and whose value on a pool is certain, also that there is none."""
 _OWNED_BY_PLATFORM: Final = re.compile(r"^([a-z0-9-]+\.)*(kubernetes\.io|k8s\.io|google\.com|gke\.io)/")
-_TOLERATED_BY_GKE: Final = frozenset(
-    {"nvidia.com/gpu", "cloud.google.com/gke-queued", "kubernetes.io/arch", "cloud.google.com/gke-quick-remove"}
-)
-"""Taints for which GKE gives the pods that belong there a toleration itself."""
 _ZONE: Final = re.compile(r"-[a-z]$")
 _ZONES_OF_A_REGION: Final = 3
 """Zones in which a regional pool has nodes when it names none."""
@@ -83,19 +75,19 @@ class Pool:
         config = at(self.resource.props, "nodeConfig")
         given = at(config, "labels")
         found: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
-        found[NODE_POOL_LABEL] = self.name
+        found[NODE_POOL] = self.name
         kind = at(config, "machineType")
         if kind is not None:
-            found[INSTANCE_TYPE_LABEL] = kind
-            found[MACHINE_FAMILY_LABEL] = kind.split("-")[0] if isinstance(kind, str) else UNKNOWN
+            found[INSTANCE_TYPE] = kind
+            found[MACHINE_FAMILY] = kind.split("-")[0] if isinstance(kind, str) else UNKNOWN
         accelerator = at(config, "guestAccelerators.type")
         if accelerator is None and self.machine is not None:
             accelerator = self.machine.accelerator
         if accelerator is not None:
-            found[ACCELERATOR_LABEL] = accelerator
+            found[ACCELERATOR] = accelerator
         spot = truth(at(config, "spot"))
         if spot is not None and spot is not False:
-            found[SPOT_LABEL] = "true" if spot is True else UNKNOWN
+            found[SPOT] = "true" if spot is True else UNKNOWN
         return found
 
     @property
@@ -103,7 +95,7 @@ class Pool:
         """Taints that a pod has to be told to tolerate; those that only ask for preference left out."""
         for taint in map(entries, items(at(self.resource.props, "nodeConfig.taints"))):
             if taint.get("effect") not in ("PREFER_NO_SCHEDULE", "PreferNoSchedule") and (
-                taint.get("key") not in _TOLERATED_BY_GKE
+                taint.get("key") not in TOLERATED_BY_GKE
             ):
                 yield taint
 
@@ -124,7 +116,7 @@ class Pool:
         return True if sure else None
 
     def _may_have(self, key: str) -> bool:
-        if key == ACCELERATOR_LABEL and self.machine is None:
+        if key == ACCELERATOR and self.machine is None:
             return True
         if at(self.resource.props, "nodeConfig.labels") is UNKNOWN:
             return True

@@ -11,7 +11,7 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.gke.machines import GPU_RESOURCE
+from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.spec import Problem
 from kueue_fleet_policies.estate import ClusterView, Estate
 from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of

@@ -18,8 +18,8 @@ from company_fleet import company_data
 from kueue_fleet import Fleet
 from kueue_fleet.gcp import resources
 from kueue_fleet.gcp.resources import GcpResource
+from kueue_fleet.gke.labels import ACCELERATOR
 from kueue_fleet.spec import FleetSpec, parse_fleet
-from kueue_fleet.spec.pools import ACCELERATOR
 from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet, standalone_data
 

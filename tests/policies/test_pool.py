@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet_policies.pool import ACCELERATOR_LABEL, NODE_POOL_LABEL, SPOT_LABEL, Pool, gpus_of
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT
+from kueue_fleet_policies.pool import Pool, gpus_of
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import UNKNOWN
 from policies.declared import REGION, as_input, cluster, pool
@@ -79,19 +80,19 @@ def test_capacity_counts_what_pods_can_have() -> None:
 @pytest.mark.parametrize(
     ("changes", "wanted", "expected"),
     [
-        ({}, {NODE_POOL_LABEL: "p"}, True),
-        ({}, {NODE_POOL_LABEL: "q"}, False),
-        ({}, {ACCELERATOR_LABEL: "nvidia-l4"}, True),
-        ({}, {ACCELERATOR_LABEL: "nvidia-tesla-a100"}, False),
-        ({}, {SPOT_LABEL: "true"}, False),
-        ({"nodeConfig.spot": True}, {SPOT_LABEL: "true"}, True),
+        ({}, {NODE_POOL: "p"}, True),
+        ({}, {NODE_POOL: "q"}, False),
+        ({}, {ACCELERATOR: "nvidia-l4"}, True),
+        ({}, {ACCELERATOR: "nvidia-tesla-a100"}, False),
+        ({}, {SPOT: "true"}, False),
+        ({"nodeConfig.spot": True}, {SPOT: "true"}, True),
         ({}, {"cloud.google.com/machine-family": "g2"}, True),
         ({}, {"team": "vision"}, False),
         ({"nodeConfig.labels": {"team": "vision"}}, {"team": "vision"}, True),
         ({"nodeConfig.labels": {"team": "vision"}}, {"team": "speech"}, False),
         ({"nodeConfig.labels": {"team": UNKNOWN}}, {"team": "speech"}, None),
         ({"nodeConfig.labels": UNKNOWN}, {"team": "speech"}, None),
-        ({"name": UNKNOWN}, {NODE_POOL_LABEL: "p"}, None),
+        ({"name": UNKNOWN}, {NODE_POOL: "p"}, None),
         ({}, {"topology.kubernetes.io/zone": f"{REGION}-b"}, None),
         ({}, {"cloud.google.com/gke-placement-group": "x"}, None),
         ({}, {}, True),
@@ -107,7 +108,12 @@ def test_taints_that_gke_has_pods_tolerate_do_not_count() -> None:
     taints = [
         {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"},
         {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NO_SCHEDULE"},
+        {"key": "kubernetes.io/arch", "value": "arm64", "effect": "NO_SCHEDULE"},
         {"key": "soft", "value": "x", "effect": "PREFER_NO_SCHEDULE"},
         {"key": "team", "value": "x", "effect": "NO_EXECUTE"},
+        {"key": "cloud.google.com/gke-quick-remove", "value": "true", "effect": "NO_SCHEDULE"},
     ]
-    assert [taint["key"] for taint in view({"nodeConfig.taints": taints}).taints] == ["team"]
+    assert [taint["key"] for taint in view({"nodeConfig.taints": taints}).taints] == [
+        "team",
+        "cloud.google.com/gke-quick-remove",
+    ]

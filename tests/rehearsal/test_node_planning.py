@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.gke.labels import ACCELERATOR, SPOT
 from kueue_fleet.rehearsal.node_planning import NodePlan, plan_nodes
 from kueue_fleet.rehearsal.node_sources import AutoProvisioning
 from kueue_fleet.rehearsal.node_templates import AUTOSCALED, SIMULATED, Place
@@ -12,7 +13,6 @@ from kueue_fleet.rehearsal.pod_needs import (
     free_resources,
     pod_needs,
 )
-from kueue_fleet.spec.pools import ACCELERATOR, SPOT
 
 PLACE = Place.of("worker", "europe-west4")
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT, ZONE
 from kueue_fleet.rehearsal.node_planning import NodePlan, plan_nodes
 from kueue_fleet.rehearsal.node_pools import NodePool, parse_node_pool
 from kueue_fleet.rehearsal.node_sources import AutoProvisioning, PoolSource, ResourceLimits
 from kueue_fleet.rehearsal.node_templates import Place
 from kueue_fleet.rehearsal.pod_needs import PodNeeds, pod_needs
-from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, SPOT, ZONE
 
 PLACE = Place.of("worker", "europe-west4")
 TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": SPOT, "operator": "Exists"}]

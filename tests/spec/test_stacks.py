@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kueue_fleet.gke.machines import GPU_RESOURCE
+from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.spec import FleetSpec, SpecError, check_fleet, parse_fleet_text
 
 ROOT = Path(__file__).parents[2]

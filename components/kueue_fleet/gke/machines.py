@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.gke.tables import read_table
 
-GPU_RESOURCE: Final = "nvidia.com/gpu"
-"""Resource name of NVIDIA's GPUs."""
 BOOT_DISK_GB: Final = 100
 """GKE's default boot disk, in GB."""
 BOOT_DISK_BYTES: Final = BOOT_DISK_GB * 1000**3

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import aiohttp
 import yaml
 
+from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.rehearsal.cluster_view import CAPACITY_RECLAIMED, ClusterView
 from kueue_fleet.rehearsal.control_plane import ClusterAccess
 from kueue_fleet.rehearsal.dws_decisions import (
@@ -43,7 +44,6 @@ from kueue_fleet.rehearsal.node_pool_store import NodePoolStore
 from kueue_fleet.rehearsal.node_templates import RESIZE_REQUEST, NodeTemplate
 from kueue_fleet.rehearsal.pod_needs import is_daemon
 from kueue_fleet.rehearsal.region_stock import RegionStock
-from kueue_fleet.spec.pools import NODE_POOL
 
 log = logging.getLogger(__name__)
 

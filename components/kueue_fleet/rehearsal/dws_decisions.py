@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, NODE_POOL, PROVISIONING, QUEUED, ZONE
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 from kueue_fleet.rehearsal.node_planning import NodePlan, NodeSource, plan_nodes
 from kueue_fleet.rehearsal.node_pools import NodePool
@@ -27,7 +28,6 @@ from kueue_fleet.rehearsal.node_templates import (
     Place,
 )
 from kueue_fleet.rehearsal.pod_needs import pod_needs, tolerated
-from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, PROVISIONING, QUEUED, ZONE
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""
@@ -214,7 +214,7 @@ def plan_request(request: Request, templates: Mapping[str, Json], supply: Supply
         spec = templates[name]["template"]["spec"]
         for number in range(count):
             needs = pod_needs(f"{request.key}/{name}/{number:05}", f"{request.uid}/{name}/{number}", spec)
-            waiting.append(tolerated(needs, QUEUED, "nvidia.com/gpu"))
+            waiting.append(tolerated(needs, QUEUED, GPU_RESOURCE))
     sources = supply.sources(request, seconds, now)
     if not sources:
         raise ValueError("the cluster has no node pool with queued provisioning, and no node auto-provisioning")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kueue_fleet.gke.machines import GPU_RESOURCE
+from kueue_fleet.gke.labels import GPU_RESOURCE, QUEUED, SPOT
 from kueue_fleet.rehearsal.kube_api import KubeApi
 from kueue_fleet.rehearsal.pod_needs import CONSUME_ANNOTATIONS
 from kueue_fleet.rehearsal.pod_policies import added_toleration, await_policies, pod_policy
-from kueue_fleet.spec.pools import QUEUED, SPOT
 
 
 async def install_tolerations(api: KubeApi) -> None:

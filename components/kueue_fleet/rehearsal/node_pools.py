@@ -14,6 +14,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    ARM_TAINT,
+    DRIVER_VERSION,
+    FLEX_START,
+    GPU_TAINT,
+    NODE_POOL,
+    QUEUED_TAINT,
+    SPOT,
+    ZONE,
+)
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.rehearsal.node_templates import (
     AUTOSCALED,
@@ -23,16 +35,6 @@ from kueue_fleet.rehearsal.node_templates import (
     Place,
     machine_labels,
     numbered_name,
-)
-from kueue_fleet.spec.pools import (
-    ACCELERATOR,
-    ACCELERATOR_COUNT,
-    DRIVER_VERSION,
-    FLEX_START,
-    NODE_POOL,
-    QUEUED,
-    SPOT,
-    ZONE,
 )
 
 Json = Mapping[str, Any]
@@ -127,11 +129,11 @@ class NodePool:
                 ACCELERATOR_COUNT: str(self.machine.gpus),
                 DRIVER_VERSION: self.driver,
             }
-            taints.append({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"})
+            taints.append(GPU_TAINT._asdict())
         if self.queued:
-            taints.append({"key": QUEUED, "value": "true", "effect": "NoSchedule"})
+            taints.append(QUEUED_TAINT._asdict())
         if self.machine.arch == "arm64":
-            taints.append({"key": "kubernetes.io/arch", "value": "arm64", "effect": "NoSchedule"})
+            taints.append(ARM_TAINT._asdict())
         if self.spot:
             all_labels[SPOT] = "true"
         if self.flex_start:

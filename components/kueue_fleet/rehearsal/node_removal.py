@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.rehearsal.node_templates import AUTOSCALED, RESIZE_REQUEST
 from kueue_fleet.rehearsal.pod_needs import is_daemon
-from kueue_fleet.spec.pools import NODE_POOL
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""

@@ -16,7 +16,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_fleet.gke.machines import GPU_RESOURCE, MachineType, accelerators, machine_catalogue
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    DRIVER_VERSION,
+    FLEX_START,
+    GPU_RESOURCE,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    NODE_POOL,
+    PROVISIONING,
+    REGION,
+    SPOT,
+    ZONE,
+)
+from kueue_fleet.gke.machines import MachineType, accelerators, machine_catalogue
 from kueue_fleet.rehearsal.node_planning import misfit
 from kueue_fleet.rehearsal.node_pools import NodePool, pool_nodes
 from kueue_fleet.rehearsal.node_templates import (
@@ -28,19 +42,6 @@ from kueue_fleet.rehearsal.node_templates import (
     numbered_name,
 )
 from kueue_fleet.rehearsal.pod_needs import PodNeeds, amounts, fits_node, tolerates
-from kueue_fleet.spec.pools import (
-    ACCELERATOR,
-    ACCELERATOR_COUNT,
-    DRIVER_VERSION,
-    FLEX_START,
-    INSTANCE_TYPE,
-    MACHINE_FAMILY,
-    NODE_POOL,
-    PROVISIONING,
-    REGION,
-    SPOT,
-    ZONE,
-)
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""

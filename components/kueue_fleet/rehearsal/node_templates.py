@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_fleet.gke.labels import BOOT_DISK, INSTANCE_TYPE, MACHINE_FAMILY, PROVISIONING, REGION, ZONE
 from kueue_fleet.gke.machines import BOOT_DISK_BYTES, PODS_PER_NODE, MachineType
-from kueue_fleet.spec.pools import BOOT_DISK, INSTANCE_TYPE, MACHINE_FAMILY, PROVISIONING, REGION, ZONE
 
 SIMULATED = "kueue-fleet.dev/simulated"
 """The label of every simulated node; kwok manages the nodes that have it."""

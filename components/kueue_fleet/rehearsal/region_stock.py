@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kueue_fleet.gke.machines import GPU_RESOURCE, accelerators
+from kueue_fleet.gke.labels import ACCELERATOR, FLEX_START, GPU_RESOURCE
+from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.rehearsal.dws_decisions import DwsSettings, stock
 from kueue_fleet.rehearsal.node_templates import RESIZE_REQUEST
 from kueue_fleet.rehearsal.pod_needs import amounts
-from kueue_fleet.spec.pools import ACCELERATOR, FLEX_START
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kueue_fleet.spec.pools import NODE_POOL, SPOT
+from kueue_fleet.gke.labels import NODE_POOL, SPOT
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kueue_fleet.gke.labels import ACCELERATOR, DRIVER_VERSION
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.manifests import Manifest, manifest
-from kueue_fleet.spec.pools import ACCELERATOR, DRIVER_VERSION
 
 NAME: Final = "nvidia-driver-installer"
 """Of the DaemonSet that installs drivers."""

@@ -6,8 +6,9 @@ flavor's labels lead to a pool's nodes.
 
 from __future__ import annotations
 
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL
 from kueue_fleet.spec.entries import FlavorEntry
-from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, ResolvedNodePool
+from kueue_fleet.spec.pools import ResolvedNodePool
 from kueue_fleet.spec.wire import ResourceFlavorSpec, Taint, Toleration
 
 

@@ -3,12 +3,6 @@
 In: a pool of the file and its cluster. Out: `ResolvedNodePool`: zones, GPUs, sizes, and all labels and taints that its
 nodes carry, GKE's own among them. Components declare pools from it, rules compare flavors with it, and the rehearsal
 makes nodes from it, so that all three mean the same nodes.
-
-Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus (accelerator labels, the taint nvidia.com/gpu),
-https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest (taint cloud.google.com/gke-queued; the label
-of the same name is not GKE's and is set by this fleet),
-https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms (label cloud.google.com/gke-spot; no taint on pools),
-https://cloud.google.com/kubernetes-engine/docs/concepts/dws (label cloud.google.com/gke-flex-start).
 """
 
 from __future__ import annotations
@@ -17,6 +11,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    ARM_TAINT,
+    BOOT_DISK,
+    DRIVER_VERSION,
+    FLEX_START,
+    GPU_TAINT,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    NODE_POOL,
+    PROVISIONING,
+    QUEUED,
+    QUEUED_TAINT,
+    REGION,
+    SPOT,
+    ZONE,
+    NodeTaint,
+)
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.spec.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.spec.clusters import ClusterEntry
@@ -29,39 +42,6 @@ from kueue_fleet.spec.node_pools import (
 )
 from kueue_fleet.spec.pool_rules import HYPERDISK_ONLY, is_closed
 from kueue_fleet.spec.wire.flavor import Taint
-
-NODE_POOL: Final = "cloud.google.com/gke-nodepool"
-"""Node label with the pool's name."""
-ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
-"""Node label with the kind of GPU."""
-ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
-"""Node label with the number of GPUs."""
-DRIVER_VERSION: Final = "cloud.google.com/gke-gpu-driver-version"
-"""Node label with the driver that GKE installs."""
-SPOT: Final = "cloud.google.com/gke-spot"
-"""Node label and taint of Spot nodes."""
-PROVISIONING: Final = "cloud.google.com/gke-provisioning"
-"""Node label: standard, spot or preemptible."""
-QUEUED: Final = "cloud.google.com/gke-queued"
-"""Node label and taint of nodes that come for a ProvisioningRequest."""
-FLEX_START: Final = "cloud.google.com/gke-flex-start"
-"""Node label of flex-start nodes."""
-MACHINE_FAMILY: Final = "cloud.google.com/machine-family"
-"""Node label with the machine family, such as g2."""
-BOOT_DISK: Final = "cloud.google.com/gke-boot-disk"
-"""Node label with the kind of boot disk."""
-INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
-"""Node label with the machine type."""
-REGION: Final = "topology.kubernetes.io/region"
-"""Node label with the region."""
-ZONE: Final = "topology.kubernetes.io/zone"
-"""Node label with the zone."""
-GPU_TAINT: Final = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
-"""What GKE puts on nodes with GPUs, so that only pods that ask for GPUs come there."""
-QUEUED_TAINT: Final = Taint(key=QUEUED, value="true", effect="NoSchedule")
-"""What GKE puts on nodes of queued provisioning."""
-ARM_TAINT: Final = Taint(key="kubernetes.io/arch", value="arm64", effect="NoSchedule")
-"""What GKE puts on Arm nodes."""
 
 DEFAULT_ZONES: Final = 3
 """In how many zones of its region GKE puts nodes where none are named."""
@@ -289,7 +269,7 @@ def _gke_labels(
 
 def _all_taints(pool: NodePoolEntry, machine: MachineType | None, gpus: int) -> tuple[Taint, ...]:
     """The pool's own taints and those that GKE adds; its own come first, and replace GKE's of the same key."""
-    added = []
+    added: list[NodeTaint] = []
     if gpus:
         added.append(GPU_TAINT)
     if isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning:
@@ -297,4 +277,4 @@ def _all_taints(pool: NodePoolEntry, machine: MachineType | None, gpus: int) -> 
     if machine is not None and machine.arch == "arm64":
         added.append(ARM_TAINT)
     own = {(taint.key, taint.effect) for taint in pool.taints}
-    return (*pool.taints, *(taint for taint in added if (taint.key, taint.effect) not in own))
+    return (*pool.taints, *(Taint(**taint._asdict()) for taint in added if (taint.key, taint.effect) not in own))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED
 from kueue_fleet.spec.problem import Problem
 
 Data = dict[str, Any]
@@ -21,7 +22,7 @@ Object = Mapping[str, Any]
 _SYSTEM_POOLS: Final = ("system", "default-pool")
 _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 # Google sets these itself.
-_GKE_TAINTS: Final = ("nvidia.com/gpu", "cloud.google.com/gke-queued")
+_GKE_TAINTS: Final = (GPU_RESOURCE, QUEUED, ARCHITECTURE)
 _GKE_LABEL: Final = re.compile(r"^(cloud\.google\.com|addon\.gke\.io)/")
 _RESERVATION: Final = re.compile(
     r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/]+)"

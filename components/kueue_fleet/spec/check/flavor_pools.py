@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, TOLERATED_BY_GKE
 from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.gke.zones import regions_with, zones_of
 from kueue_fleet.spec import suggest
@@ -20,11 +21,9 @@ from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.entries import FlavorEntry
 from kueue_fleet.spec.flavor_nodes import tolerates
-from kueue_fleet.spec.pools import ACCELERATOR, NODE_POOL, QUEUED, ResolvedNodePool
+from kueue_fleet.spec.pools import ResolvedNodePool
 from kueue_fleet.spec.problem import Problem
 
-TOLERATED_BY_GKE: Final = frozenset({"nvidia.com/gpu", QUEUED, "kubernetes.io/arch"})
-"""Keys of taints for which GKE itself adds the toleration to pods that ask for such nodes."""
 _OF_SYSTEM: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from kueue_fleet.gke.machines import GPU_RESOURCE
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
-from kueue_fleet.spec.pools import ACCELERATOR, ResolvedNodePool
+from kueue_fleet.spec.pools import ResolvedNodePool
 from kueue_fleet.spec.problem import Problem
 from kueue_fleet.spec.quantity import Quantity
 

@@ -1,0 +1,62 @@
+"""Labels and taints that GKE puts on nodes, and the resource name of their GPUs.
+
+Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus (accelerators and their taint),
+https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest (taint cloud.google.com/gke-queued; GKE does
+not set the label of the same name),
+https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms (label cloud.google.com/gke-spot; no taint on pools),
+https://cloud.google.com/kubernetes-engine/docs/concepts/dws (label cloud.google.com/gke-flex-start),
+https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment (the taint of Arm nodes).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+"""Resource name of NVIDIA's GPUs, and key of the taint of nodes with GPUs."""
+NODE_POOL: Final = "cloud.google.com/gke-nodepool"
+"""Node label with the pool's name."""
+ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
+"""Node label with the kind of GPU."""
+ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
+"""Node label with the number of GPUs."""
+DRIVER_VERSION: Final = "cloud.google.com/gke-gpu-driver-version"
+"""Node label with the driver that GKE installs."""
+SPOT: Final = "cloud.google.com/gke-spot"
+"""Node label and taint of Spot nodes."""
+PROVISIONING: Final = "cloud.google.com/gke-provisioning"
+"""Node label: standard, spot or preemptible."""
+QUEUED: Final = "cloud.google.com/gke-queued"
+"""Node label and taint of nodes that come for a ProvisioningRequest."""
+FLEX_START: Final = "cloud.google.com/gke-flex-start"
+"""Node label of flex-start nodes."""
+MACHINE_FAMILY: Final = "cloud.google.com/machine-family"
+"""Node label with the machine family, such as g2."""
+BOOT_DISK: Final = "cloud.google.com/gke-boot-disk"
+"""Node label with the kind of boot disk."""
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+"""Node label with the machine type."""
+ARCHITECTURE: Final = "kubernetes.io/arch"
+"""Node label with the architecture, and key of the taint of Arm nodes."""
+REGION: Final = "topology.kubernetes.io/region"
+"""Node label with the region."""
+ZONE: Final = "topology.kubernetes.io/zone"
+"""Node label with the zone."""
+
+
+class NodeTaint(NamedTuple):
+    """A taint, in the words of Kubernetes."""
+
+    key: str
+    value: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+GPU_TAINT: Final = NodeTaint(GPU_RESOURCE, "present", "NoSchedule")
+"""What GKE puts on nodes with GPUs, so that only pods that ask for GPUs come there."""
+QUEUED_TAINT: Final = NodeTaint(QUEUED, "true", "NoSchedule")
+"""What GKE puts on nodes of queued provisioning."""
+ARM_TAINT: Final = NodeTaint(ARCHITECTURE, "arm64", "NoSchedule")
+"""What GKE puts on Arm nodes."""
+TOLERATED_BY_GKE: Final = frozenset({GPU_RESOURCE, QUEUED, ARCHITECTURE})
+"""Keys of taints for which GKE itself adds the toleration to pods that ask for such nodes."""
