@@ -1,0 +1,170 @@
+"""Whole fleet files, from their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hypothesis import strategies as st
+
+from fleet_files.clusters import clusters, network, reserved_capacity
+from fleet_files.configuration import installations
+from fleet_files.drawing import Data, Draw, all_fields, fields, flags, named, one_of, part, some_of
+from fleet_files.nodes import flavors, node_pools
+from fleet_files.queues import OURS, Nodes, admission_checks, cluster_queues, cohorts, managers_quotas
+from fleet_files.tenants import local_queues, priority_classes, teams
+from kueue_fleet.spec import FleetSpec, parse_fleet
+
+_DISPATCHER: Final = "kueue-fleet.dev/dispatcher"
+_PROFILES: Final = {"MultiKueueClusterProfile": True}
+
+
+@st.composite
+def fleet_files(draw: Draw, *, everything: bool = False) -> Data:
+    """The data of a fleet file without errors, as YAML gives it; with `everything`, all it can have."""
+    with all_fields(everything):
+        return _file(draw)
+
+
+def _file(draw: Draw) -> Data:
+    data: Data = {"name": draw(one_of("batch-fleet", "f")), "project": draw(one_of("my-project", "other-project-7"))}
+    data |= fields(draw, deletionProtection=flags, labels=one_of({"cost-centre": "ml", "env": ""}))
+    data |= installations(draw)
+    data["clusters"] = clusters(draw)
+    data |= network(draw, data["clusters"])
+    data |= reserved_capacity(draw, data["clusters"])
+    pools = node_pools(draw, data["clusters"], data)
+    made, topologies = flavors(draw, data["clusters"], pools)
+    nodes = Nodes(data["clusters"], pools, made)
+    tree = cohorts(draw, nodes)
+    queues = cluster_queues(draw, nodes, tree)
+    manager = nodes.has_manager
+    multi_kueue = _multi_kueue(draw, nodes, queues) if manager else {}
+    controller = _controller(draw, nodes, multi_kueue) if manager else {}
+    checks = admission_checks(draw, nodes, queues, controller=bool(controller))
+    if controller:
+        controller["admissionController"] |= _answers(draw, checks)
+    regions = sorted({entry["region"] for entry in data["clusters"] if entry["role"] != "manager"})
+    sections = {
+        "nodePools": pools,
+        "flavors": made,
+        "topologies": topologies,
+        "cohorts": tree,
+        "clusterQueues": queues,
+        "admissionChecks": checks,
+        "teams": teams(draw, queues, regions),
+        "localQueues": local_queues(draw, queues),
+    }
+    data |= {name: entries for name, entries in sections.items() if entries}
+    data |= priority_classes(draw) | multi_kueue | controller | _observability(draw)
+    if multi_kueue and multi_kueue["multiKueue"]["credentials"]["type"] == "ClusterProfile":
+        _turn_on_profiles(data)
+    return data
+
+
+def fleets() -> st.SearchStrategy[FleetSpec]:
+    """Fleets without errors, parsed."""
+    return fleet_files().map(parse_fleet)
+
+
+def _multi_kueue(draw: Draw, nodes: Nodes, queues: Sequence[Data]) -> Data:
+    token = {"type": "ServiceAccountToken", "rotation": draw(one_of("2026-11", "b")), "rotateBy": "2999-02-01"}
+    section: Data = {"credentials": draw(one_of(token, token, {"type": "ClusterProfile"}))}
+    section |= fields(
+        draw,
+        admissionCheckName=one_of("to-workers", "multi.kueue"),
+        configName=one_of("workers"),
+        workers=st.permutations(nodes.job_clusters).map(list),
+        managerFlavorName=one_of("anywhere"),
+        headroomPercent=st.integers(0, 50),
+        queues=some_of(named(queues)),
+        gcInterval=one_of("0s", "2m"),
+        origin=one_of("europe"),
+        workerLostTimeout=one_of("30m"),
+    )
+    section |= draw(
+        one_of(
+            {},
+            {"dispatcher": "AllAtOnce"},
+            {"dispatcher": "Incremental"},
+            {"dispatcher": "Incremental", "incremental": {"stepSize": 2}},
+            {"dispatcher": "Incremental", "incremental": {}},
+            {"dispatcher": "External", "external": {"name": "example.com/dispatcher"}},
+        )
+    )
+    dispatched = section.get("queues", named(queues))
+    own_flavor = section.get("managerFlavorName", "multikueue")
+    for queue in queues:
+        if queue["name"] in dispatched and draw(one_of(False, False, True)):
+            queue |= managers_quotas(draw, queue, own_flavor)
+    return {"multiKueue": section}
+
+
+def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
+    """The section `admissionController`, or nothing; it may be the dispatcher."""
+    settings = multi_kueue["multiKueue"]
+    if settings["credentials"]["type"] != "ServiceAccountToken" or draw(flags):
+        return {}
+    regions = sorted({entry["region"] for entry in nodes.clusters if entry["name"] in nodes.job_clusters})
+    digest = "sha256:" + "0" * 64
+    section: Data = {"image": draw(one_of("example.com/controller:1.2", f"example.com/controller@{digest}"))}
+    section |= fields(
+        draw,
+        replicas=st.integers(1, 3),
+        namespace=one_of("fleet-control"),
+        regionGroups=st.just({"here": regions}),
+        watchdog=part(provisioningTimeout=one_of("20m"), retries=st.integers(0, 5), stuckAfter=one_of("5m")),
+    )
+    if nodes.flavors:
+        prices = {region: {nodes.flavors[0]["name"]: 2.5} for region in regions}
+        section |= fields(draw, prices=st.just(prices))
+    if draw(flags):
+        multi_kueue["multiKueue"] |= {"dispatcher": "External", "external": {"name": _DISPATCHER}}
+        multi_kueue["multiKueue"].pop("incremental", None)
+        section |= fields(
+            draw,
+            dispatch=part(
+                step=st.integers(1, 3),
+                widenAfter=one_of("1m", "5m"),
+                giveUpAfter=one_of("30m", "2h"),
+                retryAfter=one_of("0s", "10m"),
+                weights=part(price=one_of(0, 2.5), waiting=one_of(1), free=one_of(10)),
+            ),
+        )
+    return {"admissionController": section}
+
+
+def _answers(draw: Draw, checks: Sequence[Data]) -> Data:
+    """What the controller looks at for its own checks."""
+    window = {"name": "spring", "start": "2027-03-01T00:00:00Z", "duration": "336h"}
+    answers = [
+        {
+            "name": check["name"],
+            **fields(draw, runDuration=part(max=one_of("24h")), calendar=one_of([window]), regions=flags),
+        }
+        for check in checks
+        if check.get("controllerName") == OURS
+    ]
+    return {"checks": answers} if answers else {}
+
+
+def _observability(draw: Draw) -> Data:
+    channel = "projects/my-project/notificationChannels/17"
+    alerts = part(enabled=flags, notificationChannels=one_of([channel]), provisioningTimeout=one_of("1h"))
+    grafana = part(
+        enabled=flags, chart=one_of("./charts/grafana"), version=one_of("75.0.0"), namespace=one_of("graphs")
+    )
+    on = fields(draw, managedPrometheus=st.just(True), dashboard=flags, alerts=alerts, grafana=grafana)
+    off = {
+        "managedPrometheus": False,
+        "dashboard": False,
+        "alerts": {"enabled": False},
+        **fields(draw, grafana=grafana),
+    }
+    return draw(one_of({}, {"observability": on}, {"observability": off}))
+
+
+def _turn_on_profiles(data: Data) -> None:
+    """Kueue reaches workers by ClusterProfile only with its gate on."""
+    settings = data.setdefault("kueue", {}).setdefault("configuration", {})
+    settings["featureGates"] = {**settings.get("featureGates", {}), **_PROFILES}
