@@ -9,7 +9,7 @@ from controller.build import NOW, WORKLOADS, Fixture, admitted_copy, condition, 
 from kueue_fleet.admission.dispatch import GivenUp, parse_report
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
-from kueue_fleet.controller.patches import CHECK_MANAGER, DISPATCH_MANAGER
+from kueue_fleet.controller.patches import CHECK_MANAGER, DISPATCH_MANAGER, REJECT_MANAGER
 from kueue_fleet.kube.client import ApiError
 
 CHECK = "kueue-fleet.dev/admission-check"
@@ -440,6 +440,47 @@ async def test_the_condition_says_why_no_cluster_is_suitable_now() -> None:
     assert len(fixture.told) == 1
     await fixture.reconciler.look_at("ns/train")
     assert len(fixture.api.applied) == 2
+
+
+async def test_a_job_that_no_worker_can_ever_hold_is_rejected_with_the_reason() -> None:
+    fixture = Fixture(dispatch={"rejectAfter": "10s"})
+    assert await fixture.look(workload(gpus=9)) == NOW + 10
+    fixture.clock.now += 10
+    fixture.restart()
+    assert await fixture.reconciler.look_at("ns/train") is not None
+    text = "None of 2 clusters can ever run this job: eu ExceedsMaxQuota, us ExceedsMaxQuota; request less, or change"
+    assert dispatch_condition(fixture)["reason"] == "FitsNoCluster"
+    found = fixture.check("multikueue")
+    assert (found["state"], found["lastTransitionTime"]) == ("Rejected", when(10))
+    assert found["message"].startswith(text)
+    assert fixture.told[-1][0] == "FitsNoCluster"
+    [*_, (_, body, manager)] = fixture.api.applied
+    assert (manager, set(body["status"])) == (REJECT_MANAGER, {"admissionChecks"})
+    fixture.clock.now += 3600
+    written = len(fixture.api.applied)
+    assert await fixture.reconciler.look_at("ns/train") is None
+    assert len(fixture.api.applied) == written
+
+
+async def test_a_rejection_that_was_not_written_is_written_at_the_next_look() -> None:
+    fixture = Fixture(dispatch={"rejectAfter": "0s"})
+    fixture.api.failures = []
+    key = fixture.take(workload(gpus=9))
+    refused = fixture.api.apply
+
+    async def refuse(path: str, body: Any, manager: str) -> Any:
+        if manager == REJECT_MANAGER:
+            raise ApiError(500, "InternalError", "down")
+        return await refused(path, body, manager)
+
+    fixture.api.apply = refuse  # type: ignore[method-assign]
+    with pytest.raises(ApiError):
+        await fixture.reconciler.look_at(key)
+    assert fixture.check("multikueue")["state"] == "Pending"
+    fixture.api.apply = refused  # type: ignore[method-assign]
+    fixture.restart()
+    await fixture.reconciler.look_at(key)
+    assert fixture.check("multikueue")["state"] == "Rejected"
 
 
 async def test_where_there_is_nothing_else_it_is_tried_there_again_once_the_copy_is_gone() -> None:

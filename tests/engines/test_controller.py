@@ -237,7 +237,13 @@ def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewh
     lab.replicas[-1].stop()
     lab.start_controller(
         "watchdog",
-        dispatch={"widenAfter": "60s", "giveUpAfter": "120s", "retryAfter": "2s", "weights": {"waiting": 0}},
+        dispatch={
+            "widenAfter": "60s",
+            "rejectAfter": "1s",
+            "giveUpAfter": "120s",
+            "retryAfter": "2s",
+            "weights": {"waiting": 0},
+        },
         watchdog={"provisioningTimeout": "2s", "retries": 1},
     )
     lab.submit(job("stuck", queue="dws"))
@@ -246,6 +252,38 @@ def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewh
     assert told.startswith("ProvisioningRequest ")
     assert f"on {EU} was accepted" in told
     assert told.endswith("retry 1 of 1")
+
+
+def test_a_job_that_no_worker_can_ever_hold_gives_its_quota_back_with_the_reason(lab: ControllerLab) -> None:
+    """Each worker has eight GPUs, the manager sixteen: it would keep nine of them from the others."""
+    lab.clear()
+    lab.submit(job("too-large", gpus=9))
+    wait_until(lambda: condition(lab.workload("too-large") or {}, "QuotaReserved") == "True")
+    lab.submit(job("behind", gpus=8))
+    assert lab.placed("behind") in (EU, US)
+    found = lab.workload("too-large")
+    assert found is not None
+    assert (found["spec"]["active"], found["status"].get("admission")) == (False, None)
+    [evicted] = [one for one in found["status"]["conditions"] if one["type"] == "Evicted"]
+    assert evicted["reason"] == "DeactivatedDueToAdmissionCheck"
+    assert "None of 2 clusters can ever run this job: worker-eu ExceedsMaxQuota" in evicted["message"]
+    assert events(lab, "too-large")["FitsNoCluster"].startswith("None of 2 clusters can ever run this job")
+    assert report(lab, "too-large")["reason"] == "FitsNoCluster"
+    lab.clear()
+    set_gpus(lab, US, 9)
+    lab.submit(job("large", gpus=9))
+    assert lab.placed("large") == US
+    set_gpus(lab, US, 8)
+    lab.clear()
+
+
+def set_gpus(lab: ControllerLab, worker: str, gpus: int) -> None:
+    """Another quota of the queue `gpu` on a worker; the manager's stays."""
+    path = f"{KUEUE}/clusterqueues/gpu"
+    groups = lab.workers[worker].get(path)["spec"]["resourceGroups"]
+    groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = gpus
+    body = {"spec": {"resourceGroups": groups}}
+    lab.workers[worker].request("PATCH", path, body, "application/merge-patch+json")
 
 
 def test_a_copy_that_is_evicted_before_its_job_is_there_gives_its_quota_back(lab: ControllerLab) -> None:

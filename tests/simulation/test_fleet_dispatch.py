@@ -73,6 +73,15 @@ def test_without_a_check_of_ours_the_job_keeps_its_quota_and_rests() -> None:
     assert (found["quotaReservedAt"], found["admittedAt"], found["evictions"]) == (10.0, 1210.0, [])
 
 
+def test_a_job_that_no_worker_can_ever_hold_frees_its_quota_for_those_behind_it() -> None:
+    jobs = [job("too-large", pods=12), job("behind", start=1, pods=8)]
+    found = run(dispatched_data(rejectAfter="2m"), jobs, until=3600)
+    too_large = found["too-large"]
+    assert (too_large["state"], too_large["reason"]) == ("Pending", "Deactivated")
+    assert [(one["time"], one["reason"]) for one in too_large["evictions"]] == [(120.0, "Deactivated")]
+    assert found["behind"]["admittedAt"] == 121.0
+
+
 def test_watchdog_takes_a_job_back_from_a_worker_that_does_not_provision() -> None:
     data = dispatched_data(widenAfter="2h", giveUpAfter="10h")
     data["admissionController"]["watchdog"] = {"provisioningTimeout": "30m", "retries": 1}

@@ -29,6 +29,8 @@ DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 """Field manager of nominations."""
 CHECK_MANAGER: Final = "kueue-fleet-checks"
 """Field manager of the states of admission checks."""
+REJECT_MANAGER: Final = "kueue-fleet-rejections"
+"""Field manager of MultiKueue checks that are rejected. Not the dispatcher's: its next body would remove the check."""
 _API: Final = "kueue.x-k8s.io/v1beta2"
 _EVENT_TEXT: Final = 1024
 

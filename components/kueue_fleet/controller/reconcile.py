@@ -231,6 +231,8 @@ class Reconciler:
         self._manager.take_answer(record, answer)
         if changes:
             self._note(record, decision)
+        if decision.action is Action.REJECT:
+            await self._reject(record.key, decision)
         news = [] if record.retries_used or not taken.stays else [(RETRIES_USED, taken.stays)]
         for reason, message in (*taken.messages, *news):
             fields = {"workload": record.key, "uid": record.uid, "reason": reason, "why": message}
@@ -240,6 +242,17 @@ class Reconciler:
                 self._metrics.rescued.labels(reason).inc()
         for cluster in taken.clusters:
             self._metrics.given_up.labels(cluster).inc()
+
+    async def _reject(self, key: str, decision: Decision) -> None:
+        """Reject the MultiKueue check of a workload, as Kueue itself does with jobs that no worker can run."""
+        record = self._manager.records.get(key)
+        check = self._manager.dispatch_check(record) if record is not None else None
+        if record is None or check is None:
+            return
+        rejected = {check: (CheckDecision(CheckState.REJECTED, decision.message), None)}
+        body = patches.check_body(record, rejected, decision.now)
+        answer = await self._api.apply(patches.status_path(record), body, patches.REJECT_MANAGER)
+        self._manager.take_answer(record, answer)
 
     def _note(self, record: Record, decision: Decision) -> None:
         """The trace of a decision: metric, log line, event."""

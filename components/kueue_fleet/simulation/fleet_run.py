@@ -232,7 +232,9 @@ class FleetRun:
             if worker not in job.offered and worker not in self.lost:
                 job.offered[worker] = None
                 self.handle(worker, Submitted(now, _copy(job.workload, now)))
-        if offer.given_up:
+        if offer.rejected:
+            self._answer_dispatch(job, CheckState.REJECTED, offer.rejected, now)
+        elif offer.given_up:
             self._give_up(job, key, offer.rest, now)
         elif offer.look_again is not None:
             self._plan_for(max(now, offer.look_again), job, self.home, partial(self._offer, job))
@@ -258,9 +260,13 @@ class FleetRun:
         job.winner = job.record.cluster = worker
         self._withdraw(job, worker, now)
         self.dispatcher.admitted(job, worker, now)
-        home = self.clusters[self.home]
-        for check in sorted(self._dispatch_checks & set(home.engine.workloads[job.record.key].checks)):
-            self.handle(self.home, CheckStateChanged(now, job.record.key, check, CheckState.READY))
+        self._answer_dispatch(job, CheckState.READY, "", now)
+
+    def _answer_dispatch(self, job: Job, state: CheckState, message: str, now: float) -> None:
+        """The job's MultiKueue check on the manager has another state."""
+        key = job.record.key
+        for check in sorted(self._dispatch_checks & set(self.clusters[self.home].engine.workloads[key].checks)):
+            self.handle(self.home, CheckStateChanged(now, key, check, state, message))
 
     def _withdraw(self, job: Job, kept: str | None, now: float) -> None:
         """Delete the copies, but for one."""
@@ -303,10 +309,7 @@ class FleetRun:
     def _send_back(self, job: Job, now: float) -> None:
         """The manager takes back a job whose copy is gone."""
         job.lost_copy = True
-        key = job.record.key
-        for check in sorted(self._dispatch_checks):
-            if check in self.clusters[self.home].engine.workloads[key].checks:
-                self.handle(self.home, CheckStateChanged(now, key, check, CheckState.RETRY, "the copy was evicted"))
+        self._answer_dispatch(job, CheckState.RETRY, "the copy was evicted", now)
 
     def change(self, objects: Mapping[str, Objects], now: float) -> None:
         """Every cluster has other queues and quotas from now on."""

@@ -38,13 +38,14 @@ ROUND_SECONDS: Final = 300.0
 class Offer:
     """Who gets a copy; who has one and is not among them loses it. `look_again` is when that may change by itself.
 
-    `given_up`: nobody, and the job starts over `rest` seconds later.
+    `given_up`: nobody, and the job starts over `rest` seconds later. `rejected`: nobody, ever; the text says why.
     """
 
     workers: tuple[str, ...]
     look_again: float | None = None
     given_up: bool = False
     rest: float = 0.0
+    rejected: str = ""
 
 
 class Dispatcher(Protocol):
@@ -147,7 +148,8 @@ class FleetDispatcher:
                 self._waiting.gone(job.record.key, name)
         given_up = decision.action is Action.GIVE_UP
         job.gave_up = given_up
-        return Offer(decision.nominated, decision.look_again, given_up, self._settings.retry_after)
+        rejected = decision.message if decision.action is Action.REJECT else ""
+        return Offer(decision.nominated, decision.look_again, given_up, self._settings.retry_after, rejected)
 
     def _worker(self, job: Job, name: str, lost: frozenset[str], now: float) -> Worker:
         region = self._fleet.cluster(name).region

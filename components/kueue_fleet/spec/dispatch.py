@@ -49,6 +49,9 @@ class Dispatch(RuledModel):
     """Clusters that are asked at first, and that are added each time; default 1."""
     widen_after: Duration = Duration("5m")
     """After how long more clusters are asked; default 5m."""
+    reject_after: Duration = Duration("2m")
+    """How long no worker of its queue can run a job, as quotas and regions are, before the job is rejected; default 2m.
+    Kueue then deactivates it, and its quota on the manager is free for others."""
     give_up_after: Duration = Duration("1h")
     """After how long without an admission the job starts over; default 1h. Where its queue has an admission check of
     this controller, it gives its quota back meanwhile. Its requests to DWS are withdrawn too: where jobs may well wait
@@ -63,8 +66,9 @@ class Dispatch(RuledModel):
         for path, value in (("widenAfter", self.widen_after), ("giveUpAfter", self.give_up_after)):
             if value.nanoseconds < 10**9:
                 yield Problem(path, f"{value} is less than a second", "write 1s or longer")
-        if self.retry_after.nanoseconds < 0:
-            yield Problem("retryAfter", f"{self.retry_after} is negative", "write 0s or longer")
+        for path, value in (("rejectAfter", self.reject_after), ("retryAfter", self.retry_after)):
+            if value.nanoseconds < 0:
+                yield Problem(path, f"{value} is negative", "write 0s or longer")
         if self.give_up_after < self.widen_after:
             yield Problem(
                 "giveUpAfter",

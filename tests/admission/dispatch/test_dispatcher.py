@@ -175,6 +175,52 @@ def test_after_the_deadline_it_gives_up_with_the_reason() -> None:
     assert decision.message == "Not admitted by a within 3600 s"
 
 
+def test_what_no_cluster_can_ever_hold_is_rejected_after_the_set_time() -> None:
+    workers = (worker("a", gpus=4), worker("b", US, gpus=8))
+    waits = decide(request(gpus=9), workers, SETTINGS, 1000.0)
+    assert (waits.action, waits.reason, waits.look_again) == (Action.NOMINATE, Reason.NO_SUITABLE_CLUSTER, 1120.0)
+    asked = request(gpus=9, started=1000.0)
+    assert decide(asked, workers, SETTINGS, 1119.0).action is Action.KEEP
+    rejected = decide(asked, workers, SETTINGS, 1120.0)
+    assert (rejected.action, rejected.reason) == (Action.REJECT, Reason.FITS_NO_CLUSTER)
+    assert (rejected.nominated, rejected.look_again) == ((), None)
+    assert rejected.message.startswith(
+        "None of 2 clusters can ever run this job: a ExceedsMaxQuota, b ExceedsMaxQuota; request less"
+    )
+
+
+def test_a_region_that_is_forbidden_does_not_save_what_fits_nowhere_else() -> None:
+    workers = (worker("us", US, gpus=64), worker("eu", EU, gpus=8))
+    asked = request(gpus=9, started=1000.0, residency=EU_ONLY)
+    assert decide(asked, workers, SETTINGS, 1120.0).action is Action.REJECT
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        worker("b", US, gpus=16, connected=False),
+        worker("b", US, books=None),
+        worker("b", US, gpus=16, stale_copy=True),
+        worker("b", US, books=Books(replace(objects(16), local_queues=()))),
+        worker("b", US, books=Books(replace(objects(16), flavors=()))),
+        worker("b", US, gpus=16),
+    ],
+)
+def test_nothing_is_rejected_while_any_cluster_may_hold_it_one_day(other: Worker) -> None:
+    asked = request(gpus=9, started=1000.0)
+    assert decide(asked, (worker("a", gpus=4), other), SETTINGS, 4500.0).action is not Action.REJECT
+    assert decide(asked, (), SETTINGS, 4500.0).action is not Action.REJECT
+
+
+def test_a_job_that_waited_for_a_cluster_whose_quota_is_lowered_has_the_set_time_from_then_on() -> None:
+    asked = request(gpus=8, nominated=("a",), started=1000.0)
+    lowered = decide(asked, (worker("a", gpus=4),), SETTINGS, 3000.0)
+    assert (lowered.action, lowered.started, lowered.look_again) == (Action.NOMINATE, 3000.0, 3120.0)
+    later = request(gpus=8, started=3000.0)
+    assert decide(later, (worker("a", gpus=8),), SETTINGS, 3119.0).nominated == ("a",)
+    assert decide(later, (worker("a", gpus=4),), SETTINGS, 3120.0).action is Action.REJECT
+
+
 def test_after_giving_up_it_rests_and_then_starts_over() -> None:
     asked = request(started=5000.0, gave_up=True)
     rest = decide(asked, (worker("a"),), SETTINGS, 5299.0)

@@ -18,6 +18,7 @@ from kueue_fleet.admission.dispatch.model import (
     Decision,
     DispatchSettings,
     Filtered,
+    FilterReason,
     Reason,
     Request,
     Scored,
@@ -28,6 +29,10 @@ from kueue_fleet.admission.dispatch.scoring import judge
 
 _SKEW_SECONDS: Final = 60.0
 """A start later than that from now is none."""
+_PERMANENT: Final = frozenset(
+    {FilterReason.REGION_NOT_ALLOWED, FilterReason.EXCEEDS_MAX_QUOTA, FilterReason.NO_MATCHING_FLAVOR}
+)
+"""Reasons that stay until somebody changes the job, its region labels or a worker's quota."""
 
 
 def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
@@ -43,6 +48,11 @@ def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettin
         return _rest(request, workers, settings, now)
     started = now if request.started is None or request.gave_up else request.started
     verdicts = judge(request, workers, settings, now)
+    fits_nowhere = _fits_nowhere(verdicts)
+    if fits_nowhere and request.nominated:
+        started = now  # Until now some cluster could run it: quotas may just be changing.
+    if fits_nowhere and started + settings.reject_after <= now:
+        return _reject(request, verdicts, started, now)
     if started + settings.give_up_after <= now:
         return _give_up(request, verdicts, started, now)
     suitable = {verdict.cluster: verdict for verdict in verdicts if isinstance(verdict, Scored)}
@@ -54,6 +64,11 @@ def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettin
     )
     rounds, widens_at = rounds_begun(started, settings.widen_after, now)
     room = min(settings.step * rounds, MOST_CLUSTERS) - len(kept)
+    again = [started + settings.give_up_after]
+    if len(fresh) > max(0, room):
+        again.append(widens_at)
+    if fits_nowhere:
+        again.append(started + settings.reject_after)
     nominated = (*kept, *(verdict.cluster for verdict in fresh[: max(0, room)]))
     settled = nominated == request.nominated and request.started is not None and not request.gave_up
     return Decision(
@@ -65,7 +80,7 @@ def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettin
         message=_message(nominated, verdicts, rounds),
         verdicts=verdicts,
         started=started,
-        look_again=min(started + settings.give_up_after, widens_at if len(fresh) > max(0, room) else math.inf),
+        look_again=min(again),
     )
 
 
@@ -107,6 +122,27 @@ def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now:
         verdicts=tuple(verdicts),
         started=now,
         look_again=now,
+    )
+
+
+def _fits_nowhere(verdicts: Sequence[Verdict]) -> bool:
+    """Whether every cluster is known, and none can ever run the workload."""
+    return bool(verdicts) and all(isinstance(one, Filtered) and one.reason in _PERMANENT for one in verdicts)
+
+
+def _reject(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
+    why = ", ".join(f"{each.cluster} {each.reason}" for each in verdicts if isinstance(each, Filtered))
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=Action.REJECT,
+        reason=Reason.FITS_NO_CLUSTER,
+        nominated=(),
+        message=f"None of {len(verdicts)} clusters can ever run this job: {why}; request less, or change quotas or "
+        "regions, and submit the job again",
+        verdicts=tuple(verdicts),
+        started=started,
+        look_again=None,
     )
 
 

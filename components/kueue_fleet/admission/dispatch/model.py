@@ -29,6 +29,7 @@ class DispatchSettings:
 
     step: int = 1
     widen_after: float = 300.0
+    reject_after: float = 120.0
     give_up_after: float = 3600.0
     retry_after: float = 300.0
     weights: Weights = Weights()
@@ -55,6 +56,8 @@ class Reason(StrEnum):
     WIDENED = "Widened"
     NO_SUITABLE_CLUSTER = "NoSuitableCluster"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
+    FITS_NO_CLUSTER = "FitsNoCluster"
+    """No cluster can ever run it as they are configured."""
 
 
 class Action(StrEnum):
@@ -66,6 +69,8 @@ class Action(StrEnum):
     """Nothing: the list is right."""
     GIVE_UP = "GiveUp"
     """An empty list, and a new start later."""
+    REJECT = "Reject"
+    """An empty list, and the MultiKueue check in state Rejected: Kueue deactivates the workload and frees its quota."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ def dispatch_settings(section: AdmissionController | Dispatch) -> DispatchSettin
     return DispatchSettings(
         step=dispatch.step,
         widen_after=dispatch.widen_after.seconds,
+        reject_after=dispatch.reject_after.seconds,
         give_up_after=dispatch.give_up_after.seconds,
         retry_after=dispatch.retry_after.seconds,
         weights=Weights(weights.price, weights.waiting, weights.free),
