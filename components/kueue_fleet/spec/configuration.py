@@ -16,7 +16,7 @@ from pydantic import Field
 
 from kueue_fleet.spec.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text, Whole
 from kueue_fleet.spec.duration import Duration
-from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.spec.quantity import NOT_GIVEN, OptionalQuantityMapField
 from kueue_fleet.spec.wire.selector import LabelSelector
 
 Port = Annotated[Whole, Field(ge=1, le=65535)]
@@ -284,7 +284,7 @@ class ResourceTransformation(SpecModel):
     """Retain (default) or Replace the input."""
     multiply_by: Text | None = None
     """A resource whose amount multiplies the outputs."""
-    outputs: Mapping[LabelKey, Quantity] | None = None
+    outputs: OptionalQuantityMapField[LabelKey] = NOT_GIVEN
     """What one unit of the input becomes."""
 
 

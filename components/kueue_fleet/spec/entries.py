@@ -14,7 +14,7 @@ from pydantic import Field
 
 from kueue_fleet.spec.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
 from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.spec.quantity import NOT_GIVEN, OptionalQuantityField
 from kueue_fleet.spec.wire import (
     AdmissionCheckSpec,
     ClusterQueueSpec,
@@ -72,11 +72,11 @@ class TopologyEntry(TopologySpec):
 class ClusterQuota(SpecModel):
     """What of a quota is different on one cluster; what is left out stays as it is for all."""
 
-    nominal_quota: Quantity | None = None
+    nominal_quota: OptionalQuantityField = NOT_GIVEN
     """The queue's own, in the resource's unit."""
-    borrowing_limit: Quantity | None = None
+    borrowing_limit: OptionalQuantityField = NOT_GIVEN
     """What it may use of others, in the resource's unit."""
-    lending_limit: Quantity | None = None
+    lending_limit: OptionalQuantityField = NOT_GIVEN
     """What others may use of it, in the resource's unit."""
 
 

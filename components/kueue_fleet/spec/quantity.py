@@ -11,10 +11,10 @@ mistake.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import total_ordering
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -233,3 +233,35 @@ def _validate(value: object) -> Quantity:
 
 ZERO: Final = Quantity(0)
 """Nothing."""
+
+_Key = TypeVar("_Key", bound=str)
+
+if TYPE_CHECKING:
+    _Read = TypeVar("_Read")
+    _Given = TypeVar("_Given")
+
+    class _Field(Generic[_Read, _Given]):
+        """What type checkers take a field for: it reads as one type, and the constructor takes more (PEP 681)."""
+
+        def __get__(self, instance: object, owner: type | None = None, /) -> _Read: ...
+
+        def __set__(self, instance: object, value: _Given, /) -> None: ...
+
+    QuantityField = _Field[Quantity, Quantity | int | str]
+    OptionalQuantityField = _Field[Quantity | None, Quantity | int | str | None]
+    QuantityMapField = _Field[Mapping[_Key, Quantity], Mapping[_Key, Quantity | int | str]]
+    OptionalQuantityMapField = _Field[Mapping[_Key, Quantity] | None, Mapping[_Key, Quantity | int | str] | None]
+else:
+    QuantityField = Quantity
+    """A field that holds a Quantity, and is given one, a number or text."""
+    OptionalQuantityField = Quantity | None
+    """The same, or None."""
+    QuantityMapField = Mapping[_Key, Quantity]
+    """A field of such amounts by name."""
+    OptionalQuantityMapField = Mapping[_Key, Quantity] | None
+    """The same, or None."""
+
+NOT_GIVEN: Final[Any] = None
+"""Default of an optional amount. Not typed: to a type checker such a field is no plain value."""
+ONE: Final[Any] = Quantity(1)
+"""Default of a weight; not typed either."""

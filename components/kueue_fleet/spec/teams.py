@@ -6,15 +6,15 @@ In: the section teams. Out: `TeamEntry`. The objects are made by `render_teams`;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Final
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, cast
 
 from pydantic import Field
 
 from kueue_fleet.spec.base import DnsLabel, DnsSubdomain, RuledModel, Text
 from kueue_fleet.spec.places import GoogleServiceAccountAddress, IamRole, Member, Region
 from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.spec.quantity import Quantity, QuantityMapField
 from kueue_fleet.spec.wire import LocalQueueSpec
 from kueue_fleet.spec.wire.quotas import item_labels
 
@@ -68,7 +68,7 @@ class TeamEntry(RuledModel):
     """Or one that exists: name@project.iam.gserviceaccount.com. Whoever owns it grants the binding."""
     members: tuple[Member, ...] = ()
     """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
-    resource_quota: Mapping[Text, Quantity] = Field(default_factory=dict)
+    resource_quota: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
     """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters."""
     allowed_regions: tuple[Region, ...] = ()
     """Regions in which its jobs may run; default: any."""

@@ -15,13 +15,13 @@ from pydantic import Field
 
 from kueue_fleet.spec.base import DnsSubdomain, LabelKey, RuledModel, SpecModel
 from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.quantity import ZERO, Quantity
+from kueue_fleet.spec.quantity import NOT_GIVEN, ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
 
 
 class FairSharing(RuledModel):
     """How much of the unused quota a node of the cohort tree may claim compared with its siblings."""
 
-    weight: Quantity = Quantity(1)
+    weight: QuantityField = ONE
     """Share relative to the siblings; default 1. 0 means: always behind everyone else."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -37,11 +37,11 @@ class ResourceQuota(SpecModel):
 
     name: LabelKey
     """The resource, as in a container's requests: cpu, memory, nvidia.com/gpu."""
-    nominal_quota: Quantity
+    nominal_quota: QuantityField
     """What the queue may use at any time, in the resource's unit: CPUs, bytes, pieces."""
-    borrowing_limit: Quantity | None = None
+    borrowing_limit: OptionalQuantityField = NOT_GIVEN
     """How much beyond the nominal quota may be borrowed from the cohort; absent: no limit."""
-    lending_limit: Quantity | None = None
+    lending_limit: OptionalQuantityField = NOT_GIVEN
     """How much of the unused nominal quota the cohort may use; absent: all of it."""
 
 

@@ -1,0 +1,76 @@
+"""A Pulumi program of somebody who checks types: mypy sees it with everything else, pyright in a test of its own."""
+
+from __future__ import annotations
+
+import pulumi
+
+from kueue_fleet import ClusterQueue, Cohort, Fleet, KueueInstall, LocalQueue, NodePool, ResourceFlavor
+from kueue_fleet.spec import (
+    ClusterEntry,
+    ClusterQueueSpec,
+    FairSharing,
+    FlavorQuotas,
+    KueueInstallation,
+    LabelSelector,
+    LocalQueueSpec,
+    NodePoolEntry,
+    PoolAutoscaling,
+    Quantity,
+    ResourceGroup,
+    ResourceQuota,
+    TeamEntry,
+    parse_fleet,
+)
+
+CPU = ResourceQuota(name="cpu", nominal_quota=4)
+MEMORY = ResourceQuota(name="memory", nominal_quota="64Gi", borrowing_limit=None, lending_limit=Quantity("16Gi"))
+TEAM = TeamEntry(name="vision", resource_quota={"count/jobs.batch": 500, "requests.storage": "10Ti"})
+
+
+def read_again(quota: ResourceQuota) -> str:
+    """An amount is a Quantity, whatever it was given as."""
+    spare: Quantity = quota.nominal_quota - Quantity(1)
+    limit: Quantity | None = quota.lending_limit
+    return f"{spare} {limit}"
+
+
+def queues() -> None:
+    """Kueue and its objects on a cluster that exists."""
+    kueue = KueueInstall("kueue")
+    KueueInstall("other", KueueInstallation(namespace="batch"), deletion_protection=False)
+    after = pulumi.ResourceOptions(depends_on=[kueue])
+    ResourceFlavor("l4", {"nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}, opts=after)
+    Cohort("research", {"fairSharing": {"weight": 2}}, opts=after)
+    group = ResourceGroup(
+        covered_resources=("cpu", "memory"), flavors=(FlavorQuotas(name="l4", resources=(CPU, MEMORY)),)
+    )
+    typed = ClusterQueueSpec(
+        resource_groups=(group,),
+        cohort_name="research",
+        namespace_selector=LabelSelector(),
+        fair_sharing=FairSharing(weight="500m"),
+    )
+    queue = ClusterQueue("typed", typed, opts=after)
+    LocalQueue("main", LocalQueueSpec(cluster_queue="typed"), namespace="vision", cluster_queue=queue)
+    quotas = [{"name": "cpu", "nominalQuota": 8}]
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "l4", "resources": quotas}]}]
+    ClusterQueue("plain", {"namespaceSelector": {}, "resourceGroups": groups}, opts=after)
+
+
+def nodes() -> None:
+    """A node pool on a cluster that exists."""
+    NodePool(
+        "l4",
+        NodePoolEntry(name="l4", machine_type="g2-standard-24", autoscaling=PoolAutoscaling(total_max_node_count=8)),
+        cluster_spec=ClusterEntry(name="batch", role="standalone", region="us-central1", mode="Standard"),
+        project="my-project",
+        cluster="batch",
+        service_account="nodes@my-project.iam.gserviceaccount.com",
+    )
+
+
+def fleet() -> None:
+    """The program of the README."""
+    spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))
+    made = Fleet(spec.name, spec)
+    pulumi.export("kubeconfig", made.kubeconfig)
