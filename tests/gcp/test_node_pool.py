@@ -8,7 +8,6 @@ import pytest
 import pulumi_mocks
 from kueue_fleet import NodePool
 from kueue_fleet.spec import ClusterEntry, NodePoolEntry
-from kueue_fleet.spec.pools import resolve_pool
 from pulumi_mocks import Recorded
 
 CLUSTER = ClusterEntry(name="worker", role="worker", region="us-east4", mode="Standard", zones=("us-east4-c",))
@@ -20,7 +19,8 @@ def declare(opts: pulumi.ResourceOptions | None = None, **fields: Any) -> NodePo
     )
     return NodePool(
         "pool",
-        resolve_pool(entry, CLUSTER),
+        entry,
+        cluster_spec=CLUSTER,
         project="p",
         cluster="worker",
         service_account="nodes@p",

@@ -17,7 +17,7 @@ from kueue_fleet.gcp.kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.resources import ContainerCluster
 from kueue_fleet.spec import ClusterEntry
-from kueue_fleet.spec.pools import resolve_system_pool
+from kueue_fleet.spec.pools import system_pool_entry
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -147,12 +147,11 @@ class GkeCluster(pulumi.ComponentResource):
         """Zones are the cluster's. No taint: GKE's own pods, Kueue and JobSet tolerate none."""
         return NodePool(
             f"{name}/system",
-            resolve_system_pool(spec),
+            system_pool_entry(spec),
+            cluster_spec=spec,
             project=project,
             cluster=self.cluster.output("name"),
             service_account=self.node_service_account,
-            disk_encryption_key=spec.disk_encryption_key,
-            image_streaming=spec.image_streaming,
             labels=labels,
             opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
         )

@@ -17,8 +17,10 @@ import pulumi
 from kueue_fleet.gcp.cluster_properties import node_security
 from kueue_fleet.gcp.resources import ComputeResourcePolicy, ContainerNodePool
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.spec.clusters import ClusterEntry
+from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pool_rules import COMPACT_FLEX
-from kueue_fleet.spec.pools import ResolvedNodePool
+from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 """Key of the affinity to a reservation, as Compute Engine has it."""
@@ -42,31 +44,31 @@ class NodePool(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        spec: ResolvedNodePool,
+        spec: NodePoolEntry,
         *,
+        cluster_spec: ClusterEntry,
         project: str,
         cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
-        disk_encryption_key: str | None = None,
-        image_streaming: bool = True,
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the pool.
 
-        `spec` is what `kueue_fleet.spec.resolve_pool` makes of an entry and its cluster's entry; `cluster` is the
-        cluster's name and `service_account` the address of its nodes' account; `disk_encryption_key` is a Cloud KMS
-        key; `image_streaming` starts containers before their images are loaded; `labels` are Google Cloud labels. A
-        reservation that is made in the same program goes into `opts.depends_on`.
+        `spec` and `cluster_spec` are the entries of the pool and of its cluster, as a fleet file has them: region,
+        zones, disk key and image streaming are the cluster's. `cluster` is the cluster's name and `service_account` the
+        address of its nodes' account; `labels` are Google Cloud labels. A reservation that is made in the same program
+        goes into `opts.depends_on`.
         """
         super().__init__("kueue-fleet:index:NodePool", name, None, opts)
+        resolved = resolve_pool(spec, cluster_spec)
         self.pool_name = spec.name
-        self.placement = self._placement(name, project, spec)
+        self.placement = self._placement(name, project, resolved)
         properties = node_pool_properties(
-            spec,
+            resolved,
             service_account=service_account,
-            disk_encryption_key=disk_encryption_key,
-            image_streaming=image_streaming,
+            disk_encryption_key=cluster_spec.disk_encryption_key,
+            image_streaming=cluster_spec.image_streaming,
             labels=labels or {},
         )
         if self.placement is not None:

@@ -31,7 +31,7 @@ from kueue_fleet.spec.flavor_nodes import derived_flavor, leads_to
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.observability import NO_OBSERVABILITY, Observability
 from kueue_fleet.spec.places import GcpLabelKey, GcpLabelValue, ProjectId
-from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool, resolve_system_pool
+from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.spec.teams import TeamEntry
 from kueue_fleet.spec.wire import ResourceFlavorSpec
 
@@ -213,7 +213,7 @@ class FleetSpec(SpecModel):
     def system_pool_on(self, cluster: str) -> ResolvedNodePool | None:
         """The system pool of `cluster`; None on Autopilot. Raises KeyError for an unknown cluster."""
         entry = self.cluster(cluster)
-        return resolve_system_pool(entry) if entry.mode == "Standard" else None
+        return resolve_pool(system_pool_entry(entry), entry) if entry.mode == "Standard" else None
 
     def flavor_on(self, flavor: FlavorEntry, cluster: str) -> ResourceFlavorSpec:
         """The flavor as it is on `cluster`: as written, or with what its node pool there gives it."""

@@ -195,10 +195,10 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
     )
 
 
-def resolve_system_pool(cluster: ClusterEntry) -> ResolvedNodePool:
-    """The pool for Kueue and the like that a Standard cluster has."""
+def system_pool_entry(cluster: ClusterEntry) -> NodePoolEntry:
+    """The pool for Kueue and the like that a Standard cluster has, as an entry of the file would have it."""
     system = cluster.system_pool
-    entry = NodePoolEntry.model_construct(
+    return NodePoolEntry.model_construct(
         name=SYSTEM_POOL,
         machine_type=system.machine_type,
         autoscaling=PoolAutoscaling.model_construct(
@@ -213,7 +213,6 @@ def resolve_system_pool(cluster: ClusterEntry) -> ResolvedNodePool:
         labels={},
         per_cluster={},
     )
-    return resolve_pool(entry, cluster)
 
 
 def _machine(pool: NodePoolEntry) -> MachineType | None:
