@@ -1,18 +1,17 @@
 """The Pulumi program: the fleet that the stack's config describes.
 
-In: config `kueue-fleet:fleet`, and optionally `kueue-fleet:charts` with other chart references. Out: the fleet, and
-what one needs to go on with it. A fleet that breaks a rule ends the program with the list of its problems.
+In: config `kueue-fleet:fleet`. Out: the fleet, and what one needs to go on with it. A fleet that breaks a rule ends the
+program with the list of its problems.
 """
 
 import gc
 import json
-from datetime import UTC, datetime
 from typing import Final
 
 import pulumi
 
 from kueue_fleet import Fleet
-from kueue_fleet.spec import FleetSpec, SpecError, check_dates, check_fleet, parse_fleet
+from kueue_fleet.spec import FleetSpec, SpecError, parse_fleet
 from kueue_fleet.spec.dashboards import grafana_dashboard
 
 _NEW_OBJECTS: Final = 50_000
@@ -21,15 +20,12 @@ number, 700, a fifth of the CPU of a large fleet goes into looking."""
 
 
 def read_fleet(config: pulumi.Config) -> FleetSpec:
-    """The checked fleet of the stack's config; warnings are logged. Raises pulumi.RunError with every problem."""
+    """The checked fleet of the stack's config. Raises pulumi.RunError with every problem."""
     try:
-        fleet = parse_fleet(config.require_object("fleet"))
+        return parse_fleet(config.require_object("fleet"))
     except SpecError as error:
         problems = "\n".join(f"  {problem}" for problem in error.problems)
         raise pulumi.RunError(f"the fleet in {config.full_key('fleet')} cannot be used:\n{problems}") from None
-    for problem in (*check_fleet(fleet), *check_dates(fleet, datetime.now(UTC).date())):  # noqa: TID251  (a program)
-        pulumi.log.warn(str(problem))
-    return fleet
 
 
 def main() -> None:
@@ -37,7 +33,7 @@ def main() -> None:
     gc.set_threshold(_NEW_OBJECTS)
     config = pulumi.Config("kueue-fleet")
     spec = read_fleet(config)
-    fleet = Fleet(spec.name, spec, charts=config.get_object("charts"))
+    fleet = Fleet(spec.name, spec)
     pulumi.export("fleet", spec.name)
     pulumi.export("manager", spec.manager.name if spec.manager else None)
     pulumi.export(

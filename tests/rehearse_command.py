@@ -76,7 +76,7 @@ from kueue_fleet import Fleet
 from kueue_fleet.spec import parse_fleet
 
 config = pulumi.Config("kueue-fleet")
-fleet = Fleet("fleet", parse_fleet(config.require_object("fleet")), charts=config.get_object("charts"))
+fleet = Fleet("fleet", parse_fleet(config.require_object("fleet")))
 (cluster,) = fleet.clusters.values()
 inside = pulumi.ResourceOptions(provider=cluster.provider)
 

@@ -16,7 +16,7 @@ import pulumi_mocks
 from bench.large_fleet import WORKERS, large_fleet
 from company_fleet import company_data
 from kueue_fleet import Fleet
-from kueue_fleet.spec import FleetSpec, parse_fleet, render_fleet
+from kueue_fleet.spec import FleetSpec, SpecError, parse_fleet, render_fleet
 from pulumi_mocks import Recorded, Recording
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 
@@ -187,15 +187,22 @@ def test_clusters_and_releases_are_protected_as_the_fleet_says(protection: bool)
     assert not [r.short for r in recording if r.protect and r not in guarded]
 
 
-def test_charts_come_from_elsewhere_where_wanted() -> None:
-    recording = run(fleet(WORKER), charts={"kueue": "/charts/kueue"})
-    charts = {r.inputs["name"]: r.inputs["chart"] for r in recording.of_type("Release")}
-    assert charts == {"kueue": "/charts/kueue", "jobset": "oci://registry.k8s.io/jobset/charts/jobset"}
+def test_warnings_about_the_fleet_and_its_dates_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    expired = {"type": "ServiceAccountToken", "rotation": "2020-01", "rotateBy": "2020-04-01"}
+    with caplog.at_level("WARNING"):
+        run(fleet(WORKER, multiKueue={"credentials": expired}))
+    assert "multiKueue.credentials.rotateBy" in caplog.text
+    assert "clusterQueues[gpu].resourceGroups: no quota for cpu, memory" in caplog.text
 
 
-def test_an_unknown_chart_is_refused() -> None:
-    with pytest.raises(ValueError, match="charts: kueu is not a chart; the charts are kueue, jobSet"):
-        run(fleet(WORKER), charts={"kueu": "/charts/kueue"})
+def test_a_fleet_that_nobody_has_checked_is_refused_with_every_problem() -> None:
+    good = fleet(WORKER)
+    broken = good.model_copy(update={"flavors": (), "workload_priority_classes": good.workload_priority_classes * 2})
+    with pytest.raises(SpecError) as refused:
+        run(broken)
+    text = str(refused.value)
+    assert "workloadPriorityClasses[1].name: urgent is already the name of" in text
+    assert "there is no flavor l4" in text
 
 
 def test_the_kubeconfig_is_secret_and_has_a_context_for_each_cluster() -> None:

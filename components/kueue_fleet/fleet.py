@@ -7,6 +7,7 @@ it needs and destroyed before it. What is inside a cluster is in `kueue_fleet.ku
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import pulumi
 
@@ -25,10 +26,18 @@ from kueue_fleet.gcp import (
 )
 from kueue_fleet.gcp.network import POD_RANGE_NAME, SERVICE_RANGE_NAME
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
-from kueue_fleet.spec import Calendar, ClusterEntry, FleetSpec, Reserved, ResolvedNodePool, ServiceAccountToken
-
-CHART_NAMES = ("kueue", "jobSet", "grafana")
-"""Charts whose reference can be replaced."""
+from kueue_fleet.spec import (
+    Calendar,
+    ClusterEntry,
+    FleetSpec,
+    NodePoolEntry,
+    Reserved,
+    ServiceAccountToken,
+    SpecError,
+    check_dates,
+    check_fleet,
+    errors_of,
+)
 
 _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
     "manager": ManagerCluster,
@@ -64,21 +73,20 @@ class Fleet(pulumi.ComponentResource):
         name: str,
         spec: FleetSpec,
         *,
-        charts: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the fleet.
-
-        `charts` replaces the chart references of the spec, by the names `kueue`, `jobSet` and `grafana`: for a mirror,
-        or a chart on disk.
+        """Declare the fleet, and log the warnings about it, those about dates too.
 
         Raises:
-            ValueError: `charts` names something else.
+            SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
         """
+        problems = check_fleet(spec)
+        if errors_of(problems):
+            raise SpecError(problems)
         super().__init__("kueue-fleet:index:Fleet", name, None, opts)
-        unknown = sorted(set(charts or {}) - set(CHART_NAMES))
-        if unknown:
-            raise ValueError(f"charts: {', '.join(unknown)} is not a chart; the charts are {', '.join(CHART_NAMES)}")
+        today = datetime.now(UTC).date()  # noqa: TID251  (a program runs once, and today)
+        for warning in (*problems, *check_dates(spec, today)):
+            pulumi.log.warn(str(warning), self)
         self.spec = spec
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.network = Network(
@@ -95,10 +103,11 @@ class Fleet(pulumi.ComponentResource):
         self.node_pools = {
             (entry.name, pool.name): self._node_pool(entry, pool)
             for entry in spec.clusters
-            for pool in spec.node_pools_on(entry.name)
+            for pool in spec.node_pools
+            if entry.name in spec.clusters_of(pool)
         }
         self.team_identities = self._team_identities(name)
-        self._fill(charts or {})
+        self._fill()
         self.dashboards = self._dashboards(name)
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
         self.kubeconfig = pulumi.Output.secret(
@@ -159,17 +168,17 @@ class Fleet(pulumi.ComponentResource):
                 networks["pods of the manager"] = self.network.pod_ranges[region]
         return ControlPlaneAccess(dns=False, networks=networks)
 
-    def _node_pool(self, entry: ClusterEntry, pool: ResolvedNodePool) -> NodePool:
+    def _node_pool(self, entry: ClusterEntry, pool: NodePoolEntry) -> NodePool:
         cluster = self.clusters[entry.name]
-        reserved = pool.capacity.reservation if isinstance(pool.capacity, Reserved | Calendar) else None
+        capacity = pool.on(entry.name).capacity
+        reserved = capacity.reservation if isinstance(capacity, Reserved | Calendar) else None
         return NodePool(
             f"{entry.name}/{pool.name}",
             pool,
+            cluster_spec=entry,
             project=self.spec.project,
             cluster=cluster.cluster.output("name"),
             service_account=cluster.node_service_account,
-            disk_encryption_key=entry.disk_encryption_key,
-            image_streaming=entry.image_streaming,
             labels=self._labels,
             opts=pulumi.ResourceOptions(
                 parent=cluster,
@@ -196,7 +205,7 @@ class Fleet(pulumi.ComponentResource):
             if team.google_service_account is not None
         }
 
-    def _fill(self, charts: Mapping[str, str]) -> None:
+    def _fill(self) -> None:
         """What is inside the clusters: the manager's last, since it connects to the workers."""
         self.contents = {}
         for entry in sorted(self.spec.clusters, key=lambda entry: entry.role == "manager"):
@@ -211,7 +220,7 @@ class Fleet(pulumi.ComponentResource):
                 kubernetes_version=cluster.cluster.output("masterVersion"),
             )
             workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
-            self.contents[entry.name] = ClusterContents(self.spec, connection, charts, workers)
+            self.contents[entry.name] = ClusterContents(self.spec, connection, workers)
 
     def _dashboards(self, name: str) -> Dashboards | None:
         spec = self.spec

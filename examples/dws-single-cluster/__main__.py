@@ -10,5 +10,5 @@ try:
     spec = parse_fleet(config.require_object("fleet"))
 except SpecError as error:
     raise pulumi.RunError(str(error)) from None
-fleet = Fleet(spec.name, spec, charts=config.get_object("charts"))
+fleet = Fleet(spec.name, spec)
 pulumi.export("kubeconfig", fleet.kubeconfig)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 import pulumi_mocks
 from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall
-from kueue_fleet.spec import Grafana, JobSetInstallation, KueueInstallation
+from kueue_fleet.spec import Grafana, JobSetInstallation, KueueConfiguration, KueueInstallation
+from kueue_fleet.spec.configuration import Integrations
 from kueue_fleet.spec.manifests import manifest
 
 VALUES = {"managerConfig": {"controllerManagerConfigYaml": "kind: Configuration"}}
@@ -48,11 +50,42 @@ def test_protection_keeps_the_release_with_all_its_queues(protection: bool) -> N
     assert not recording.one("Namespace").protect
 
 
-def test_another_chart_takes_the_place_of_the_specs() -> None:
-    recording = pulumi_mocks.run(
-        lambda: KueueInstall("kueue", KueueInstallation(), values=VALUES, chart="/charts/kueue")
+def test_without_values_the_release_has_the_specs_own_configuration() -> None:
+    recording = pulumi_mocks.run(lambda: KueueInstall("kueue") and None)
+    release = recording.one("kubernetes:helm.sh/v3:Release")
+    assert (release.inputs["version"], release.inputs["namespace"]) == ("0.19.2", "kueue-system")
+    written = yaml.safe_load(release.inputs["values"]["managerConfig"]["controllerManagerConfigYaml"])
+    assert written["kind"] == "Configuration"
+    assert written["integrations"]["frameworks"] == ["batch/job", "jobset.x-k8s.io/jobset"]
+
+    spec = KueueInstallation(
+        namespace="batch", configuration=KueueConfiguration(integrations=Integrations(frameworks=("pod",)))
     )
-    assert recording.one("kubernetes:helm.sh/v3:Release").inputs["chart"] == "/charts/kueue"
+    recording = pulumi_mocks.run(lambda: KueueInstall("kueue", spec) and None)
+    values = recording.one("kubernetes:helm.sh/v3:Release").inputs["values"]
+    own = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+    assert own == {**written, "namespace": "batch", "integrations": {"frameworks": ["pod"]}}
+
+
+def test_charts_of_the_stacks_config_take_the_place_of_the_specs() -> None:
+    def program() -> None:
+        KueueInstall("kueue")
+        JobSetInstall("jobset")
+        GrafanaInstall("grafana", Grafana(enabled=True))
+
+    charts = {"kueue": "/charts/kueue", "grafana": "/charts/stack"}
+    recording = pulumi_mocks.run(program, config={"kueue-fleet:charts": charts})
+    assert {r.name: r.inputs["chart"] for r in recording.of_type("Release")} == {
+        "kueue": "/charts/kueue",
+        "jobset": "oci://registry.k8s.io/jobset/charts/jobset",
+        "grafana": "/charts/stack",
+    }
+
+
+def test_an_unknown_chart_is_refused() -> None:
+    config = {"kueue-fleet:charts": {"kueu": "/charts/kueue"}}
+    with pytest.raises(ValueError, match="kueue-fleet:charts: kueu is not a chart; the charts are kueue, jobSet"):
+        pulumi_mocks.run(lambda: KueueInstall("kueue") and None, config=config)
 
 
 def test_prometheus_and_grafana_come_before_what_they_are_told() -> None:
@@ -68,7 +101,5 @@ def test_prometheus_and_grafana_come_before_what_they_are_told() -> None:
 
 
 def test_without_a_version_the_chart_is_the_newest() -> None:
-    recording = pulumi_mocks.run(lambda: GrafanaInstall("grafana", Grafana(enabled=True), chart="/charts/stack"))
-    release = recording.one("kubernetes:helm.sh/v3:Release")
-    assert "version" not in release.inputs
-    assert release.inputs["chart"] == "/charts/stack"
+    recording = pulumi_mocks.run(lambda: GrafanaInstall("grafana", Grafana(enabled=True)) and None)
+    assert "version" not in recording.one("kubernetes:helm.sh/v3:Release").inputs

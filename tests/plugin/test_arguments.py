@@ -13,7 +13,7 @@ import kueue_fleet
 from kueue_fleet import ClusterQueue, Fleet, MultiKueue, NodePool, TeamIdentity, WorkerAccess, WorkerCluster
 from kueue_fleet.gcp import ControlPlaneAccess
 from kueue_fleet.plugin.arguments import arguments_of, read_arguments
-from kueue_fleet.spec import ClusterQueueSpec, FleetSpec, ResolvedNodePool, SpecError
+from kueue_fleet.spec import ClusterQueueSpec, FleetSpec, SpecError
 from small_fleets import WORKER, fleet, fleet_data
 
 RESOURCES = {
@@ -106,15 +106,13 @@ def test_the_constructors_own_types() -> None:
     assert worker["ca_certificate"] is None
 
 
-def test_a_node_pool_is_resolved_on_its_cluster() -> None:
+def test_a_node_pool_is_given_with_its_clusters_entry() -> None:
     pool = {"name": "l4", "machineType": "g2-standard-24", "nodeCount": 2.0, "capacity": {"type": "onDemand"}}
     cluster = {**CLUSTER, "mode": "Standard", "zones": ["europe-west4-a"]}
     given = {"spec": pool, "clusterSpec": cluster, "project": "p", "cluster": "eu", "serviceAccount": "a"}
     read = read_arguments(NodePool, given)
-    assert "cluster_spec" not in read
-    resolved = read["spec"]
-    assert isinstance(resolved, ResolvedNodePool)
-    assert (resolved.zones, resolved.node_count, resolved.gpus_per_node) == (("europe-west4-a",), 2, 2)
+    assert (read["spec"].name, read["spec"].node_count) == ("l4", 2)
+    assert read["cluster_spec"].zones == ("europe-west4-a",)
 
 
 def test_the_fleet_keeps_its_type() -> None:

@@ -41,7 +41,7 @@ class AdmissionCheck(ObjectComponent):
         The controller is immutable, and Kueue keeps a deleted check until no queue uses it, so replacing one would
         hang: the update is refused with the advice to use a new name.
         """
-        manifest = manifest_of(self.kind, spec, object_name or name, admission_check_manifest)
+        manifest = manifest_of(self.kind, spec, object_name or name, AdmissionCheckSpec, admission_check_manifest)
         own = manifest["spec"]["controllerName"] in OWN_CONTROLLERS
         self.expect_active = own if expect_active is None else expect_active
         self._declare(name, manifest, opts, expect_active=self.expect_active)

@@ -92,17 +92,16 @@ class ClusterContents:
         self,
         spec: FleetSpec,
         cluster: ClusterConnection,
-        charts: Mapping[str, str],
         workers: "Mapping[str, ClusterContents]",
     ) -> None:
         """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager."""
         self._spec = spec
         self._cluster = cluster
         self._role = spec.cluster(cluster.name).role
-        self._install(charts)
+        self._install()
         other = [namespace for namespace in fleet_spec.render_namespaces(spec) if not _is_of_team(namespace)]
         self.namespaces = Namespaces(self._name("namespaces"), other, opts=self._opts()) if other else None
-        self._monitoring(charts)
+        self._monitoring()
         self._priorities()
         self._flavors()
         self._checks(workers)
@@ -128,7 +127,7 @@ class ClusterContents:
         """A Pulumi name that no object of another cluster has: names in a cluster cannot hold a slash."""
         return "/".join((self._cluster.name, *parts))
 
-    def _install(self, charts: Mapping[str, str]) -> None:
+    def _install(self) -> None:
         # JobSet first: its pods are not yet held up by Kueue's webhooks, and Kueue finds JobSet's API when it starts.
         before: list[pulumi.Resource] = []
         if self._spec.job_set.enabled:
@@ -136,7 +135,6 @@ class ClusterContents:
                 JobSetInstall(
                     self._name("jobset"),
                     self._spec.job_set,
-                    chart=charts.get("jobSet"),
                     deletion_protection=self._spec.protects(self._cluster.name),
                     opts=self._opts(),
                 )
@@ -145,7 +143,6 @@ class ClusterContents:
             self._name("kueue"),
             self._spec.kueue,
             values=self._kueue_values(),
-            chart=charts.get("kueue"),
             deletion_protection=self._spec.protects(self._cluster.name),
             opts=self._opts(*before),
         )
@@ -158,7 +155,7 @@ class ClusterContents:
             return plain
         return self._cluster.kubernetes_version.apply(lambda version: fleet_spec.kueue_helm_values(spec, here, version))
 
-    def _monitoring(self, charts: Mapping[str, str]) -> None:
+    def _monitoring(self) -> None:
         here = self._cluster.name
         self.monitoring = self.grafana = self.gpu_drivers = None
         managed = render_managed_monitoring(self._spec, here)
@@ -170,7 +167,6 @@ class ClusterContents:
                 self._name("grafana"),
                 settings,
                 objects=render_grafana(self._spec),
-                chart=charts.get("grafana"),
                 opts=self._opts(self.kueue.release),
             )
         for installer in render_driver_installer(self._spec, here):

@@ -14,6 +14,7 @@ from kueue_fleet.kueue.objects import KubernetesObject, is_kueue_object
 from kueue_fleet.kueue.webhook_retry import webhook_retry
 from kueue_fleet.spec import Manifest
 from kueue_fleet.spec.base import SpecModel
+from kueue_fleet.spec.read_model import read_model
 
 WAIT_FOR_ANNOTATION = "pulumi.com/waitFor"
 """Read by the Kubernetes provider. Source: https://www.pulumi.com/registry/packages/kubernetes/ (await logic)."""
@@ -25,7 +26,10 @@ _Spec = TypeVar("_Spec", bound=SpecModel)
 
 
 class ObjectComponent(pulumi.ComponentResource):
-    """A component that is one Kubernetes object; subclasses say which."""
+    """A component that is one Kubernetes object; subclasses say which.
+
+    Their `spec` is a model, the same as plain data in Kubernetes' spelling, or a whole manifest with its kind.
+    """
 
     pulumi_type: ClassVar[str]
     """Pulumi type of the component."""
@@ -97,14 +101,21 @@ class OrderedObjects(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def manifest_of(kind: str, spec: _Spec | Manifest, name: str, render: Callable[[str, _Spec], Manifest]) -> Manifest:
-    """`spec` itself if it is a manifest of `kind`, else what `render` makes of `name` and the model.
+def manifest_of(
+    kind: str, spec: _Spec | Manifest, name: str, model: type[_Spec], render: Callable[[str, _Spec], Manifest]
+) -> Manifest:
+    """The object: what `render` makes of `name` and the model, or `spec` itself if it is a whole manifest.
+
+    The model may be given as plain data, with the fields in Kubernetes' spelling.
 
     Raises:
+        SpecError: plain data that is no such model, with every problem.
         ValueError: a manifest of another kind.
     """
     if not isinstance(spec, dict):
         return render(name, spec)
+    if not {"apiVersion", "kind"} & set(spec):
+        return render(name, read_model(model, spec, f"{kind} {name}"))
     if spec.get("kind") != kind:
         raise ValueError(f"{name}: a manifest of kind {spec.get('kind')!r} was given; {kind} is needed")
     return spec

@@ -30,7 +30,7 @@ class Topology(ObjectComponent):
         Levels are immutable, and a Topology that a flavor uses cannot be deleted, so it is not replaced by itself: the
         update is refused with the advice to use a new name.
         """
-        self._declare(name, manifest_of(self.kind, spec, object_name or name, topology_manifest), opts)
+        self._declare(name, manifest_of(self.kind, spec, object_name or name, TopologySpec, topology_manifest), opts)
 
 
 class ResourceFlavor(ObjectComponent):
@@ -52,7 +52,9 @@ class ResourceFlavor(ObjectComponent):
         With a topologyName, its labels, tolerations and topologyName are immutable. Kueue keeps a deleted flavor until
         no queue uses it, so replacing one would hang: the update is refused with the advice to use a new name.
         """
-        self._declare(name, manifest_of(self.kind, spec, object_name or name, resource_flavor_manifest), opts)
+        self._declare(
+            name, manifest_of(self.kind, spec, object_name or name, ResourceFlavorSpec, resource_flavor_manifest), opts
+        )
 
 
 class Cohort(ObjectComponent):
@@ -70,4 +72,4 @@ class Cohort(ObjectComponent):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the cohort."""
-        self._declare(name, manifest_of(self.kind, spec, object_name or name, cohort_manifest), opts)
+        self._declare(name, manifest_of(self.kind, spec, object_name or name, CohortSpec, cohort_manifest), opts)

@@ -14,9 +14,14 @@ import pulumi
 from kueue_fleet.kueue.component import declare_object
 from kueue_fleet.kueue.objects import HelmRelease, KubernetesObject
 from kueue_fleet.spec import JobSetInstallation, KueueInstallation, Manifest
+from kueue_fleet.spec.install import installation_helm_values
 from kueue_fleet.spec.monitoring import GRAFANA_RELEASE, grafana_helm_values
 from kueue_fleet.spec.observability import Grafana
 
+CHARTS_CONFIG = "charts"
+"""Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the names of `CHART_NAMES`."""
+CHART_NAMES = ("kueue", "jobSet", "grafana")
+"""Charts whose reference a stack can replace."""
 RELEASE_TIMEOUT_SECONDS = 900
 """For one Helm operation: on an empty Autopilot cluster the first node takes minutes to come."""
 MAX_HISTORY = 5
@@ -39,6 +44,7 @@ class _Installation(pulumi.ComponentResource):
         name: str,
         *,
         release_name: str,
+        chart_name: str,
         chart: str,
         version: str | None,
         namespace: str,
@@ -46,6 +52,7 @@ class _Installation(pulumi.ComponentResource):
         protect: bool,
         opts: pulumi.ResourceOptions | None,
     ) -> None:
+        """Declare the namespace and the release. Raises ValueError where the stack's config names no such chart."""
         deleted_with = opts.deleted_with if opts else None
         self.namespace = namespace
         self.namespace_object = declare_object(
@@ -59,7 +66,7 @@ class _Installation(pulumi.ComponentResource):
             {
                 "name": release_name,
                 "namespace": namespace,
-                "chart": chart,
+                "chart": _charts_of_stack().get(chart_name, chart),
                 **({"version": version} if version else {}),
                 "values": values,
                 "timeout": RELEASE_TIMEOUT_SECONDS,
@@ -83,27 +90,29 @@ class KueueInstall(_Installation):
     def __init__(
         self,
         name: str,
-        spec: KueueInstallation,
+        spec: KueueInstallation | None = None,
         *,
-        values: "pulumi.Input[Mapping[str, Any]]",
-        chart: str | None = None,
+        values: "pulumi.Input[Mapping[str, Any]] | None" = None,
         deletion_protection: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the installation.
 
-        `values` are the chart's values, as `spec.kueue_helm_values` renders them; `chart` replaces the spec's chart
-        reference, for a mirror or a path; with `deletion_protection` Pulumi refuses to delete the release, and leaves
-        it in the cluster should the refusal be lifted by hand.
+        `spec` is by default Kueue 0.19.2 from its own registry. `values` are the chart's values; by default they hold
+        the spec's `configuration`, those of a cluster in a fleet are `spec.kueue_helm_values`. With
+        `deletion_protection` Pulumi refuses to delete the release, and leaves it in the cluster should the refusal be
+        lifted by hand. The stack's config `kueue-fleet:charts` may name another chart, as a rehearsal does.
         """
+        spec = spec or KueueInstallation()
         super().__init__("kueue-fleet:index:KueueInstall", name, None, opts)
         self._install(
             name,
             release_name="kueue",
-            chart=chart or spec.chart,
+            chart_name="kueue",
+            chart=spec.chart,
             version=spec.version,
             namespace=spec.namespace,
-            values=values,
+            values=installation_helm_values(spec) if values is None else values,
             protect=deletion_protection,
             opts=opts,
         )
@@ -116,18 +125,19 @@ class JobSetInstall(_Installation):
     def __init__(
         self,
         name: str,
-        spec: JobSetInstallation,
+        spec: JobSetInstallation | None = None,
         *,
-        chart: str | None = None,
         deletion_protection: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the installation; arguments as for `KueueInstall`."""
+        spec = spec or JobSetInstallation()
         super().__init__("kueue-fleet:index:JobSetInstall", name, None, opts)
         self._install(
             name,
             release_name="jobset",
-            chart=chart or spec.chart,
+            chart_name="jobSet",
+            chart=spec.chart,
             version=spec.version,
             namespace=spec.namespace,
             # The chart as it lies in JobSet's module asks for a moving tag.
@@ -150,19 +160,19 @@ class GrafanaInstall(_Installation):
         spec: Grafana,
         *,
         objects: Sequence[Manifest] = (),
-        chart: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the installation.
 
         `objects` are what `spec.monitoring.render_grafana` renders; they are made after the chart, which brings their
-        definitions. `chart` replaces the spec's chart reference. Not protected: what it measured can be lost.
+        definitions. Not protected: what it measured can be lost.
         """
         super().__init__("kueue-fleet:index:GrafanaInstall", name, None, opts)
         self._install(
             name,
             release_name=GRAFANA_RELEASE,
-            chart=chart or spec.chart,
+            chart_name="grafana",
+            chart=spec.chart,
             version=spec.version,
             namespace=spec.namespace,
             values=grafana_helm_values(),
@@ -180,3 +190,14 @@ class GrafanaInstall(_Installation):
             for manifest in objects
         ]
         self.register_outputs({"namespace": self.namespace})
+
+
+def _charts_of_stack() -> dict[str, str]:
+    """Chart references of the stack's config. Raises ValueError for a name that is not a chart's."""
+    config = pulumi.Config("kueue-fleet")
+    charts: dict[str, str] = config.get_object(CHARTS_CONFIG) or {}
+    unknown = sorted(set(charts) - set(CHART_NAMES))
+    if unknown:
+        key = config.full_key(CHARTS_CONFIG)
+        raise ValueError(f"{key}: {', '.join(unknown)} is not a chart; the charts are {', '.join(CHART_NAMES)}")
+    return charts

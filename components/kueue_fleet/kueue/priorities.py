@@ -27,7 +27,7 @@ class PriorityClass(ObjectComponent):
         """Declare the class. Another value or preemption policy replaces it; running pods keep their priority."""
         self._declare(
             name,
-            manifest_of(self.kind, spec, object_name or name, priority_class_manifest),
+            manifest_of(self.kind, spec, object_name or name, PriorityClassFields, priority_class_manifest),
             opts,
             replace_on_changes=["value", "preemptionPolicy"],
         )
@@ -48,4 +48,10 @@ class WorkloadPriorityClass(ObjectComponent):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the class."""
-        self._declare(name, manifest_of(self.kind, spec, object_name or name, workload_priority_class_manifest), opts)
+        self._declare(
+            name,
+            manifest_of(
+                self.kind, spec, object_name or name, WorkloadPriorityClassFields, workload_priority_class_manifest
+            ),
+            opts,
+        )

@@ -37,7 +37,7 @@ class ClusterQueue(ObjectComponent):
         deleted only after it. Set `expect_active` to false where a check is answered by a controller that is installed
         later; a stopped queue is never waited for.
         """
-        manifest = manifest_of(self.kind, spec, object_name or name, cluster_queue_manifest)
+        manifest = manifest_of(self.kind, spec, object_name or name, ClusterQueueSpec, cluster_queue_manifest)
         self.expect_active = expect_active and manifest["spec"]["stopPolicy"] == "None"
         self._declare(name, manifest, opts, expect_active=self.expect_active)
 
@@ -67,7 +67,7 @@ class LocalQueue(ObjectComponent):
         Raises:
             ValueError: a model without a namespace.
         """
-        manifest = manifest_of(self.kind, spec, object_name or name, partial(_local_queue, namespace))
+        manifest = manifest_of(self.kind, spec, object_name or name, LocalQueueSpec, partial(_local_queue, namespace))
         stopped = manifest["spec"]["stopPolicy"] != "None"
         self._declare(
             name,

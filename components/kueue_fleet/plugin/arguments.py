@@ -16,18 +16,15 @@ from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin
 
 import pulumi
 from pulumi.runtime import rpc
-from pydantic import Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
+from pydantic import Field, TypeAdapter, WithJsonSchema, create_model
 
-from kueue_fleet.spec import ClusterEntry, FleetSpec, NodePoolEntry, Problem, ResolvedNodePool, SpecError, parse_fleet
+from kueue_fleet.spec import FleetSpec, Problem, SpecError, parse_fleet
 from kueue_fleet.spec.base import Flag, SpecModel, Text
-from kueue_fleet.spec.messages import errors_in, explain
-from kueue_fleet.spec.pools import resolve_pool
 from kueue_fleet.spec.problem import join_path
+from kueue_fleet.spec.read_model import read_model
 
 INPUT_MARK = "x-pulumi-input"
 """Key in the JSON schema of an argument that may be another resource's output; all others are plain."""
-CLUSTER_OF_POOL = "cluster_spec"
-"""Argument that NodePool has here instead of a pool that was resolved: the entry of the pool's cluster."""
 _NOT_ARGUMENTS = frozenset({"self", "name", "opts"})
 _PAIR = 2
 
@@ -41,8 +38,6 @@ def arguments_of(component: type[Any]) -> type[SpecModel]:
             continue
         default = None if _may_be_none(parameter.annotation) else ...
         found[name] = (kind, default if parameter.default is parameter.empty else parameter.default)
-        if parameter.annotation is ResolvedNodePool:
-            found[CLUSTER_OF_POOL] = (ClusterEntry, ...)
     return _model(f"{component.__name__}Arguments", f"What {component.__name__} is given.", found)
 
 
@@ -68,10 +63,7 @@ def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str,
                 problems += [problem.at(key) for problem in error.problems]
     if problems:
         raise SpecError(problems)
-    try:
-        read = model.model_validate(data, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise SpecError(p for detail in errors_in(error) for p in explain(detail, model, data)) from None
+    read = read_model(model, data)
     return {
         parameter.name: _argument(parameter, read)
         for parameter in _parameters(component)
@@ -90,8 +82,6 @@ def _parameters(component: type[Any]) -> Iterator[inspect.Parameter]:
 def _argument(parameter: inspect.Parameter, read: SpecModel) -> Any:
     """The value in the type that the constructor has."""
     value = getattr(read, parameter.name)
-    if parameter.annotation is ResolvedNodePool:
-        return resolve_pool(value, getattr(read, CLUSTER_OF_POOL))
     for member in _members(parameter.annotation):
         if is_dataclass(member) and isinstance(member, type) and isinstance(value, SpecModel):
             return member(**{name: getattr(value, name) for name in value.model_fields_set})
@@ -116,8 +106,6 @@ def _argument_type(annotation: Any) -> Any:
 
 def _member_type(member: Any) -> Any:
     origin, arguments = get_origin(member), get_args(member)
-    if member is ResolvedNodePool:
-        return NodePoolEntry
     if member is str:
         return Text
     if member is bool:
@@ -168,7 +156,8 @@ def _is_input(annotation: Any) -> bool:
 
 
 def _input_type(annotation: Any) -> Any:
-    plain = [m for m in _members(annotation) if not isinstance(m, ForwardRef) and get_origin(m) is not Awaitable]
+    members = [member for member in _members(annotation) if member is not NoneType]
+    plain = [m for m in members if not isinstance(m, ForwardRef) and get_origin(m) is not Awaitable]
     schema = TypeAdapter(reduce(or_, plain)).json_schema()
     return Annotated[Any, WithJsonSchema({**schema, INPUT_MARK: True})]
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+from kueue_fleet.spec.clusters import KueueInstallation
 from kueue_fleet.spec.configuration import overlay
 from kueue_fleet.spec.dispatch import DISPATCHER_NAME, REGIONS_LABEL
 from kueue_fleet.spec.fleet import FleetSpec
@@ -30,14 +31,28 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     """
     entry = fleet.cluster(cluster)
     observed = fleet.observability.managed_prometheus or fleet.observability.grafana.enabled
-    base: dict[str, Any] = {
+    base = _defaults(fleet.kueue, observed=observed, job_sets=fleet.job_set.enabled)
+    merged = overlay(base, overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire()))
+    if entry.role == "manager" and fleet.multi_kueue is not None:
+        merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
+        if fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME:
+            copied = merged["integrations"].get("labelKeysToCopy") or []
+            # Where a job may run is said on the job, and decided on its Workload.
+            merged["integrations"]["labelKeysToCopy"] = list(dict.fromkeys([*copied, REGIONS_LABEL]))
+    plain: dict[str, Any] = _whole_numbers(merged)
+    return plain
+
+
+def _defaults(kueue: KueueInstallation, *, observed: bool, job_sets: bool) -> dict[str, Any]:
+    """The Configuration where nothing else is written; `observed` adds quotas and their use to the metrics."""
+    return {
         "apiVersion": CONFIGURATION_API,
         "kind": "Configuration",
-        "namespace": fleet.kueue.namespace,
+        "namespace": kueue.namespace,
         "health": {"healthProbeBindAddress": ":8081"},
         "metrics": {
             "bindAddress": ":8443",
-            # Quotas and their use are metrics only then; the dashboards show them.
+            # The dashboards show them.
             **({"enableClusterQueueResources": True} if observed else {}),
         },
         "webhook": {"port": 9443},
@@ -55,17 +70,8 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
         "clientConnection": {"qps": 300, "burst": 500},
         # Beta, off by default: reasons such as ExceedsMaxQuota instead of just Pending.
         "featureGates": {"UnadmittedWorkloadsObservability": True},
-        "integrations": {"frameworks": ["batch/job", *(["jobset.x-k8s.io/jobset"] if fleet.job_set.enabled else [])]},
+        "integrations": {"frameworks": ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_sets else [])]},
     }
-    merged = overlay(base, overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire()))
-    if entry.role == "manager" and fleet.multi_kueue is not None:
-        merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
-        if fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME:
-            copied = merged["integrations"].get("labelKeysToCopy") or []
-            # Where a job may run is said on the job, and decided on its Workload.
-            merged["integrations"]["labelKeysToCopy"] = list(dict.fromkeys([*copied, REGIONS_LABEL]))
-    plain: dict[str, Any] = _whole_numbers(merged)
-    return plain
 
 
 def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | None = None) -> dict[str, Any]:
@@ -85,7 +91,20 @@ def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | 
         else:
             gates = configuration.get("featureGates", {})
             configuration["featureGates"] = {"WorkloadRequestUseMergePatch": True, **gates}
-    return {"managerConfig": {"controllerManagerConfigYaml": _as_yaml(json.dumps(configuration))}, **values}
+    return {**_chart_values(configuration), **values}
+
+
+def installation_helm_values(kueue: KueueInstallation) -> dict[str, Any]:
+    """Values of the Kueue chart for an installation that belongs to no fleet: its own Configuration.
+
+    What that leaves out is as in a fleet with JobSet and without metrics of quotas.
+    """
+    configuration = overlay(_defaults(kueue, observed=False, job_sets=True), kueue.configuration.wire())
+    return _chart_values(_whole_numbers(configuration))
+
+
+def _chart_values(configuration: dict[str, Any]) -> dict[str, Any]:
+    return {"managerConfig": {"controllerManagerConfigYaml": _as_yaml(json.dumps(configuration))}}
 
 
 @cache

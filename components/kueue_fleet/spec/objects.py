@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
-
 from kueue_fleet.spec import suggest
+from kueue_fleet.spec.base import SpecModel
 from kueue_fleet.spec.manifests import KUEUE_API
-from kueue_fleet.spec.messages import errors_in, explain
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, SpecError
+from kueue_fleet.spec.read_model import read_model
 from kueue_fleet.spec.wire import (
     AdmissionCheckSpec,
     ClusterQueueSpec,
@@ -31,7 +30,7 @@ from kueue_fleet.spec.wire import (
 )
 from kueue_fleet.spec.wire.checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
-SPECS: Final[Mapping[str, type[BaseModel]]] = {
+SPECS: Final[Mapping[str, type[SpecModel]]] = {
     "AdmissionCheck": AdmissionCheckSpec,
     "ClusterQueue": ClusterQueueSpec,
     "Cohort": CohortSpec,
@@ -72,13 +71,11 @@ def _check_one(doc: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(f"{path}.kind", f"Kueue has no kind {kind}", suggest.instead(kind, kinds, "kinds"))
 
 
-def _check_model(model: type[BaseModel], data: Any, path: str) -> Iterator[Problem]:
+def _check_model(model: type[SpecModel], data: Any, path: str) -> Iterator[Problem]:
     try:
-        model.model_validate(data, by_alias=True, by_name=False)
-    except ValidationError as error:
-        for detail in errors_in(error):
-            for problem in explain(detail, model, data):
-                yield problem.at(path)
+        read_model(model, data, path)
+    except SpecError as error:
+        yield from error.problems
 
 
 def _own_fields(doc: Mapping[str, Any]) -> dict[str, Any]:
