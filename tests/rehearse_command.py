@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,14 +70,10 @@ def job(name: str, gpus: int = 1, seconds: int = 2, namespace: str = "team-a") -
     }
 
 
-PROGRAM = """
-import pulumi
+MORE = """
 import pulumi_kubernetes as k8s
-from kueue_fleet import Fleet
-from kueue_fleet.spec import parse_fleet
 
 config = pulumi.Config("kueue-fleet")
-fleet = Fleet("fleet", parse_fleet(config.require_object("fleet")))
 (cluster,) = fleet.clusters.values()
 inside = pulumi.ResourceOptions(provider=cluster.provider)
 
@@ -88,7 +85,14 @@ def pods(name, image):
 
 
 """
-"""A user's program: a fleet of one cluster, and what is written after it."""
+"""What a user writes after the README's program: `k8s`, `config`, `inside` and `pods`."""
+
+
+def readme_program() -> str:
+    """The README's program, to the letter."""
+    [program] = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert "Fleet(" in program
+    return str(program)
 
 
 @dataclass(frozen=True)
@@ -156,10 +160,10 @@ class Project:
         (self.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": config}))
 
     def add_to_program(self, more: str) -> None:
-        """Have the program declare MORE than the fleet: Python, with `k8s`, and `inside` for what is in its cluster."""
+        """Have the README's program declare MORE: Python, with `k8s`, and `inside` for what is in its cluster."""
         program = self.folder / "program"
         program.mkdir()
-        (program / "__main__.py").write_text(PROGRAM + more)
+        (program / "__main__.py").write_text(readme_program() + MORE + more)
         settings = yaml.safe_load((self.folder / "Pulumi.yaml").read_text()) | {"main": "program"}
         (self.folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
 

@@ -11,7 +11,7 @@ import yaml
 REPOSITORY = Path(__file__).parents[2] / "examples" / "platform-repo"
 WORKFLOW = REPOSITORY / ".github" / "workflows" / "fleet.yaml"
 ELSEWHERE = {
-    "Install": "takes kueue-fleet from a package registry",
+    "Install": "takes other packages from PyPI; that kueue-fleet comes from the clone is tested by itself",
     "Up": "needs a Google Cloud project and a Pulumi backend",
     "Judge the state": "needs the state that Up leaves",
     "Preview": "needs Pulumi: tests/engines/test_platform_pipeline.py runs it",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+import pulumi_mocks
 from examples.platform_pipeline import ELSEWHERE, REPOSITORY, WORKFLOW, Step, step, steps, workflow
 
 HERE = [each for each in steps() if each.name not in ELSEWHERE]
@@ -94,6 +98,30 @@ def test_a_fleet_that_breaks_a_rule_fails_at_once(clone: Path) -> None:
     done = run(step("Check the fleet"), clone)
     assert done.returncode == 1
     assert "there is no flavor l4-sport" in done.stderr
+
+
+def test_kueue_fleet_is_installed_from_the_clone() -> None:
+    [installing] = {each.run.partition("pip install ")[2].strip() for each in steps() if each.name == "Install"}
+    assert f"pip install {installing}" in (REPOSITORY / "README.md").read_text()
+    # All else is installed already: without an index, only what the file itself names can be found.
+    offline = ["--dry-run", "--no-index", "--no-build-isolation", "--report", "-", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *offline, *installing.split()]
+    done = subprocess.run(pip, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = {each["metadata"]["name"]: each["download_info"]["url"] for each in json.loads(done.stdout)["install"]}
+    assert found == {"company-platform": REPOSITORY.as_uri(), "kueue-fleet": REPOSITORY.parents[1].as_uri()}
+
+
+def test_the_program_takes_the_charts_of_the_stacks_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a rehearsal writes them there: the program itself does nothing for it."""
+    monkeypatch.syspath_prepend(str(REPOSITORY))
+    config = yaml.safe_load((REPOSITORY / "Pulumi.dev.yaml").read_text())["config"]
+    charts = {"kueue": "/charts/kueue", "jobSet": "/charts/jobset"}
+    # The project of the mocks is not the repository's.
+    config |= {"kueue-fleet:charts": charts, "kueue-fleet:spaces": config["company-platform:spaces"]}
+    program = str(REPOSITORY / "__main__.py")
+    recording = pulumi_mocks.run(lambda: runpy.run_path(program, run_name="__main__") and None, config=config)
+    assert {made.inputs["chart"] for made in recording.of_type("Release")} == set(charts.values())
 
 
 def test_no_action_is_taken_from_a_branch() -> None:
