@@ -77,8 +77,8 @@ def _repair_exemption(pool: Resource) -> str | None:
 
 
 def _auto_repair(pool: Resource, _: Settings) -> Iterator[Problem]:
-    if pool.is_off("management.autoRepair") and is_known(pool.flag("nodeConfig.flexStart")):
-        yield Problem("management.autoRepair", "is not true", "set it to true")
+    if pool.flag("management.autoRepair") is False and is_known(pool.flag("nodeConfig.flexStart")):
+        yield Problem("management.autoRepair", "is false", "set it to true, or remove it")
 
 
 def _repair(props: dict[str, Any]) -> None:
@@ -86,8 +86,8 @@ def _repair(props: dict[str, Any]) -> None:
 
 
 def _auto_upgrade(pool: Resource, _: Settings) -> Iterator[Problem]:
-    if pool.is_off("management.autoUpgrade"):
-        yield Problem("management.autoUpgrade", "is not true", "set it to true")
+    if pool.flag("management.autoUpgrade") is False:
+        yield Problem("management.autoUpgrade", "is false", "set it to true, or remove it")
 
 
 def _upgrade(props: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from kueue_fleet.gke.declared_pools import read_pool
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     GPU_RESOURCE,
@@ -21,6 +22,8 @@ from kueue_fleet.gke.labels import (
     TOLERATED_BY_GKE,
 )
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.pool_facts import PoolFacts
+from kueue_fleet.gke.zones import DEFAULT_ZONES
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number, truth
 
@@ -28,8 +31,6 @@ _DECIDED: Final = frozenset({NODE_POOL, ACCELERATOR, SPOT, MACHINE_FAMILY, INSTA
 """Labels that GKE sets and whose value on a pool is certain, also that there is none."""
 _OWNED_BY_PLATFORM: Final = re.compile(r"^([a-z0-9-]+\.)*(kubernetes\.io|k8s\.io|google\.com|gke\.io)/")
 _ZONE: Final = re.compile(r"-[a-z]$")
-_ZONES_OF_A_REGION: Final = 3
-"""Zones in which a regional pool has nodes when it names none."""
 
 
 @dataclass(frozen=True)
@@ -197,4 +198,20 @@ def zone_count(pool: Resource, cluster: Resource | None) -> int | None:
     if shared:
         # Of a zonal cluster, these are the zones beside its own.
         return len(items(shared)) + (1 if zonal else 0)
-    return 1 if zonal else _ZONES_OF_A_REGION
+    return 1 if zonal else DEFAULT_ZONES
+
+
+def pool_facts(pool: Resource, cluster: Resource | None = None) -> PoolFacts:
+    """The pool as the rules of GKE see it; without its cluster, what depends on that is not known."""
+    location = pool.get("location")
+    if location is None and cluster is not None:
+        location = cluster.get("location")
+    channel = cluster.get("releaseChannel.channel") if cluster is not None else UNKNOWN
+    return read_pool(
+        pool.props,
+        region=_ZONE.sub("", location) if isinstance(location, str) else None,
+        zones=None if cluster is None else [str(zone) for zone in items(cluster.get("nodeLocations"))],
+        zone_count=None if cluster is None else zone_count(pool, cluster),
+        release_channel=channel not in (None, "UNSPECIFIED") if is_known(channel) else None,
+        is_known=is_known,
+    )

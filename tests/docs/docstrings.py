@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "components" / "kueue_fleet", ROOT / "policies" / "kueue_fleet_policies")
-RULES = re.compile(r"/spec/check/(?!__init__|scope)|/spec/\w+_rules\.py$")
+RULES = re.compile(r"/spec/check/(?!__init__|scope)|/(spec|gke)/\w+_rules\.py$")
 """Modules of rules that name their source in their docstring."""
 POLICIES = {"ResourceRule", "StackRule"}
 """Rules that name it in an argument."""

@@ -40,6 +40,9 @@ NODE_POOL_LABEL = "cloud.google.com/gke-nodepool"
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
 
 
+NO_GPUS = {"nodeConfig.machineType": "e2-standard-4", "nodeConfig.guestAccelerators": None}
+
+
 def _one(rule: str, declared: Declared, says: str = "", config: Mapping[str, Any] | None = None) -> Seed:
     return Seed(rule, (declared,), declared.name, dict(config or {}), says)
 
@@ -176,11 +179,12 @@ def _pools() -> Iterator[Seed]:
             "nodeConfig.guestAccelerators": None,
         },
     )
+    yield _queued("dws-autoscaling", "a fixed size", {"autoscaling": None, "nodeCount": 0})
     yield _queued("dws-no-reservation", "is missing", {f"{config}reservationAffinity": None})
-    yield _queued("dws-not-spot", "spot nodes", {f"{config}spot": True})
+    yield _queued("dws-not-spot", "not Spot VMs", {f"{config}spot": True})
     yield _queued("dws-any-location", "BALANCED", {"autoscaling.locationPolicy": "BALANCED"})
-    yield _queued("dws-no-auto-repair", "GKE refuses", {"management.autoRepair": True})
-    yield _queued("dws-run-duration", "1209600 s", {f"{config}maxRunDuration": "1209600s"})
+    yield _queued("dws-no-auto-repair", "cannot be repaired", {"management.autoRepair": True})
+    yield _queued("dws-run-duration", "1209600s", {f"{config}maxRunDuration": "1209600s"})
     yield _pool(
         "spot-no-reservation",
         "ANY_RESERVATION",
@@ -191,13 +195,49 @@ def _pools() -> Iterator[Seed]:
         "one name",
         {f"{config}reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION"}},
     )
+    yield _pool("pool-one-size", "autoscaling is set too", {"nodeCount": 0})
+    yield _pool("pool-limits", "more than the maximum, 4", {"autoscaling.totalMinNodeCount": 5, **NO_GPUS})
     yield _pool(
-        "pool-one-size",
-        "beside autoscaling",
-        {"nodeCount": 0},
+        "pool-compact-placement",
+        "blue-green",
+        {
+            "placementPolicy": {"type": "COMPACT"},
+            "nodeLocations": [f"{REGION}-b"],
+            "upgradeSettings": {"strategy": "BLUE_GREEN"},
+        },
     )
-    yield _pool("pool-compact-placement", "one zone", {"placementPolicy": {"type": "COMPACT"}})
-    yield _pool("pool-upgradable", "no node could ever", {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 0}})
+    yield _pool(
+        "pool-upgradable", "no node can ever be upgraded", {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 0}}
+    )
+    yield _pool(
+        "pool-gpus",
+        "comes with 2",
+        {
+            f"{config}guestAccelerators": [
+                {"type": "nvidia-l4", "count": 4, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}
+            ]
+        },
+    )
+    yield _pool(
+        "pool-boot-disk",
+        "Hyperdisk only",
+        {f"{config}machineType": "a4-highgpu-8g", f"{config}guestAccelerators": None, f"{config}diskType": "pd-ssd"},
+    )
+    yield _pool(
+        "pool-local-ssds",
+        "takes none",
+        {**NO_GPUS, f"{config}ephemeralStorageLocalSsdConfig": {"localSsdCount": 1}},
+    )
+    yield _pool("pool-zones", "does not exist", {"nodeLocations": [f"{REGION}-z"]})
+    yield _pool("pool-labels", "reserves", {f"{config}labels": {"node.kubernetes.io/class": "gpu"}})
+    taint = {"key": "team", "value": "vision", "effect": "NO_SCHEDULE"}
+    yield _pool("pool-taints", "list each pair", {f"{config}taints": [taint, {**taint, "value": "speech"}]})
+    for rule, says, changes in (
+        ("pool-initial-size", "0 and 4", {"initialNodeCount": 2}),
+        ("pool-compact-zone", "one zone", {"placementPolicy": {"type": "COMPACT"}}),
+    ):
+        one = pool(f"{rule}/pool", changes, of=f"{rule}/cluster")
+        yield Seed(rule, (cluster(f"{rule}/cluster"), one), one.name, {}, says)
     yield _pool("spend-pool-gpus", "400 GPUs", {"autoscaling.totalMaxNodeCount": 200})
     yield _pool("spend-idle-gpus", "without a job", {"autoscaling.totalMinNodeCount": 1})
     yield _pool(

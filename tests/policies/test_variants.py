@@ -69,12 +69,25 @@ BROKEN: list[tuple[str, Declared]] = [
     ("gke-auto-provisioning-service-account", autopilot("x", {"clusterAutoscaling": None})),
     ("gke-metadata-server", pool("x", {"nodeConfig.workloadMetadataConfig": None})),
     ("gke-secure-boot", pool("x", {"nodeConfig.shieldedInstanceConfig": None})),
-    ("gke-auto-repair", pool("x", {"management": None})),
+    ("gke-auto-repair", pool("x", {"management": {"autoRepair": "false"}})),
     (
         "gke-container-optimized-os",
         cluster("x", {"clusterAutoscaling": {"enabled": True, "autoProvisioningDefaults": {"imageType": "UBUNTU"}}}),
     ),
-    ("dws-from-zero", pool("x", {**QUEUED, "autoscaling": None})),
+    ("dws-autoscaling", pool("x", {**QUEUED, "autoscaling": None})),
+    ("dws-no-auto-repair", pool("x", {**QUEUED, "management": None})),
+    (
+        "pool-compact-placement",
+        pool(
+            "x",
+            {
+                "placementPolicy": {"type": "COMPACT"},
+                "nodeConfig.flexStart": True,
+                "nodeConfig.machineType": "a4x-highgpu-4g",
+                "nodeConfig.guestAccelerators": None,
+            },
+        ),
+    ),
     ("dws-not-spot", pool("x", {**QUEUED, "nodeConfig.preemptible": True})),
     ("dws-run-duration", pool("x", {**QUEUED, "nodeConfig.maxRunDuration": "604801s"})),
     (
@@ -127,6 +140,11 @@ KEPT: list[tuple[str, Declared]] = [
     ("gke-network-policy", cluster("x", {"datapathProvider": None, "networkPolicy": {"enabled": True}})),
     ("gke-vpc-native", cluster("x", {"ipAllocationPolicy": None, "networkingMode": "VPC_NATIVE"})),
     ("gke-auto-repair", pool("x", {"management.autoRepair": False, "nodeConfig.flexStart": True})),
+    # terraform-provider-google 8 sets both to true where they are left out.
+    ("gke-auto-repair", pool("x", {"management": None})),
+    ("gke-auto-upgrade", pool("x", {"management": {"autoRepair": True}})),
+    # The limit of seven days is that of DWS.
+    ("dws-run-duration", pool("x", {"nodeConfig.maxRunDuration": "1209600s"})),
     (
         "gke-secure-boot",
         pool(
@@ -230,6 +248,13 @@ def test_regions_are_those_of_zones_and_of_locations_too() -> None:
     assert says("region-allowed", gcp("compute/reservation:Reservation", zone="us-east4-a"), **allowed) != []
     assert says("region-allowed", gcp("storage/bucket:Bucket", location="EU"), **allowed) == []
     assert says("region-allowed", cluster("x", {"location": "us-east4"})) == []
+
+
+def test_a_shorter_run_can_be_asked_for() -> None:
+    day = {"maxSeconds": 86_400}
+    assert says("dws-run-duration", pool("x", {**QUEUED, "nodeConfig.maxRunDuration": "86400s"}), **day) == []
+    assert "86401s" in says("dws-run-duration", pool("x", {**QUEUED, "nodeConfig.maxRunDuration": "86401s"}), **day)[0]
+    assert says("dws-run-duration", pool("x", {"nodeConfig.maxRunDuration": "86401s"}), **day) == []
 
 
 def test_a_commitment_that_was_agreed_to_passes() -> None:

@@ -19,30 +19,30 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "fixed and autoscaled": (
         {p(0, "autoscaling"): scaled(4)},
         [
-            "nodePools[reserved].nodeCount: 4 is set, but so is autoscaling; keep one of the two",
+            (
+                "nodePools[reserved].nodeCount: is 4, but autoscaling is set too, and each update would undo what "
+                "the autoscaler did; keep one of the two"
+            ),
         ],
     ),
     "fixed and initial": (
         {p(0, "initialNodeCount"): 1},
         [
-            (
-                "nodePools[reserved].initialNodeCount: 1 is set, but nodeCount fixes the size; remove "
-                "initialNodeCount, or use autoscaling instead of nodeCount"
-            ),
+            ("nodePools[reserved].initialNodeCount: is 1, but nodeCount fixes the size; remove it, or nodeCount"),
         ],
     ),
     "no size": (
         {p(1, "autoscaling"): REMOVED},
         [
-            ("nodePools[on-demand].nodeCount: neither it nor autoscaling is set; write how many nodes the pool has"),
+            "nodePools[on-demand].nodeCount: is missing, and so is autoscaling; set one of the two",
         ],
     ),
     "initial beyond limits": (
         {p(1, "initialNodeCount"): 9, p(1, "zones"): ZONES},
         [
             (
-                "nodePools[on-demand].initialNodeCount: 9 in each of 3 zones is not between the limits of "
-                "autoscaling, 0 and 24; write a number within the limits, or remove it"
+                "nodePools[on-demand].initialNodeCount: is 9 in each of 3 zones, not between the limits of "
+                "autoscaling, 0 and 24; set a number within the limits, or remove it"
             ),
         ],
     ),
@@ -50,8 +50,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "autoscaling"): scaled(2, 3)},
         [
             (
-                "nodePools[on-demand].autoscaling.totalMinNodeCount: 3 is more than totalMaxNodeCount, 2; write a "
-                "smaller minimum"
+                "nodePools[on-demand].autoscaling.totalMinNodeCount: is 3, more than the maximum, 2; set a smaller "
+                "minimum"
             ),
         ],
     ),
@@ -119,8 +119,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(3, "autoscaling"): REMOVED, p(3, "nodeCount"): 2},
         [
             (
-                "nodePools[flex].nodeCount: 2 is fixed, but flex-start nodes come and go; write autoscaling: "
-                "{totalMaxNodeCount: ...} instead"
+                "nodePools[flex].nodeCount: is 2, a fixed size, but DWS nodes come and go; set autoscaling with a "
+                "maximum instead"
             ),
         ],
     ),
@@ -128,7 +128,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(3, "management"): {"autoRepair": True}},
         [
             (
-                "nodePools[flex].management.autoRepair: true, but flex-start has no repair; remove it, or set it to "
+                "nodePools[flex].management.autoRepair: is true, but flex-start nodes cannot be repaired; set it to "
                 "false"
             ),
         ],
@@ -137,23 +137,23 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(3, "capacity/maxRunDuration"): "169h"},
         [
             (
-                "nodePools[flex].capacity.maxRunDuration: 169h is no run time that DWS grants; write between 1s and "
-                "168h, which is seven days"
+                "nodePools[flex].capacity.maxRunDuration: is 169h, but DWS nodes live for at most seven days; set it "
+                "to at least 1s and at most 604800s"
             ),
         ],
     ),
     "flex-start part of a second": (
         {p(3, "capacity/maxRunDuration"): "90500ms"},
         [
-            "nodePools[flex].capacity.maxRunDuration: 90500ms is not whole seconds; round it to seconds",
+            ("nodePools[flex].capacity.maxRunDuration: is 90500ms, which is not whole seconds; round it to seconds"),
         ],
     ),
     "queued from one": (
         {p(4, "autoscaling"): scaled(8, 1)},
         [
             (
-                "nodePools[queued].autoscaling.totalMinNodeCount: 1, but nodes of queued provisioning come only when "
-                "asked for; set it to 0"
+                "nodePools[queued].autoscaling.totalMinNodeCount: is 1, but nodes of queued provisioning come only "
+                "for ProvisioningRequests; set it to 0"
             ),
         ],
     ),
@@ -161,8 +161,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(4, "initialNodeCount"): 1},
         [
             (
-                "nodePools[queued].initialNodeCount: 1, but nodes of queued provisioning come only when asked for; "
-                "remove it"
+                "nodePools[queued].initialNodeCount: is 1, but nodes of queued provisioning come only for "
+                "ProvisioningRequests; set it to 0, or remove it"
             ),
         ],
     ),
@@ -170,8 +170,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(4, "autoscaling"): scaled(8, locationPolicy="BALANCED")},
         [
             (
-                "nodePools[queued].autoscaling.locationPolicy: BALANCED, but queued provisioning takes all nodes "
-                "where they are; set it to ANY, or remove it"
+                "nodePools[queued].autoscaling.locationPolicy: is BALANCED, but queued provisioning takes nodes "
+                "wherever there are any; set it to ANY"
             ),
         ],
     ),
@@ -179,8 +179,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "compactPlacement"): True, p(1, "zones"): ZONES},
         [
             (
-                "nodePools[on-demand].zones: us-central1-a, us-central1-b, us-central1-c are 3, but nodes stand "
-                "close together in one zone only; name exactly one zone"
+                "nodePools[on-demand].zones: are us-central1-a, us-central1-b, us-central1-c, but compact placement "
+                "is within one zone; set exactly one zone"
             ),
         ],
     ),
@@ -188,8 +188,9 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "compactPlacement"): True},
         [
             (
-                "nodePools[on-demand].zones: none are named, and cluster batch has more than one, but nodes stand "
-                "close together in one zone only; name exactly one zone"
+                "nodePools[on-demand].zones: are us-central1-a, us-central1-b, us-central1-c, but compact placement "
+                "is within one zone (cluster batch); set exactly one zone, or give batch its own value under "
+                "perCluster"
             ),
         ],
     ),
@@ -197,8 +198,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(4, "compactPlacement"): True, p(4, "zones"): ZONES[:1]},
         [
             (
-                "nodePools[queued].compactPlacement: true, but queued provisioning takes nodes where they are; "
-                "remove it, or set capacity.queuedProvisioning to false"
+                "nodePools[queued].compactPlacement: is set, but queued provisioning takes nodes wherever there are "
+                "any; remove it, or turn queued provisioning off"
             ),
         ],
     ),
@@ -206,8 +207,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(3, "compactPlacement"): True, p(3, "zones"): ZONES[:1]},
         [
             (
-                "nodePools[flex].compactPlacement: true, but flex-start places g2-standard-24 nowhere in particular; "
-                "remove it, or use A3 Ultra, A4 or H4D machines"
+                "nodePools[flex].compactPlacement: is set, but GKE does not place g2-standard-24 machines of "
+                "flex-start; remove it, or use A3 Ultra, A4 or H4D machines"
             ),
         ],
     ),
@@ -215,8 +216,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "upgrade"): {"maxSurge": 0}},
         [
             (
-                "nodePools[on-demand].upgrade.maxSurge: maxSurge and maxUnavailable are both 0; set at least one of "
-                "them to 1"
+                "nodePools[on-demand].upgrade.maxSurge: is 0, and so is maxUnavailable, so no node can ever be "
+                "upgraded; set one of them to 1"
             ),
         ],
     ),
@@ -224,8 +225,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "management"): {"autoUpgrade": False}},
         [
             (
-                "nodePools[on-demand].management.autoUpgrade: false, but the cluster is on a release channel, which "
-                "upgrades its nodes; remove it, and say when with the cluster's maintenance"
+                "nodePools[on-demand].management.autoUpgrade: is false, but the cluster is on a release channel, "
+                "which upgrades its nodes; remove it, and set the cluster's maintenance window"
             ),
         ],
     ),
@@ -233,8 +234,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "management"): {"autoRepair": False}},
         [
             (
-                "nodePools[on-demand].management.autoRepair: false, but the cluster is on a release channel, which "
-                "repairs its nodes; remove it"
+                "nodePools[on-demand].management.autoRepair: is false, but the cluster is on a release channel, "
+                "which repairs its nodes; remove it"
             ),
         ],
     ),
@@ -242,18 +243,21 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "accelerator"): {"type": "nvidia-tesla-t4", "count": 4}},
         [
             (
-                "nodePools[on-demand].accelerator.type: nvidia-tesla-t4, but g2-standard-24 comes with nvidia-l4; "
-                "write nvidia-l4, or remove it"
+                "nodePools[on-demand].accelerator.type: is nvidia-tesla-t4, but g2-standard-24 comes with nvidia-l4; "
+                "set it to nvidia-l4, or remove it"
             ),
-            ("nodePools[on-demand].accelerator.count: 4, but g2-standard-24 comes with 2; write 2, or remove it"),
+            (
+                "nodePools[on-demand].accelerator.count: is 4, but g2-standard-24 comes with 2; set it to 2, or "
+                "remove it"
+            ),
         ],
     ),
     "GPUs on E2": (
         {p(1, "machineType"): "e2-standard-8", p(1, "accelerator"): {"type": "nvidia-tesla-t4", "count": 1}},
         [
             (
-                "nodePools[on-demand].accelerator: set, but e2-standard-8 takes no GPUs; remove it, or use a machine "
-                "with GPUs"
+                "nodePools[on-demand].accelerator: is set, but e2-standard-8 takes no GPUs; remove it, or use a "
+                "machine type with GPUs"
             ),
         ],
     ),
@@ -261,8 +265,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "machineType"): "n1-standard-8", p(1, "accelerator"): {"type": "nvidia-tesla-t4"}},
         [
             (
-                "nodePools[on-demand].accelerator: type or count is missing, and n1-standard-8 has none of its own; "
-                "write both, such as {type: nvidia-tesla-t4, count: 1}"
+                "nodePools[on-demand].accelerator: has no type or no count, and n1-standard-8 has none of its own; "
+                "set both, such as nvidia-tesla-t4 and 1"
             ),
             (
                 "flavors[on-demand]: queues may use 4 nvidia.com/gpu of it on batch (gpu 4), but its nodes hold 0 "
@@ -274,24 +278,27 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "machineType"): "n1-standard-8", p(1, "accelerator"): {"type": "nvidia-l4", "count": 1}},
         [
             (
-                "nodePools[on-demand].accelerator.type: nvidia-l4 cannot be attached to n1-standard-8; use one of "
-                "nvidia-tesla-t4, nvidia-tesla-p4, nvidia-tesla-p100, nvidia-tesla-v100, or a machine type that "
-                "comes with it"
+                "nodePools[on-demand].accelerator.type: is nvidia-l4, which cannot be attached to n1-standard-8; use "
+                "one of nvidia-tesla-t4, nvidia-tesla-p4, nvidia-tesla-p100, nvidia-tesla-v100, or a machine type "
+                "that comes with it"
             ),
         ],
     ),
     "N1 with three": (
         {p(1, "machineType"): "n1-standard-8", p(1, "accelerator"): {"type": "nvidia-tesla-t4", "count": 3}},
         [
-            ("nodePools[on-demand].accelerator.count: 3 nvidia-tesla-t4 is not offered; write one of 1, 2, 4"),
+            (
+                "nodePools[on-demand].accelerator.count: is 3, a number of nvidia-tesla-t4 that is not offered; use "
+                "1, 2, 4"
+            ),
         ],
     ),
     "N1 too large": (
         {p(1, "machineType"): "n1-standard-32", p(1, "accelerator"): {"type": "nvidia-tesla-v100", "count": 1}},
         [
             (
-                "nodePools[on-demand].accelerator.count: 1 nvidia-tesla-v100 go with at most 12 vCPUs, but "
-                "n1-standard-32 has 32; write 4, or use a smaller machine type"
+                "nodePools[on-demand].accelerator.count: is 1, but 1 nvidia-tesla-v100 go with at most 12 vCPUs, and "
+                "n1-standard-32 has 32; set it to 4, or use a smaller machine type"
             ),
         ],
     ),
@@ -299,8 +306,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "machineType"): "g2-standart-24", p(1, "accelerator"): {"driverVersion": "LATEST"}},
         [
             (
-                "nodePools[on-demand].accelerator: type or count is missing, and g2-standart-24 is not in the "
-                "catalogue; write accelerator: {type: ..., count: ...}"
+                "nodePools[on-demand].accelerator: has no type or no count, and g2-standart-24 is not in the "
+                "catalogue; set both, such as nvidia-tesla-t4 and 1"
             ),
             (
                 "warning: nodePools[on-demand].machineType: g2-standart-24 is not in the catalogue, so its size is "
@@ -312,8 +319,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "machineType"): "a3-ultragpu-8g", p(1, "diskType"): "pd-ssd"},
         [
             (
-                "nodePools[on-demand].diskType: pd-ssd, but a3-ultragpu-8g boots from Hyperdisk only; remove it, or "
-                "write hyperdisk-balanced"
+                "nodePools[on-demand].diskType: is pd-ssd, but a3-ultragpu-8g boots from Hyperdisk only; set it to "
+                "hyperdisk-balanced, or remove it"
             ),
             (
                 "warning: nodePools[on-demand].zones: a3-ultragpu-8g is not known to be offered in us-central1-a, "
@@ -324,7 +331,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "local SSD on E2": (
         {p(1, "machineType"): "e2-standard-8", p(1, "localSsdCount"): 1},
         [
-            "nodePools[on-demand].localSsdCount: 1, but e2-standard-8 takes none; remove it",
+            "nodePools[on-demand].localSsdCount: is 1, but e2-standard-8 takes none; remove it",
             (
                 "flavors[on-demand]: queues may use 4 nvidia.com/gpu of it on batch (gpu 4), but its nodes hold 0 "
                 "(nodes: on-demand 24); lower nominalQuota to 0 in all, or add nodes"
@@ -334,15 +341,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "local SSDs of the machine": (
         {p(1, "machineType"): "a3-highgpu-8g", p(1, "localSsdCount"): 2},
         [
-            ("nodePools[on-demand].localSsdCount: 2, but a3-highgpu-8g comes with 16; remove it, or write 16"),
+            ("nodePools[on-demand].localSsdCount: is 2, but a3-highgpu-8g comes with 16; set it to 16, or remove it"),
         ],
     ),
     "taint twice": (
         {p(1, "taints"): [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "value": "b", "effect": "NoSchedule"}]},
         [
             (
-                "nodePools[on-demand].taints[1]: a with effect NoSchedule is listed twice; list each pair of key and "
-                "effect once"
+                "nodePools[on-demand].taints[1]: has the key a and the effect NoSchedule of one before it; list each "
+                "pair of key and effect once"
             ),
         ],
     ),
@@ -350,8 +357,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "labels"): {"node.kubernetes.io/x": "y"}},
         [
             (
-                "nodePools[on-demand].labels[node.kubernetes.io/x]: node.kubernetes.io/x is in a domain that "
-                "Kubernetes keeps to itself; use another domain"
+                "nodePools[on-demand].labels[node.kubernetes.io/x]: is in a domain that Kubernetes reserves; use "
+                "another domain"
             ),
         ],
     ),
@@ -367,7 +374,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "per cluster": (
         {p(1, "perCluster"): {"batch": {"nodeCount": 1, "autoscaling": scaled(1)}}},
         [
-            ("nodePools[on-demand].perCluster[batch].nodeCount: 1 is set, but so is autoscaling; keep one of the two"),
+            (
+                "nodePools[on-demand].perCluster[batch].nodeCount: is 1, but autoscaling is set too, and each update "
+                "would undo what the autoscaler did; keep one of the two"
+            ),
             (
                 "flavors[on-demand]: queues may use 4 nvidia.com/gpu of it on batch (gpu 4), but its nodes hold 2 "
                 "(nodes: on-demand 1); lower nominalQuota to 2 in all, or add nodes"

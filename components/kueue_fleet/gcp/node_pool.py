@@ -16,14 +16,13 @@ import pulumi
 
 from kueue_fleet.gcp.cluster_properties import node_security
 from kueue_fleet.gcp.resources import ComputeResourcePolicy, ContainerNodePool
+from kueue_fleet.gke.machines import COMPACT_FLEX_START
+from kueue_fleet.gke.pool_facts import RESERVATION_KEY
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.node_pools import NodePoolEntry
-from kueue_fleet.spec.pool_rules import COMPACT_FLEX
 from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool
 
-RESERVATION_KEY = "compute.googleapis.com/reservation-name"
-"""Key of the affinity to a reservation, as Compute Engine has it."""
 _EFFECTS: Mapping[str, str] = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -88,8 +87,8 @@ class NodePool(pulumi.ComponentResource):
 
     def _placement(self, name: str, project: str, spec: ResolvedNodePool) -> ComputeResourcePolicy | None:
         """Other machines take GKE's own policy. Source: GoogleCloudPlatform/cluster-toolkit,
-        modules/compute/resource-policy, and the rule of `spec.pool_rules` on compact placement with flex-start."""
-        if not (spec.compact_placement and spec.machine_type.startswith(COMPACT_FLEX)):
+        modules/compute/resource-policy, and the rule of `gke.pool_rules` on compact placement with flex-start."""
+        if not (spec.compact_placement and spec.machine_type.startswith(COMPACT_FLEX_START)):
             return None
         return ComputeResourcePolicy(
             name,

@@ -24,6 +24,24 @@ BOOT_DISK_BYTES: Final = BOOT_DISK_GB * 1000**3
 PODS_PER_NODE: Final = 110
 """Pods that GKE puts on a node at most, by default."""
 
+DEFAULT_MACHINE_TYPE: Final = "e2-medium"
+"""What GKE takes when no machine type is given."""
+COMPACT_FLEX_START: Final = ("a3-ultragpu-", "a4-", "h4d-")
+"""Beginnings of the machine types that take compact placement with flex-start.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement
+"""
+HYPERDISK_ONLY: Final = ("a3-ultragpu-", "a4-", "a4x-", "g4-")
+"""Beginnings of the machine types that boot from Hyperdisk only.
+
+Source: https://cloud.google.com/compute/docs/accelerator-optimized-machines
+"""
+NO_LOCAL_SSD: Final = ("e2-",)
+"""Beginnings of the machine types to which no local SSD can be added.
+
+Source: https://cloud.google.com/compute/docs/disks/local-ssd
+"""
+
 _MIB: Final = 1024**2
 _GIB: Final = 1024**3
 

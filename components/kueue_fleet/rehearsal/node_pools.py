@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,
@@ -26,7 +27,7 @@ from kueue_fleet.gke.labels import (
     SPOT,
     ZONE,
 )
-from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.machines import DEFAULT_MACHINE_TYPE, PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.rehearsal.node_templates import (
     AUTOSCALED,
     FINGERPRINT,
@@ -40,11 +41,6 @@ from kueue_fleet.rehearsal.node_templates import (
 Json = Mapping[str, Any]
 """An object as the API server sends it."""
 
-DEFAULT_MACHINE_TYPE = "e2-medium"
-"""What GKE takes when no machine type is given."""
-RESERVATION_KEY = "compute.googleapis.com/reservation-name"
-"""Key of the affinity to a reservation, as Compute Engine has it."""
-_EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 _DRIVERS = {"DEFAULT": "default", "LATEST": "latest", "INSTALLATION_DISABLED": "disabled"}
 
 
@@ -212,7 +208,7 @@ def parse_node_pool(name: str, body: Json, cluster_zones: Sequence[str]) -> Node
         initial=int(_first(body.get("initialNodeCount"), body.get("nodeCount"), 0)),
         labels=dict(config.get("labels") or {}),
         taints=tuple(
-            {"key": one["key"], "value": one.get("value", ""), "effect": _EFFECTS[one["effect"]]}
+            {"key": one["key"], "value": one.get("value", ""), "effect": EFFECTS[one["effect"]]}
             for one in config.get("taints") or ()
         ),
         spot=config.get("spot") is True,

@@ -13,6 +13,7 @@ from typing import Any
 
 from kueue_fleet.gke.labels import BOOT_DISK, INSTANCE_TYPE, MACHINE_FAMILY, PROVISIONING, REGION, ZONE
 from kueue_fleet.gke.machines import BOOT_DISK_BYTES, PODS_PER_NODE, MachineType
+from kueue_fleet.gke.zones import DEFAULT_ZONES, zones_of
 
 SIMULATED = "kueue-fleet.dev/simulated"
 """The label of every simulated node; kwok manages the nodes that have it."""
@@ -44,10 +45,11 @@ class Place:
 
     @classmethod
     def of(cls, cluster: str, location: str) -> Place:
-        """From a GKE location. A region gets three zones; which letters it really has does not matter here."""
+        """From a GKE location; GKE puts the nodes of a regional cluster in three of the region's zones."""
         if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", location):
             return cls(cluster, location.rpartition("-")[0], (location,))
-        return cls(cluster, location, tuple(f"{location}-{letter}" for letter in "abc"))
+        zones = zones_of(location)[:DEFAULT_ZONES]
+        return cls(cluster, location, zones or tuple(f"{location}-{letter}" for letter in "abc"))
 
 
 @dataclass(frozen=True, slots=True)

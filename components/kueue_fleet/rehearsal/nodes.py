@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 
 from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.rehearsal.cluster_view import CAPACITY_RECLAIMED, SPOT_RECLAIMED, ClusterView
 from kueue_fleet.rehearsal.kube_api import ApiError
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL
@@ -31,7 +32,6 @@ from kueue_fleet.rehearsal.pod_needs import consumed_request, free_resources, is
 from kueue_fleet.rehearsal.region_stock import RegionStock
 from kueue_fleet.rehearsal.simulation_settings import SimulationSettings
 from kueue_fleet.rehearsal.spot import choose_reclaims, due_reclaims
-from kueue_fleet.spec.capacity import FLEX_START_MAX_SECONDS
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""

@@ -19,11 +19,6 @@ from kueue_fleet.spec.instant import Instant
 from kueue_fleet.spec.places import ProjectId, Region, ResourceName, Zone
 from kueue_fleet.spec.problem import Problem
 
-FLEX_START_MAX_SECONDS: Final = 604_800
-"""Longest run of a flex-start node, seven days: also GKE's default.
-
-Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws
-"""
 COST_CONFIRMATION: Final = "I-accept-the-cost"
 """What `confirm` of a commitment has to say: it cannot be cancelled."""
 
@@ -65,7 +60,7 @@ class Spot(SpecModel):
     """Always `spot`."""
 
 
-class FlexStart(RuledModel):
+class FlexStart(SpecModel):
     """Nodes that DWS starts when it has them, and ends after a while."""
 
     type: Literal["flexStart"]
@@ -74,17 +69,6 @@ class FlexStart(RuledModel):
     """Whether nodes come only for ProvisioningRequests, all of a request's at once; default true."""
     max_run_duration: Duration = Duration("168h")
     """How long a node lives, at most seven days; default 168h."""
-
-    def own_problems(self) -> Iterator[Problem]:
-        """At most seven days, in whole seconds."""
-        if not 0 < self.max_run_duration.seconds <= FLEX_START_MAX_SECONDS:
-            yield Problem(
-                "maxRunDuration",
-                f"{self.max_run_duration} is no run time that DWS grants",
-                "write between 1s and 168h, which is seven days",
-            )
-        elif self.max_run_duration.nanoseconds % 10**9:
-            yield Problem("maxRunDuration", f"{self.max_run_duration} is not whole seconds", "round it to seconds")
 
 
 class Calendar(SpecModel):

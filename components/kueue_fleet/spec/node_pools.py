@@ -1,11 +1,8 @@
 """Node pools of Standard clusters, as the file has them.
 
-In: the section nodePools. Out: `NodePoolEntry`, with the rules of GKE that concern one pool alone, and what of it is
-different on one cluster. What a pool is on a cluster, with everything filled in, is `pools.ResolvedNodePool`.
-
-Source of the rules: GoogleCloudPlatform/cluster-toolkit@10470803 modules/compute/gke-node-pool/main.tf (preconditions),
-https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest,
-https://cloud.google.com/kubernetes-engine/docs/concepts/dws.
+In: the section nodePools. Out: `NodePoolEntry`, which keeps the rules of GKE that concern one pool alone
+(`pool_rules`), and what of it is different on one cluster. What a pool is on a cluster, with everything filled in, is
+`pools.ResolvedNodePool`.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ class Accelerator(SpecModel):
     """Driver that GKE installs; INSTALLATION_DISABLED: this fleet installs it, by a DaemonSet."""
 
 
-class PoolAutoscaling(RuledModel):
+class PoolAutoscaling(SpecModel):
     """How many nodes there are as they are needed, in all zones together."""
 
     total_min_node_count: Count = 0
@@ -48,15 +45,6 @@ class PoolAutoscaling(RuledModel):
     """Most nodes."""
     location_policy: Literal["ANY", "BALANCED"] = "ANY"
     """ANY (default): where there is capacity; BALANCED: the same in each zone."""
-
-    def own_problems(self) -> Iterator[Problem]:
-        """The limits in order."""
-        if self.total_min_node_count > self.total_max_node_count:
-            yield Problem(
-                "totalMinNodeCount",
-                f"{self.total_min_node_count} is more than totalMaxNodeCount, {self.total_max_node_count}",
-                "write a smaller minimum",
-            )
 
 
 class PoolManagement(SpecModel):
@@ -68,18 +56,13 @@ class PoolManagement(SpecModel):
     """Upgrade nodes along with the cluster; default true."""
 
 
-class PoolUpgrade(RuledModel):
+class PoolUpgrade(SpecModel):
     """How nodes are upgraded: a few at a time."""
 
     max_surge: Count = 1
     """Nodes that may be there beyond the pool's size."""
     max_unavailable: Count = 0
     """Nodes that may be missing."""
-
-    def own_problems(self) -> Iterator[Problem]:
-        """Not both 0, or no node could ever be replaced."""
-        if self.max_surge == 0 and self.max_unavailable == 0:
-            yield Problem("maxSurge", "maxSurge and maxUnavailable are both 0", "set at least one of them to 1")
 
 
 class PoolOverride(SpecModel):

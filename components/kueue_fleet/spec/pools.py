@@ -30,7 +30,8 @@ from kueue_fleet.gke.labels import (
     ZONE,
     NodeTaint,
 )
-from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.machines import HYPERDISK_ONLY, PODS_PER_NODE, MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.zones import DEFAULT_ZONES
 from kueue_fleet.spec.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.node_pools import (
@@ -40,11 +41,9 @@ from kueue_fleet.spec.node_pools import (
     PoolManagement,
     PoolUpgrade,
 )
-from kueue_fleet.spec.pool_rules import HYPERDISK_ONLY, is_closed
+from kueue_fleet.spec.pool_rules import is_closed
 from kueue_fleet.spec.wire.flavor import Taint
 
-DEFAULT_ZONES: Final = 3
-"""In how many zones of its region GKE puts nodes where none are named."""
 SYSTEM_POOL: Final = "system"
 """Name of the pool that every Standard cluster has for Kueue and the like."""
 _DRIVER_LABELS: Final[Mapping[str, str]] = {"DEFAULT": "default", "LATEST": "latest"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kueue_fleet.spec.capacity import FLEX_START_MAX_SECONDS
+from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.manifests import Manifest, manifest
 

@@ -20,8 +20,9 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "compactPlacement"): True},
         [
             (
-                "nodePools[on-demand].zones: none are named, and cluster batch has more than one, but nodes stand "
-                "close together in one zone only; name exactly one zone"
+                "nodePools[on-demand].zones: are us-central1-a, us-central1-b, us-central1-c, but compact placement "
+                "is within one zone (cluster batch); set exactly one zone, or give batch its own value under "
+                "perCluster"
             ),
         ],
     ),
@@ -79,11 +80,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "zone elsewhere": (
         {p(1, "zones"): ["us-east1-b", "us-central1-a", "us-central1-a"]},
         [
-            (
-                "nodePools[on-demand].zones[0]: us-east1-b is not in us-central1, where cluster batch is; name zones "
-                "of us-central1, or give batch its own under perCluster"
-            ),
             "nodePools[on-demand].zones[2]: us-central1-a is listed twice; list each zone once",
+            (
+                "nodePools[on-demand].zones[0]: is us-east1-b, which is not in us-central1, the cluster's region "
+                "(cluster batch); name zones there, or give batch its own value under perCluster"
+            ),
         ],
     ),
     "system": (

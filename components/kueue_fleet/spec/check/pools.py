@@ -9,6 +9,7 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (one zo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from kueue_fleet.gke.machines import machine_names, machine_type
@@ -17,6 +18,7 @@ from kueue_fleet.spec import suggest
 from kueue_fleet.spec.capacity import Reserved
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.node_pools import NodePoolEntry
+from kueue_fleet.spec.pool_rules import pool_problems_on
 from kueue_fleet.spec.pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.spec.problem import Problem
 
@@ -42,6 +44,7 @@ def check_pools(scope: Scope) -> Iterator[Problem]:
             resolved = next((item for item in fleet.node_pools_on(name) if item.name == pool.name), None)
             if resolved is not None:
                 yield from _zones(scope, pool, resolved)
+                yield from _gke(scope, pool, resolved)
                 yield from _offered(scope, pool, resolved)
                 yield from _labels(scope, pool, resolved)
                 yield from _largest(scope, pool, resolved)
@@ -99,34 +102,27 @@ def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 
 
 def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
-    """Zones of the cluster's region; one for compact placement, some for a block of a reservation."""
+    """Each zone once; the one zone of a block of a reservation."""
     at = path_on(scope, pool, resolved.cluster)
-    own = pool.on(resolved.cluster).zones
+    own, capacity = pool.on(resolved.cluster).zones, resolved.capacity
     for index, zone in enumerate(own):
-        if zone.rpartition("-")[0] != resolved.region:
-            yield Problem(
-                f"{at}.zones[{index}]",
-                f"{zone} is not in {resolved.region}, where cluster {resolved.cluster} is",
-                f"name zones of {resolved.region}, or give {resolved.cluster} its own under perCluster",
-            )
-        elif zone in own[:index]:
+        if zone in own[:index]:
             yield Problem(f"{at}.zones[{index}]", f"{zone} is listed twice", "list each zone once")
-    if own:
-        return
-    if resolved.compact_placement and len(resolved.zones) != 1:
-        yield Problem(
-            f"{at}.zones",
-            f"none are named, and cluster {resolved.cluster} has more than one, but nodes stand close together in one "
-            "zone only",
-            "name exactly one zone",
-        )
-    capacity = resolved.capacity
-    if isinstance(capacity, Reserved) and capacity.block is not None and len(resolved.zones) != 1:
+    if not own and isinstance(capacity, Reserved) and capacity.block is not None and len(resolved.zones) != 1:
         yield Problem(
             f"{at}.zones",
             f"not set, but block {capacity.block} of the reservation is in one zone",
             "name the zone of the reservation",
         )
+
+
+def _gke(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """The rules of GKE that depend on the cluster's region and zones."""
+    cluster = resolved.cluster
+    for problem in pool_problems_on(pool.on(cluster), scope.fleet.cluster(cluster)):
+        own = "" if cluster in pool.per_cluster else f", or give {cluster} its own value under perCluster"
+        told = replace(problem, wrong=f"{problem.wrong} (cluster {cluster})", fix=problem.fix + own)
+        yield told.at(path_on(scope, pool, cluster))
 
 
 def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:

@@ -1,0 +1,106 @@
+"""The rules of GKE for the GPUs and disks of a node pool's machines; `pool_rules` has their names.
+
+Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus,
+https://cloud.google.com/compute/docs/accelerator-optimized-machines, https://cloud.google.com/compute/docs/disks/local-ssd
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.gke.machines import (
+    HYPERDISK_ONLY,
+    NO_LOCAL_SSD,
+    MachineType,
+    machine_type,
+    n1_accelerators,
+)
+from kueue_fleet.gke.pool_facts import Breach, Gpus, PoolFacts
+
+
+def check_gpus(pool: PoolFacts) -> Iterator[Breach]:
+    """The GPUs that are asked for are those of the machine, or can be attached to it."""
+    machine = machine_type(pool.machine_type)
+    for index, asked in enumerate(pool.gpus):
+        found = _asked_of(machine, pool.machine_type, asked)
+        yield from (Breach(one.fact, one.wrong, one.fix, index) for one in found)
+
+
+def _asked_of(machine: MachineType | None, name: str, asked: Gpus) -> Iterator[Breach]:
+    if machine is not None and machine.accelerator is not None:
+        yield from _own_gpus(machine, asked)
+    elif machine is not None and machine.family != "n1":
+        yield Breach("gpus", f"is set, but {name} takes no GPUs", "remove it, or use a machine type with GPUs")
+    elif asked.type is None or asked.count is None:
+        known = "has none of its own" if machine else "is not in the catalogue"
+        yield Breach("gpus", f"has no type or no count, and {name} {known}", "set both, such as nvidia-tesla-t4 and 1")
+    elif machine is not None:
+        yield from _attached_gpus(machine, asked.type, asked.count)
+
+
+def _own_gpus(machine: MachineType, asked: Gpus) -> Iterator[Breach]:
+    if asked.type not in (None, machine.accelerator):
+        yield Breach(
+            "gpus.type",
+            f"is {asked.type}, but {machine.name} comes with {machine.accelerator}",
+            f"set it to {machine.accelerator}, or remove it",
+        )
+    if asked.count not in (None, machine.gpus):
+        yield Breach(
+            "gpus.count",
+            f"is {asked.count}, but {machine.name} comes with {machine.gpus}",
+            f"set it to {machine.gpus}, or remove it",
+        )
+
+
+def _attached_gpus(machine: MachineType, kind: str, count: int) -> Iterator[Breach]:
+    """N1 machines take GPUs, so many for so many vCPUs (Compute Engine, N1 + GPU machine types)."""
+    offered = n1_accelerators().get(kind)
+    if offered is None:
+        yield Breach(
+            "gpus.type",
+            f"is {kind}, which cannot be attached to {machine.name}",
+            f"use one of {', '.join(n1_accelerators())}, or a machine type that comes with it",
+        )
+    elif count not in offered:
+        yield Breach(
+            "gpus.count", f"is {count}, a number of {kind} that is not offered", f"use {', '.join(map(str, offered))}"
+        )
+    elif machine.cpus > offered[count]:
+        enough = next((more for more, cpus in offered.items() if machine.cpus <= cpus), None)
+        yield Breach(
+            "gpus.count",
+            f"is {count}, but {count} {kind} go with at most {offered[count]} vCPUs, and {machine.name} has "
+            f"{machine.cpus}",
+            f"set it to {enough}, or use a smaller machine type" if enough else "use a smaller machine type",
+        )
+
+
+def check_boot_disk(pool: PoolFacts) -> Iterator[Breach]:
+    """The boot disk is of a type that the machine boots from."""
+    disk = pool.disk_type
+    if disk is not None and not disk.startswith("hyperdisk-") and pool.machine_type.startswith(HYPERDISK_ONLY):
+        yield Breach(
+            "disk_type",
+            f"is {disk}, but {pool.machine_type} boots from Hyperdisk only",
+            "set it to hyperdisk-balanced, or remove it",
+        )
+
+
+def check_local_ssds(pool: PoolFacts) -> Iterator[Breach]:
+    """Local SSDs are used in one way, and are as many as the machine comes with or takes."""
+    if pool.ephemeral_local_ssds and pool.block_local_ssds:
+        yield Breach(
+            "ephemeral_local_ssds", "is set, but so are raw block devices, which exclude it", "keep one of the two"
+        )
+    machine = machine_type(pool.machine_type)
+    for fact in ("ephemeral_local_ssds", "block_local_ssds"):
+        count = getattr(pool, fact)
+        if count and pool.machine_type.startswith(NO_LOCAL_SSD):
+            yield Breach(fact, f"is {count}, but {pool.machine_type} takes none", "remove it")
+        elif count and machine is not None and machine.local_ssds not in (0, count):
+            yield Breach(
+                fact,
+                f"is {count}, but {machine.name} comes with {machine.local_ssds}",
+                f"set it to {machine.local_ssds}, or remove it",
+            )

@@ -1,0 +1,161 @@
+"""Each rule for a node pool with a pool that breaks it and the nearest one that keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Gpus, PoolFacts
+from kueue_fleet.gke.pool_rules import POOL_RULES, breaches
+
+GOOD = PoolFacts(
+    machine_type="g2-standard-24",
+    region="us-central1",
+    zones=("us-central1-a",),
+    zone_count=1,
+    autoscaling=True,
+    limits_in_total=True,
+    most_nodes=4,
+)
+NONE = {"reservation_type": "NO_RESERVATION"}
+QUEUED: dict[str, Any] = {"queued": True, "flex_start": True, "auto_repair": False, **NONE}
+FLEX: dict[str, Any] = {**QUEUED, "queued": False}
+NAMED: dict[str, Any] = {
+    "reservation_type": "SPECIFIC_RESERVATION",
+    "reservation_key": RESERVATION_KEY,
+    "reservations": ("mine",),
+}
+FIXED: dict[str, Any] = {"autoscaling": False, "limits_in_total": False, "most_nodes": 0, "node_count": 1}
+N1: dict[str, Any] = {"machine_type": "n1-standard-32"}
+T4 = Gpus("nvidia-tesla-t4", 1)
+PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("pool-one-size", {"node_count": 0}, FIXED),
+    ("pool-initial-size", {**FIXED, "initial_node_count": 1}, FIXED),
+    ("pool-initial-size", {"initial_node_count": 5}, {"initial_node_count": 4}),
+    ("pool-initial-size", {"initial_node_count": 0, "least_nodes": 1}, {"initial_node_count": 1, "least_nodes": 1}),
+    ("pool-initial-size", {"initial_node_count": 2, "zone_count": 3}, {"initial_node_count": 1, "zone_count": 3}),
+    ("pool-limits", {"limits_by_zone": True}, {"limits_in_total": False, "limits_by_zone": True}),
+    ("pool-limits", {"most_nodes": 0}, {"most_nodes": 1}),
+    ("pool-limits", {"least_nodes": 5}, {"least_nodes": 4}),
+    ("dws-autoscaling", {**FLEX, **FIXED}, FLEX),
+    ("dws-autoscaling", {**QUEUED, **FIXED, "node_count": None}, QUEUED),
+    ("dws-autoscaling", {**QUEUED, "flex_start": False, "auto_repair": True, **FIXED}, FIXED),
+    ("dws-from-zero", {**QUEUED, "least_nodes": 1}, {**FLEX, "least_nodes": 1}),
+    ("dws-from-zero", {**QUEUED, "initial_node_count": 1}, {**QUEUED, "initial_node_count": 0}),
+    ("dws-any-location", {**QUEUED, "location_policy": "BALANCED"}, {**QUEUED, "location_policy": "ANY"}),
+    ("dws-any-location", {**QUEUED, "location_policy": "BALANCED"}, {**FLEX, "location_policy": "BALANCED"}),
+    ("dws-no-reservation", {**QUEUED, "reservation_type": None}, QUEUED),
+    ("dws-no-reservation", {**FLEX, "reservation_type": "ANY_RESERVATION"}, {"reservation_type": "ANY_RESERVATION"}),
+    ("dws-not-spot", {**QUEUED, "spot": True}, {"spot": True}),
+    ("dws-no-auto-repair", {**FLEX, "auto_repair": True}, {**QUEUED, "flex_start": False, "auto_repair": True}),
+    (
+        "dws-run-duration",
+        {**FLEX, "max_run_duration": "604801s", "max_run_seconds": 604_801.0},
+        {**FLEX, "max_run_duration": "604800s", "max_run_seconds": 604_800.0},
+    ),
+    (
+        "dws-run-duration",
+        {**FLEX, "max_run_duration": "0s", "max_run_seconds": 0.0},
+        {"max_run_duration": "1209600s", "max_run_seconds": 1_209_600.0},
+    ),
+    (
+        "dws-run-duration",
+        {"max_run_duration": "1500ms", "max_run_seconds": 1.5},
+        {"max_run_duration": "2s", "max_run_seconds": 2.0},
+    ),
+    ("spot-no-reservation", {"spot": True, "reservation_type": "ANY_RESERVATION"}, {"spot": True, **NONE}),
+    ("spot-no-reservation", {"spot": True, **NAMED}, {"spot": True}),
+    ("reservation-named", {**NAMED, "reservations": ()}, NAMED),
+    ("reservation-named", {**NAMED, "reservations": ("a", "b")}, NAMED),
+    ("reservation-named", {**NAMED, "reservation_key": "other"}, NAMED),
+    ("reservation-named", {**NONE, "reservations": ("mine",)}, NONE),
+    ("pool-compact-placement", {"compact": True, "blue_green": True}, {"blue_green": True}),
+    ("pool-compact-placement", {**QUEUED, "compact": True}, {**QUEUED, "compact": True, "tpu_topology": True}),
+    (
+        "pool-compact-placement",
+        {**FLEX, "compact": True, "machine_type": "a4x-highgpu-4g"},
+        {**FLEX, "compact": True, "machine_type": "a4-highgpu-8g"},
+    ),
+    ("pool-compact-placement", {**FLEX, "compact": True}, {"compact": True}),
+    (
+        "pool-compact-zone",
+        {"compact": True, "zones": ("us-central1-a", "us-central1-b"), "zone_count": 2},
+        {"compact": True},
+    ),
+    ("pool-compact-zone", {"compact": True, "zones": (), "zone_count": 3}, {"zones": (), "zone_count": 3}),
+    ("pool-upgradable", {"max_surge": 0, "max_unavailable": 0}, {"max_surge": 0, "max_unavailable": 1}),
+    ("pool-upgradable", {"max_unavailable": 0}, {"max_surge": 1, "max_unavailable": 0}),
+    ("pool-managed", {"auto_upgrade": False}, {"auto_upgrade": False, "release_channel": False}),
+    ("pool-managed", {"auto_repair": False}, FLEX),
+    ("pool-gpus", {"gpus": (Gpus("nvidia-l4", 4),)}, {"gpus": (Gpus("nvidia-l4", 2),)}),
+    ("pool-gpus", {"gpus": (Gpus("nvidia-tesla-t4", 2),)}, {"gpus": (Gpus(),)}),
+    ("pool-gpus", {"machine_type": "e2-standard-4", "gpus": (T4,)}, {"machine_type": "n1-standard-4", "gpus": (T4,)}),
+    ("pool-gpus", {**N1, "gpus": (Gpus("nvidia-tesla-t4"),)}, {**N1, "gpus": (T4,)}),
+    ("pool-gpus", {**N1, "gpus": (Gpus("nvidia-l4", 1),)}, {"machine_type": "x9-new-8", "gpus": (Gpus("new", 1),)}),
+    ("pool-gpus", {**N1, "gpus": (Gpus("nvidia-tesla-t4", 3),)}, {**N1, "gpus": (Gpus("nvidia-tesla-t4", 4),)}),
+    ("pool-gpus", {**N1, "gpus": (Gpus("nvidia-tesla-v100", 2),)}, {**N1, "gpus": (Gpus("nvidia-tesla-v100", 4),)}),
+    (
+        "pool-boot-disk",
+        {"machine_type": "a4x-highgpu-4g", "disk_type": "pd-ssd"},
+        {"machine_type": "a4x-highgpu-4g", "disk_type": "hyperdisk-balanced"},
+    ),
+    ("pool-boot-disk", {"machine_type": "g4-standard-48", "disk_type": "pd-balanced"}, {"disk_type": "pd-balanced"}),
+    ("pool-local-ssds", {"ephemeral_local_ssds": 1, "block_local_ssds": 1}, {"ephemeral_local_ssds": 1}),
+    ("pool-local-ssds", {"machine_type": "e2-standard-4", "block_local_ssds": 1}, {"block_local_ssds": 1}),
+    (
+        "pool-local-ssds",
+        {"machine_type": "a3-highgpu-8g", "ephemeral_local_ssds": 2},
+        {"machine_type": "a3-highgpu-8g", "ephemeral_local_ssds": 16},
+    ),
+    ("pool-zones", {"zones": ("us-central1-z",)}, {"zones": ("us-central1-f",)}),
+    ("pool-zones", {"zones": ("us-east1-b",)}, {"zones": ("us-east1-b",), "region": "us-east1"}),
+    ("pool-zones", {"zones": ("us-east1-b",)}, {"zones": ("mars-north1-z",), "region": "mars-north1"}),
+    ("pool-labels", {"labels": ("node.kubernetes.io/class",)}, {"labels": ("mykubernetes.io/class",)}),
+    ("pool-labels", {"labels": ("k8s.io/class",)}, {"labels": ("class",)}),
+    (
+        "pool-taints",
+        {"taints": (("team", "NoSchedule"), ("team", "NoSchedule"))},
+        {"taints": (("team", "NoSchedule"), ("team", "NoExecute"))},
+    ),
+]
+
+
+def broken(**changes: Any) -> list[str]:
+    return [rule.name for rule, _ in breaches(replace(GOOD, **changes))]
+
+
+@pytest.mark.parametrize(("rule", "bad", "good"), PAIRS, ids=[f"{i}-{pair[0]}" for i, pair in enumerate(PAIRS)])
+def test_a_rule_is_broken_by_one_pool_and_not_by_the_nearest(
+    rule: str, bad: dict[str, Any], good: dict[str, Any]
+) -> None:
+    assert broken(**bad) == [rule]
+    assert broken(**good) == []
+
+
+def test_every_rule_has_such_a_pair() -> None:
+    assert {rule for rule, _, _ in PAIRS} == {rule.name for rule in POOL_RULES}
+    assert len({rule.name for rule in POOL_RULES}) == len(POOL_RULES)
+
+
+@pytest.mark.parametrize("rule", POOL_RULES, ids=lambda rule: rule.name)
+def test_a_rule_says_what_must_be_and_who_says_so(rule: Any) -> None:
+    assert " must " in rule.asks
+    assert rule.asks.endswith(".")
+    assert rule.source.startswith("https://")
+
+
+@pytest.mark.parametrize(("rule", "bad", "good"), PAIRS, ids=[f"{i}-{pair[0]}" for i, pair in enumerate(PAIRS)])
+def test_what_is_not_known_is_never_held_against_a_pool(rule: str, bad: dict[str, Any], good: dict[str, Any]) -> None:
+    names = [one.name for one in fields(PoolFacts) if one.name != "unknown"]
+    for name in names:
+        assert broken(**{**good, "unknown": frozenset({name})}) == [], name
+        assert set(broken(**{**bad, "unknown": frozenset({name})})) <= {rule}, name
+    assert broken(**{**bad, "unknown": frozenset(names)}) == []
+
+
+def test_a_rule_says_nothing_only_where_it_needs_what_is_not_known() -> None:
+    spot = {**QUEUED, "spot": True}
+    assert broken(**spot, unknown=frozenset({"flex_start"})) == [], "flex_start is looked at first"
+    assert broken(**spot, unknown=frozenset({"queued", "machine_type"})) == ["dws-not-spot"]
