@@ -13,7 +13,7 @@ from kueue_fleet.admission.events import ActiveChanged
 from kueue_fleet.admission.model import Objects, Workload
 from kueue_fleet.admission.tree import raw_available
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
-from kueue_fleet.simulation.cluster import drive
+from kueue_fleet.simulation.clock import drive
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import exponential
 from kueue_fleet.simulation.fleet import fleet_run, parse_fleet_objects
@@ -101,7 +101,7 @@ class World:
         self.wait(0)
 
     def wait(self, seconds: float) -> None:
-        self.now = drive(self.run.agenda, list(self.run.clusters.values()), self.now, self.now + seconds)
+        self.now = drive(self.run.agenda, list(self.run.clusters.values()), self.now, self.now + seconds).at
 
     def finish(self, key: str) -> None:
         self.run.finish(key, self.now)

@@ -113,7 +113,7 @@ class Engine(WorkloadControl):
     def _dispatch(self, event: Event) -> None:
         match event:
             case CycleStarted():
-                self._cycle()
+                self._cycle(event.without)
             case Submitted():
                 self._submit(event)
             case ObjectsChanged():
@@ -262,17 +262,14 @@ class Engine(WorkloadControl):
                 queue.not_ready.add(info.key)
         self._set_timers(info)
 
-    def _cycle(self) -> None:
+    def _cycle(self, without: frozenset[str]) -> None:
         if self.cache.blocks_admission and not self.cache.all_pods_ready():
             return
         self.cycles += 1
-        heads = self._second_pass_heads()
-        for name in self._queue_names:
-            queue, pending = self.cache.queues[name], self._pending[name]
-            if queue.active and pending.has_competitors:
-                info = pending.pop()
-                if info is not None:
-                    heads.append(Head(info, queue, pending.is_preemptor(info.key)))
+        late = [info for key in sorted(without) if self._competes(info := self._get(key))]
+        for info in late:
+            self._dequeue(info)
+        heads = self._heads()
         self.last_entries = run_cycle(self.cache, heads, number=self.cycles, now=self.now)
         for entry in self.last_entries:
             if entry.outcome is Outcome.ADMITTED:
@@ -284,6 +281,21 @@ class Engine(WorkloadControl):
                 self._plan_second_pass(entry.info)
             elif entry.outcome is not Outcome.ADMITTED:
                 self._put_back(entry)
+        for info in late:
+            self._pending[info.cluster_queue].push(info, self.now)
+
+    def _competes(self, info: WorkloadInfo) -> bool:
+        return not info.is_reserved and self._place(info) is Place.COMPETING
+
+    def _heads(self) -> list[Head]:
+        heads = self._second_pass_heads()
+        for name in self._queue_names:
+            queue, pending = self.cache.queues[name], self._pending[name]
+            if queue.active and pending.has_competitors:
+                info = pending.pop()
+                if info is not None:
+                    heads.append(Head(info, queue, pending.is_preemptor(info.key)))
+        return heads
 
     def _second_pass_heads(self) -> list[Head]:
         """Workloads with quota whose pods are still to be placed, and that still wait for it."""

@@ -125,9 +125,13 @@ class TimePassed:
 
 @dataclass(frozen=True, slots=True)
 class CycleStarted:
-    """The scheduler runs one cycle."""
+    """The scheduler runs one cycle.
+
+    `without` are workloads that gave their quota back and are not in their queue again when it takes its heads.
+    """
 
     now: float
+    without: frozenset[str] = frozenset()
 
 
 Event = (

@@ -263,7 +263,7 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
 def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Moment:
     """The fleet of a stack after so many seconds of its workload file. Raises CommandError with every problem."""
     from kueue_fleet.cli.fleet_files import load_fleet
-    from kueue_fleet.simulation.cluster import drive
+    from kueue_fleet.simulation.clock import drive
     from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import fleet_run

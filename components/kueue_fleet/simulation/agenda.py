@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 
 Action = Callable[[float], None]
@@ -10,13 +11,37 @@ Action = Callable[[float], None]
 
 
 class Agenda:
-    """Planned actions. Two of the same time happen in the order in which they were planned."""
+    """Planned actions. Two of the same time happen in the order in which they were planned.
 
-    __slots__ = ("_heap", "_planned")
+    `happened` counts them. `jobs` are expected in all; `longest` are the seconds that the longest run of one of them
+    takes, or the longest wait for an admission check so far. `progress_at` is when the last thing happens, as far as is
+    known by now, of which there is only so much: a job arrives, is admitted for the first time, finishes, or an outage
+    ends.
+    """
+
+    __slots__ = ("_heap", "_planned", "happened", "jobs", "longest", "progress_at")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Action]] = []
         self._planned = 0
+        self.happened = 0
+        self.jobs = 0
+        self.longest = 0.0
+        self.progress_at = float("-inf")
+
+    def expect(self, at: float, run_seconds: float | None) -> None:
+        """A job will arrive, and runs for so long; None: for ever."""
+        self.jobs += 1
+        self.takes(run_seconds or 0.0)
+        self.progress(at)
+
+    def takes(self, seconds: float) -> None:
+        """Something takes so long."""
+        self.longest = max(self.longest, seconds)
+
+    def progress(self, at: float) -> None:
+        """There is progress at this time."""
+        self.progress_at = max(self.progress_at, at)
 
     def plan(self, time: float, action: Action) -> None:
         """Let `action` happen at `time`."""
@@ -28,11 +53,10 @@ class Agenda:
         """When the next action happens; None if nothing is planned."""
         return self._heap[0][0] if self._heap else None
 
-    def happen(self, now: float) -> bool:
-        """Let everything happen that is due by `now`, also what that plans for `now`; whether anything was."""
-        any_due = False
-        while self._heap and self._heap[0][0] <= now:
+    def happen(self, now: float, most: float = math.inf) -> None:
+        """Let everything happen that is due by `now`, also what that plans for `now`, but not more than `most`."""
+        last = self.happened + most
+        while self._heap and self._heap[0][0] <= now and self.happened < last:
             time, _, action = heapq.heappop(self._heap)
+            self.happened += 1
             action(time)
-            any_due = True
-        return any_due

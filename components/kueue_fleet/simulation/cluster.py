@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from kueue_fleet.admission.decisions import (
     Admitted,
@@ -21,7 +21,7 @@ from kueue_fleet.admission.decisions import (
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Deleted, Event, Finished, TimePassed
 from kueue_fleet.admission.model import Objects
-from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.contention import Contended, Contention
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.writer import Writer
 
@@ -29,14 +29,14 @@ Listener = Callable[["SimulatedCluster", Decision, float], None]
 """Called with every decision and the time from which it holds."""
 
 _CHANGES = (QuotaReserved, Admitted, Evicted, Released)
-_QUIET_WAKES = 1000
 
 
 class SimulatedCluster:
     """An engine that is given events, and runs cycles by itself as long as they get anywhere.
 
     Kueue's scheduler never rests while a queue has a head. A cycle that only puts heads back where they were would be
-    repeated without end, so cycles stop after as many of those as there are flavors to try, until the next event.
+    repeated without end, so cycles stop after `patience` of those, as many as there are flavors to try, until the next
+    event.
     """
 
     def __init__(self, name: str, objects: Objects, delays: Delays, listener: Listener, seed: int = 0) -> None:
@@ -51,21 +51,27 @@ class SimulatedCluster:
         self._said: dict[str, tuple[object, str]] = {}
         self._begun: dict[str, float] = {}
         most = max((sum(len(group.flavors) for group in queue.groups) for queue in objects.cluster_queues), default=0)
-        self._patience = most + 2
+        self.patience = most + 2
+        self._contention = Contention()
 
     def handle(self, event: Event) -> None:
         """Give the engine an event now."""
         self._fruitless = 0
+        self._contention.see(event)
         for decision in self.engine.handle(event):
             self._hear(decision, self._evict(decision, event.now) if isinstance(decision, Evicted) else event.now)
         if isinstance(event, (Finished, Deleted)):
             self._begun.pop(event.key, None)
             self._said.pop(event.key, None)
 
+    def contended(self) -> list[Contended]:
+        """Workloads that were preempted for each other again and again."""
+        return self._contention.found(self.name)
+
     def next_wake(self) -> float | None:
         """When a cycle or a timer is due."""
         timer = self.engine.next_timer()
-        if self._fruitless > self._patience:
+        if self._fruitless > self.patience:
             return timer
         return self._busy_until if timer is None else min(timer, self._busy_until)
 
@@ -74,17 +80,17 @@ class SimulatedCluster:
         timer = self.engine.next_timer()
         if timer is not None and timer <= now:
             self.handle(TimePassed(now))
-        if now < self._busy_until or self._fruitless > self._patience:
+        if now < self._busy_until or self._fruitless > self.patience:
             return
         if not self.engine.wants_cycle:
-            self._fruitless = self._patience + 1
+            self._fruitless = self.patience + 1
             return
         self._cycle(now)
 
     def _cycle(self, now: float) -> None:
         fruitless, moment = True, now + self._delays.cycle(now)
         at = moment
-        for decision in self.engine.handle(CycleStarted(now)):
+        for decision in self.engine.handle(CycleStarted(now, self._contention.left_out(self.engine))):
             match decision:
                 case QuotaReserved():
                     turn = self._writer.write(moment)
@@ -122,27 +128,6 @@ class SimulatedCluster:
         if isinstance(decision, _CHANGES):
             self.changes += 1
             self._said.pop(decision.key, None)
+            if isinstance(decision, Evicted):
+                self._contention.hear(decision)
         self._listener(self, decision, at)
-
-
-def drive(agenda: Agenda, clusters: Sequence[SimulatedCluster], start: float, until: float | None) -> float:
-    """Let time pass until `until`, or until nothing more happens; the time at the end.
-
-    Timers that only try again what fails each time do not count as something happening.
-    """
-    now, quiet = start, 0
-    while True:
-        due = [wake for cluster in clusters if (wake := cluster.next_wake()) is not None]
-        if agenda.next_time is not None:
-            due.append(agenda.next_time)
-        if not due or quiet > _QUIET_WAKES:
-            return now if until is None else until
-        if until is not None and max(now, min(due)) > until:
-            return until
-        now = max(now, min(due))
-        before = sum(cluster.changes for cluster in clusters)
-        happened = agenda.happen(now)
-        for cluster in clusters:
-            cluster.wake(now)
-        changed = happened or agenda.next_time is not None
-        quiet = 0 if changed or sum(cluster.changes for cluster in clusters) > before else quiet + 1

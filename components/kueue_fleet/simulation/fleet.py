@@ -14,7 +14,7 @@ from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_kueue import Parsed, parse_objects
-from kueue_fleet.simulation.cluster import drive
+from kueue_fleet.simulation.clock import Watch, drive
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
@@ -41,17 +41,18 @@ def simulate_fleet(
     until: float | None = None,
     seed: int = 0,
     manifests: Sequence[Document] = (),
+    watch: Watch | None = None,
 ) -> Result:
     """What happens to the jobs of the file, and to those given as Kubernetes objects, which arrive by its `steps`.
 
+    Without `until` it ends when nothing more happens; `watch` may end it before.
     Raises SimulationError with every problem, paths as in the files.
     """
     run = fleet_run(fleet, file, delays, seed=seed, manifests=manifests)
-    drive(run.agenda, list(run.clusters.values()), 0.0, until)
-    records = run.settle()
+    clusters = list(run.clusters.values())
+    end = drive(run.agenda, clusters, 0.0, until, watch)
     teams = {namespace: team.name for team in fleet.teams for namespace in team.namespace_names}
-    arrived = tuple(record for record in records if until is None or record.arrived_at <= until)
-    return Result(arrived, 0.0, until, seed, teams)
+    return Result.of(run.settle(), end, clusters, until=until, seed=seed, teams=teams)
 
 
 def fleet_run(

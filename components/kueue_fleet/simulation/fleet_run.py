@@ -88,6 +88,7 @@ class FleetRun:
         for outage in file.outages:
             self.agenda.plan(outage.at, partial(self.lose, outage.cluster))
             self.agenda.plan(outage.at + outage.seconds, partial(self.reach, outage.cluster))
+            self.agenda.progress(outage.at + outage.seconds)
 
     def expect(
         self,
@@ -100,6 +101,7 @@ class FleetRun:
         """Let a workload arrive. `labels` are its job's, `run_limit` are the seconds that the job tells DWS."""
         record = Record(workload.key, workload.namespace, workload.name, workload.created, run_seconds)
         self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit)
+        self.agenda.expect(workload.created, run_seconds)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
 
     def settle(self) -> list[Record]:
@@ -208,6 +210,7 @@ class FleetRun:
         for name in names:
             if states[name].state is CheckState.PENDING:
                 for answer in self._checks.answers(job, cluster, name, at, at_home=cluster == self.home):
+                    self.agenda.takes(answer.at - at)
                     self._plan_for(answer.at, job, cluster, partial(self._give, job, cluster, name, answer))
 
     def _give(self, job: Job, cluster: str, name: str, answer: Answer, now: float) -> None:
@@ -288,6 +291,7 @@ class FleetRun:
         job.why.pop(worker, None)
         if worker in self.lost:
             self._orphans[worker][key] = None
+            self._waiting_for_nodes[worker].pop(key, None)
             return
         self.handle(worker, Deleted(now, key))
         self._leave_nodes(job, worker, now)
@@ -356,6 +360,8 @@ class FleetRun:
         job.record.cluster = where
         job.record.admission = job.admissions[where]
         job.record.begin(at)
+        if len(job.record.runs) == 1:
+            self.agenda.progress(at)
         self._plan_for(at, job, where, partial(self._seek_nodes, job, where))
 
     def _seek_nodes(self, job: Job, where: str, now: float) -> None:
@@ -427,6 +433,7 @@ class FleetRun:
             self._unheard[where].append(partial(self._finish_unheard, job, where, attempt))
             return
         job.record.finish(now)
+        self.agenda.progress(now)
         for cluster in dict.fromkeys((where, self.home)):
             free_at = self._workers[cluster].done(now, self._delays.release)
             self._plan(free_at, cluster, lambda time: Finished(time, job.record.key))

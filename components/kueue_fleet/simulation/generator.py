@@ -33,6 +33,7 @@ from kueue_fleet.admission.model import (
     Workload,
 )
 from kueue_fleet.admission.pods import PodSet, SliceConstraint, TopologyRequest
+from kueue_fleet.simulation.clock import Watch
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import exponential
 from kueue_fleet.simulation.errors import SimulationError
@@ -353,7 +354,8 @@ def _nodes(config: TopologyConfig) -> Iterator[Node]:
         yield Node(name, tuple(sorted(labels)), allocatable=allocatable)
 
 
-def simulate_generated(generated: Generated, delays: Delays, *, until: float | None = None, seed: int = 0) -> Result:
+def simulate_generated(
+    generated: Generated, delays: Delays, *, until: float | None = None, seed: int = 0, watch: Watch | None = None
+) -> Result:
     """What happens to the workloads; second 0 is when the harness begins to create them."""
-    records = simulate_cluster(generated.objects, generated.arrivals, delays, start=0.0, until=until, seed=seed)
-    return Result(tuple(records), 0.0, until, seed)
+    return simulate_cluster(generated.objects, generated.arrivals, delays, until=until, seed=seed, watch=watch)

@@ -5,21 +5,27 @@ is only one), state, reason (Kueue's token), message, flavors {podSet: {resource
 admittedAt, finishedAt (null for what has not happened), evictions[] {time, reason, preemptor}, copiesThrownAway (copies
 on workers that held quota in vain) and runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}.
 `rows[]`, without times: see `rows`. Times are seconds; second 0 is the earliest creationTimestamp of the input, or the
-beginning of a workload or generator file.
+beginning of a workload or generator file. `end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster,
+preemptor, preempted, times}: see `contention`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from kueue_fleet.simulation.clock import End, EndReason
+from kueue_fleet.simulation.cluster import SimulatedCluster
+from kueue_fleet.simulation.contention import Contended
 from kueue_fleet.simulation.records import Record, Run
 from kueue_fleet.simulation.rows import job_rows
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
+
+_OVER: Final = End(EndReason.NOTHING_MORE, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,28 @@ class Result:
     seed: int = 0
     teams: Mapping[str, str] = field(default_factory=dict)
     """The team of each namespace that has one."""
+    end: End = _OVER
+    """Why it is over, and when."""
+    contended: tuple[Contended, ...] = ()
+    """Who was preempted for the same workload again and again."""
+
+    @classmethod
+    def of(
+        cls,
+        records: Iterable[Record],
+        end: End,
+        clusters: Iterable[SimulatedCluster],
+        *,
+        origin: float = 0.0,
+        until: float | None = None,
+        seed: int = 0,
+        teams: Mapping[str, str] | None = None,
+    ) -> Result:
+        """What is known at the end of a run of these clusters: the records of all jobs that have come by then."""
+        all_came = end.reason is EndReason.NOTHING_MORE
+        arrived = tuple(record for record in records if all_came or record.arrived_at <= end.at)
+        contended = tuple(pair for cluster in clusters for pair in cluster.contended())
+        return cls(arrived, origin, until, seed, teams or {}, end, contended)
 
     def as_json(self) -> dict[str, Any]:
         """The document."""
@@ -42,6 +70,8 @@ class Result:
             "until": self.until,
             "workloads": [self._workload(record) for record in records],
             "rows": [row.as_json() for row in job_rows(self.records)],
+            "end": {"reason": self.end.reason.value, "at": self.seconds(self.end.at)},
+            "contended": [{**asdict(pair), "cluster": pair.cluster or None} for pair in self.contended],
         }
 
     def _workload(self, record: Record) -> dict[str, Any]:

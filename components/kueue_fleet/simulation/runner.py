@@ -15,9 +15,11 @@ from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import Finished, PodsReadyChanged, PodsStopped, Submitted
 from kueue_fleet.admission.model import Objects, Workload
 from kueue_fleet.simulation.agenda import Agenda
-from kueue_fleet.simulation.cluster import SimulatedCluster, drive
+from kueue_fleet.simulation.clock import Watch, drive
+from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.records import Record, State
+from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.workers import Workers
 
 
@@ -41,22 +43,24 @@ def simulate_cluster(
     arrivals: Iterable[Arrival],
     delays: Delays,
     *,
-    start: float,
-    until: float | None,
+    start: float = 0.0,
+    until: float | None = None,
     seed: int = 0,
     engines: dict[str, Engine] | None = None,
-) -> list[Record]:
-    """What happens to each workload, in the order of arrivals given. Times are on the clock of `start` and `until`.
+    watch: Watch | None = None,
+) -> Result:
+    """What happens to each workload, up to `until` seconds after `start` on the clock of the arrivals.
 
-    `engines`, if given, receives the engine as it stands at the end, under the empty name.
+    Without `until` it ends when nothing more happens; `watch` may end it before. `engines`, if given, receives the
+    engine as it stands at the end, under the empty name.
     """
     runner = _Runner(objects, delays, seed)
     records = [runner.expect(arrival) for arrival in arrivals]
-    drive(runner.agenda, [runner.cluster], start, until)
+    end = drive(runner.agenda, [runner.cluster], start, None if until is None else start + until, watch)
     runner.settle()
     if engines is not None:
         engines[""] = runner.cluster.engine
-    return [record for record in records if until is None or record.arrived_at <= until]
+    return Result.of(records, end, [runner.cluster], origin=start, until=until, seed=seed)
 
 
 class _Runner:
@@ -78,6 +82,7 @@ class _Runner:
             record.finish(arrival.finished_at)
             return record
         self._records[record.key] = record
+        self.agenda.expect(arrival.at, arrival.run_seconds)
         self.agenda.plan(arrival.at, partial(self._arrive, workload))
         return record
 
@@ -108,6 +113,8 @@ class _Runner:
 
     def _start(self, record: Record, admitted_at: float, now: float) -> None:
         record.begin(admitted_at)
+        if len(record.runs) == 1:
+            self.agenda.progress(now)
         record.runs[-1].started_at = now
         self.agenda.plan(now, partial(self._become_ready, record.key, record.attempt))
         if record.run_seconds is not None:
@@ -121,6 +128,7 @@ class _Runner:
     def _finish(self, key: str, attempt: int, now: float) -> None:
         if self._is_current(key, attempt):
             self._records[key].finish(now)
+            self.agenda.progress(now)
             free_at = self._workers.done(now, self._delays.release)
             if free_at > now:
                 self.agenda.plan(free_at, partial(self._free, key))

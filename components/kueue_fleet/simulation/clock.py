@@ -1,0 +1,112 @@
+"""Lets virtual time pass, to an end in any case.
+
+A simulation goes on until the second it was asked for, or until nothing more happens. Some fleets never come to rest: a
+job that no worker can hold is offered and given up again and again, a job on spot nodes may lose them more often than
+it can finish. Without an end that was asked for, such a run is over when nothing but repetition has happened for long.
+With delays of zero even two decisions that undo each other would leave no time for anything else, so no more can happen
+in a second than a number that the input gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.cluster import SimulatedCluster
+
+REPEATS_SECONDS: Final = 86_400.0
+"""So long, and twice the longest run or wait, a simulation without an end goes on after its last progress."""
+
+_QUIET_WAKES: Final = 1000
+_MOST_A_SECOND: Final = 1000
+_MOST_A_SECOND_BY_JOB: Final = 20
+
+Watch = Callable[[float], bool]
+"""Called with the time before anything happens; the simulation goes on if the answer is true."""
+
+
+class EndReason(StrEnum):
+    """Why a simulation is over."""
+
+    NOTHING_MORE = "NothingMore"
+    """Nothing more happens."""
+    UNTIL = "Until"
+    """It has come to the second that it was asked for."""
+    REPEATS = "Repeats"
+    """No job arrived, was admitted for the first time, or finished for long, and the same happened again and again."""
+    NEVER_SETTLES = "NeverSettles"
+    """More happened within a second than could lead anywhere."""
+    INTERRUPTED = "Interrupted"
+    """The user did not want to wait any longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why a simulation is over, and the time up to which it is known what happened."""
+
+    reason: EndReason
+    at: float
+
+
+def drive(
+    agenda: Agenda, clusters: Sequence[SimulatedCluster], start: float, until: float | None, watch: Watch | None = None
+) -> End:
+    """Let time pass until `until`, or until nothing more happens.
+
+    Timers that only try again what fails each time do not count as something happening.
+    """
+    pace = _Pace(agenda, clusters)
+    now, quiet = start, 0
+    while True:
+        due = [wake for cluster in clusters if (wake := cluster.next_wake()) is not None]
+        if agenda.next_time is not None:
+            due.append(agenda.next_time)
+        if until is not None and (not due or quiet > _QUIET_WAKES or max(now, min(due)) > until):
+            return End(EndReason.UNTIL, until)
+        if not due or quiet > _QUIET_WAKES:
+            return End(EndReason.NOTHING_MORE, now)
+        if watch is not None and not watch(now):
+            return End(EndReason.INTERRUPTED, now)
+        now = max(now, min(due))
+        if until is None and pace.repeats(now):
+            return End(EndReason.REPEATS, now)
+        changes, happened = sum(cluster.changes for cluster in clusters), agenda.happened
+        agenda.happen(now, pace.left(now))
+        for cluster in clusters:
+            cluster.wake(now)
+        if pace.left(now) <= 0:
+            return End(EndReason.NEVER_SETTLES, now)
+        changed = agenda.happened > happened or agenda.next_time is not None
+        quiet = 0 if changed or sum(cluster.changes for cluster in clusters) > changes else quiet + 1
+
+
+class _Pace:
+    """How much happens: actions and cycles, by the second and since there was progress."""
+
+    def __init__(self, agenda: Agenda, clusters: Sequence[SimulatedCluster]) -> None:
+        self._agenda, self._clusters = agenda, clusters
+        self._second = float("-inf")
+        self._before = 0
+        self._progress: tuple[float, int] = (float("-inf"), 0)
+
+    def _steps(self) -> int:
+        return self._agenda.happened + sum(cluster.engine.cycles for cluster in self._clusters)
+
+    def left(self, now: float) -> int:
+        """How much more may happen within a second from the first time at which anything did."""
+        steps = self._steps()
+        if now >= self._second + 1:
+            self._second, self._before = now, steps
+        by_job = _MOST_A_SECOND_BY_JOB * sum(cluster.patience for cluster in self._clusters)
+        return self._before + _MOST_A_SECOND + by_job * self._agenda.jobs - steps
+
+    def repeats(self, now: float) -> bool:
+        """Whether only the same has happened again and again since the last progress."""
+        at, steps = self._agenda.progress_at, self._steps()
+        if at != self._progress[0]:
+            self._progress = at, steps
+        long_ago = now - at > REPEATS_SECONDS + 2 * self._agenda.longest
+        return long_ago and steps - self._progress[1] > _QUIET_WAKES

@@ -1,0 +1,79 @@
+"""Every run ends, within a number of steps that its input gives: random fleets, and random clusters with fair sharing.
+
+Some tens of each in the suite; `make simulations` does a thousand, from a SEED of its own. The seed is in the output.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+
+import pytest
+
+from differential.generate import scenario
+from differential.replay import parse
+from differential.steps import submitted
+from kueue_fleet.admission.engine import Engine
+from kueue_fleet.simulation.clock import EndReason, drive
+from kueue_fleet.simulation.contention import TURNS
+from kueue_fleet.simulation.delays import Delays, parse_delays
+from kueue_fleet.simulation.fleet import fleet_run
+from kueue_fleet.simulation.records import Record, State
+from kueue_fleet.simulation.result import Result
+from kueue_fleet.simulation.runner import Arrival, simulate_cluster
+from simulation.random_fleets import random_fleet
+
+SEED = int(os.environ.get("KUEUE_FLEET_SIMULATIONS_SEED") or 20261122)
+COUNT = int(os.environ.get("KUEUE_FLEET_SIMULATIONS") or 0)
+
+
+def preemptions(records: tuple[Record, ...], preemptor: str, preempted: str) -> int:
+    return sum(
+        eviction.preemptor == preemptor
+        for record in records
+        if record.key == preempted
+        for eviction in record.evictions
+    )
+
+
+def test_run_of_a_random_fleet_ends() -> None:
+    for index in range(COUNT or 25):
+        name = f"fleet {index} of seed {SEED}"
+        made = random_fleet(SEED, index)
+        run = fleet_run(made.fleet, made.file, made.delays, seed=index)
+        clusters = list(run.clusters.values())
+        end = drive(run.agenda, clusters, 0.0, made.until)
+        result = Result.of(run.settle(), end, clusters, until=made.until)
+        assert end.reason in (EndReason.NOTHING_MORE, EndReason.UNTIL, EndReason.REPEATS), name
+        # No job of these fleets can start over more than about once a minute, and each is on at most three clusters.
+        most = len(run.jobs) * len(clusters) * (100 + 4 * end.at / 60)
+        steps = run.agenda.happened + sum(cluster.engine.cycles for cluster in clusters)
+        assert steps <= most, f"{name}: {steps} steps up to second {end.at:.0f} with {len(run.jobs)} jobs"
+        for pair in result.contended:
+            assert pair.times >= TURNS, name
+        if end.reason is EndReason.NOTHING_MORE:
+            waiting = {record.key for record in result.records if record.state is not State.FINISHED}
+            assert waiting <= {key for cluster in clusters for key in cluster.engine.workloads}, name
+
+
+@pytest.mark.parametrize("setting", ["fair", "fair-final", "fair-initial"])
+def test_run_of_a_random_cluster_with_fair_sharing_ends(setting: str) -> None:
+    for index in range(COUNT or 60):
+        name = f"cluster {index} of seed {SEED}, {setting}"
+        rng = random.Random(name)
+        case = scenario(SEED, index, setting)
+        parsed = parse(case, submitted(case))
+        arrivals = []
+        for workload in parsed.workloads:
+            at = rng.choice([0.0, float(rng.randint(0, 60)), rng.uniform(0, 1000)])
+            seconds = rng.choice([None, 100.0, rng.uniform(0, 500)])
+            arrivals.append(Arrival(replace(workload, created=at), workload.name, at, seconds))
+        engines: dict[str, Engine] = {}
+        delays = parse_delays(rng.choice([[], [], ["stop=0.02"], ["stop=exponential(3)", "cycle=0.01"]]), Delays())
+        found = simulate_cluster(parsed.objects, arrivals, delays, until=rng.choice([None, 86_400.0]), engines=engines)
+        assert found.end.reason in (EndReason.NOTHING_MORE, EndReason.UNTIL), name
+        assert engines[""].cycles <= 100 * len(arrivals), name
+        for pair in found.contended:
+            assert pair.times == preemptions(found.records, pair.preemptor, pair.preempted) >= TURNS, name
+            assert pair.times <= 2 * TURNS + 2 * len(arrivals), name
