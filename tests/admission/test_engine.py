@@ -51,6 +51,7 @@ from kueue_fleet.admission.model import (
     StopPolicy,
     WaitForPodsReady,
 )
+from kueue_fleet.admission.pending import Place
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.reasons import AdmittedReason, DeactivationCause, EvictionReason, QuotaReservedReason
 
@@ -104,6 +105,22 @@ class TestQueueing:
         assert isinstance(back, Requeued)
         assert back.key == "ns/big"
         assert not cluster.admitted
+
+    def test_a_workload_that_is_not_back_yet_is_no_head(self) -> None:
+        cluster = Cluster(queue(cores=2))
+        cluster.submit(job("late", 2), job("next", 2, created=1))
+        found = cluster.engine.handle(CycleStarted(0, frozenset({"ns/late"})))
+        assert names(found) == [("QuotaReserved", "next"), ("Admitted", "next")]
+        (parked,) = cluster.cycle()
+        assert (type(parked), parked.key) == (Parked, "ns/late")
+
+    def test_a_workload_that_is_not_back_yet_is_parked_with_its_shape(self) -> None:
+        cluster = Cluster(queue(cores=2))
+        cluster.submit(job("late", 3), job("next", 3, created=1))
+        found = cluster.engine.handle(CycleStarted(0, frozenset({"ns/late"})))
+        assert names(found) == [("Parked", "next")]
+        assert not cluster.engine.wants_cycle
+        assert cluster.engine.pending("cq").keys(Place.PARKED) == ["ns/late", "ns/next"]
 
     @pytest.mark.parametrize(
         ("to", "message"),

@@ -22,7 +22,8 @@ from controller_faults import Witness
 from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, install_kueue, job, queue_data
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.fleet import STEP_LABEL, simulate_fleet
+from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.job_problems import STEP_LABEL
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_fleet.spec import parse_fleet
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until

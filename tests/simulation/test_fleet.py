@@ -10,6 +10,7 @@ from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import parse_distribution
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.job_problems import Sources
 from kueue_fleet.simulation.workload_file import read_workload_file
 from kueue_fleet.spec import FleetSpec, parse_fleet_text
 
@@ -40,7 +41,8 @@ def run(
 ) -> dict[str, Any]:
 
     file = read_workload_file(json.dumps({"jobs": jobs, "waits": waits or []}), "w.yaml")
-    result = simulate_fleet(spec or fleet(), file, Delays(), seed=seed, until=until)
+    sources = Sources("stack.yaml", "w.yaml")
+    result = simulate_fleet(spec or fleet(), file, Delays(), seed=seed, until=until, sources=sources)
     return {workload["name"]: workload for workload in result.as_json()["workloads"]}
 
 
@@ -125,24 +127,27 @@ def test_no_region_is_ever_overbooked() -> None:
 @pytest.mark.parametrize(
     ("jobs", "waits", "said"),
     [
-        ([job("a", runSeconds=-1)], [], "w.yaml: jobs[a].runSeconds"),
-        ([job("a", runSeconds="normal(3)")], [], "exponential(mean)"),
-        ([job("a", queue="gone")], [], "there is no LocalQueue team-vision/gone"),
+        ([job("a", runSeconds=-1)], [], "jobs[a].runSeconds: -1 is negative"),
+        ([job("a", runSeconds="normal(3)")], [], "jobs[a].runSeconds: "),
+        ([job("a", queue="gone")], [], "jobs[a].queue: there is no LocalQueue team-vision/gone; add it, or"),
+        ([job("a", count=5, queue="gone")], [], "jobs[a].queue: there is no LocalQueue team-vision/gone; add it, or"),
         ([job("a", priorityClass="gone")], [], "jobs[a].priorityClass: there is no WorkloadPriorityClass gone"),
-        ([job("a", requests={"cpu": "two"})], [], "'two'"),
+        ([job("a", count=5, requests={"cpu": "two"})], [], "jobs[a].requests.cpu: 'two' is no quantity"),
         ([job("a")], [{"cluster": "gone", "seconds": 1}], "waits[0].cluster: the fleet has no cluster gone"),
-        ([job("a"), job("a")], [], "is there twice"),
+        ([job("a"), job("a")], [], "jobs[a].name: team-vision/a is there twice"),
+        ([], [], "jobs: there are none"),
     ],
 )
 def test_mistakes_are_named(jobs: list[dict[str, Any]], waits: list[dict[str, Any]], said: str) -> None:
     with pytest.raises(SimulationError) as refused:
         run(jobs, waits)
-    assert said in str(refused.value)
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"w.yaml: {said}")
 
 
 def test_a_dispatcher_that_is_not_known_is_refused() -> None:
     spec = fleet("dispatcher: AllAtOnce", "dispatcher: External\n      external: { name: example.com/mine }")
-    with pytest.raises(SimulationError, match="is not known here"):
+    with pytest.raises(SimulationError, match=r"stack\.yaml: multiKueue\.external\.name: what .* is not known here"):
         run([job("a")], spec=spec)
 
 

@@ -83,6 +83,16 @@ def test_worker_that_comes_back_gives_up_what_it_lost() -> None:
     assert sorted(each["startedAt"] for each in late) == [2500, 2500, 2600, 2600]
 
 
+def test_job_without_nodes_on_a_lost_worker_is_taken_back_while_another_one_there_finishes() -> None:
+    configuration = {"waitForPodsReady": {"timeout": "100s"}}
+    jobs = workload_file(
+        [job("a", count=3, runSeconds=500, requests={"cpu": 10})],
+        outages=[{"cluster": EUROPE, "at": 50, "seconds": 600}],
+    )
+    result = simulate_fleet(fleet(kueue={"configuration": configuration}), jobs, Delays())
+    assert sorted(record.finished_at or 0 for record in result.records) == [650, 650, 660]
+
+
 def test_jobs_are_not_offered_to_a_worker_that_cannot_be_reached() -> None:
     found = run([job("a", start=10)], outages=[{"cluster": EUROPE, "at": 0, "seconds": 50}])["a"]
     assert found["cluster"] == US

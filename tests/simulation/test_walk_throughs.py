@@ -100,3 +100,13 @@ def test_mistakes_are_named(documents: list[Document], steps: dict[str, float], 
     with pytest.raises(SimulationError) as refused:
         simulate_fleet(fleet, read_workload_file(json.dumps({"steps": steps}), "w"), Delays(), manifests=documents)
     assert said in str(refused.value)
+
+
+def test_a_job_and_a_jobset_may_have_the_same_name() -> None:
+    fleet, documents = load("batch-platform")
+    kinds = {document.data["kind"]: document for document in documents}
+    assert set(kinds) == {"Job", "JobSet"}
+    metadata = kinds["Job"].data["metadata"]
+    same = [Document(where, {**data, "metadata": metadata}) for where, data in kinds.values()]
+    result = simulate_fleet(fleet, read_workload_file("{}", "w"), Delays(), manifests=same, until=86400)
+    assert [record.name for record in result.records] == [metadata["name"]] * 2

@@ -184,6 +184,7 @@ def _of_stack(
 ) -> Run:
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import simulate_fleet
+    from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.models import as_model, read_data
     from kueue_fleet.simulation.what_if import apply_changes
     from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -196,6 +197,7 @@ def _of_stack(
         raise SimulationError(
             [f"{source}: is a fleet, not a workload file; --workload takes the jobs, STACK the fleet"]
         )
+    sources = Sources(str(stack), source)
     given = [] if manifests is None else read_objects(manifests)
 
     def run(changes: Sequence[Change]) -> Result:
@@ -203,7 +205,7 @@ def _of_stack(
         of_fleet = [change for change in changes if change not in of_jobs]
         file = as_model(apply_changes(jobs, of_jobs), source, WorkloadFile)
         if not of_fleet:
-            return simulate_fleet(fleet, file, delays, until=until, seed=seed, manifests=given)
+            return simulate_fleet(fleet, file, delays, until=until, seed=seed, manifests=given, sources=sources)
         data = fleet_data(load_yaml(text, str(stack)), str(stack))
         try:
             other = parse_fleet(apply_changes(data, of_fleet))

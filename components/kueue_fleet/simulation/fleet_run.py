@@ -95,11 +95,13 @@ class FleetRun:
         workload: Workload,
         run_seconds: float | None,
         *,
+        name: str = "",
         labels: Mapping[str, str] | None = None,
         run_limit: int | None = None,
     ) -> None:
-        """Let a workload arrive. `labels` are its job's, `run_limit` are the seconds that the job tells DWS."""
-        record = Record(workload.key, workload.namespace, workload.name, workload.created, run_seconds)
+        """Let a workload arrive. `name` is its job's, if that is another, and `labels` are; `run_limit` are the seconds
+        that the job tells DWS."""
+        record = Record(workload.key, workload.namespace, name or workload.name, workload.created, run_seconds)
         self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit)
         self.agenda.expect(workload.created, run_seconds)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))

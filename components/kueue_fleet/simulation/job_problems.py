@@ -1,0 +1,138 @@
+"""What is wrong with the jobs for a fleet, in the words and paths of the files that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
+from kueue_fleet.spec import FleetSpec
+from kueue_fleet.spec.calendar_windows import fleet_checks
+from kueue_fleet.spec.dispatch import DISPATCHER_NAME
+
+STEP_LABEL: Final = "kueue-fleet.dev/step"
+"""On a Job or JobSet: of which step it is, for `steps` of the workload file."""
+
+Submission = tuple[JobEntry, str, float, float | None]
+"""A job: its entry, name, second of arrival, and seconds it runs."""
+
+_FIELDS: Final = {
+    ".spec.template.spec.containers[0].resources.requests": ".requests",
+    ".spec.template.spec.nodeSelector": ".nodeSelector",
+    ".metadata.labels": ".labels",
+}
+"""Where fields of the workload file stand in the Job that is made of them."""
+
+
+class Sources(NamedTuple):
+    """The names of the files of the fleet and of its jobs; empty: none."""
+
+    fleet: str
+    jobs: str
+
+
+UNNAMED: Final = Sources("", "")
+
+
+def check_jobs(
+    fleet: FleetSpec,
+    file: WorkloadFile,
+    submitted: Sequence[Submission],
+    manifests: Sequence[Document],
+    sources: Sources,
+) -> Iterator[str]:
+    """Every problem that can be seen before the jobs are read as Kueue reads them."""
+    yield from _behind(sources.fleet, _check_dispatcher(fleet))
+    yield from _behind(sources.jobs, _check_file(fleet, file))
+    yield from _behind(sources.jobs, _check_names(submitted))
+    for where, data in manifests:
+        if data["kind"] not in ("Job", "JobSet"):
+            yield f"{where}: is a {data['kind']}; give Jobs and JobSets only, the fleet has the rest"
+    yield from _behind(sources.jobs, _check_steps(file, manifests))
+    if not submitted and not manifests:
+        yield from _behind(sources.jobs, ["jobs: there are none; add some, or give --jobs"])
+
+
+def as_in_files(
+    problems: Iterable[str], submitted: Iterable[Submission], manifests: Iterable[Document], sources: Sources
+) -> Iterator[str]:
+    """The problems that were found in the Jobs, with the paths of the files that they come from."""
+    entries = {f"{entry.namespace}/{name}": entry.name for entry, name, _, _ in submitted}
+    places = {f"{data['metadata'].get('namespace') or 'default'}/{data['metadata']['name']}": where
+              for where, data in manifests}  # fmt: skip
+    for problem in problems:
+        kind, _, rest = problem.partition(" ")
+        key = rest[: min((rest.find(end) for end in ".:( " if end in rest), default=len(rest))]
+        if kind not in ("Job", "JobSet", "workload") or key not in {*entries, *places}:
+            yield problem
+        elif key not in entries:
+            yield f"{places[key]}: {problem}"
+        else:
+            text = rest.removeprefix(key)
+            if "there is no LocalQueue" in text:
+                text = f".queue{text[text.index(':') :]}"
+            for longer, shorter in _FIELDS.items():
+                text = text.replace(longer, shorter, 1)
+            yield from _behind(sources.jobs, [f"jobs[{entries[key]}]{text}"])
+
+
+def _behind(source: str, problems: Iterable[str]) -> Iterator[str]:
+    return (f"{source}: {problem}" if source else problem for problem in problems)
+
+
+def _check_steps(file: WorkloadFile, manifests: Iterable[Document]) -> Iterator[str]:
+    steps = {(data["metadata"].get("labels") or {}).get(STEP_LABEL) for _, data in manifests}
+    for name in file.steps:
+        if name not in steps:
+            yield f"steps.{name}: no job has the label {STEP_LABEL} with this value; remove it, or label the jobs"
+
+
+def _check_dispatcher(fleet: FleetSpec) -> Iterator[str]:
+    settings = fleet.multi_kueue
+    if settings is not None and settings.dispatcher == "External":
+        if settings.dispatcher_name != DISPATCHER_NAME:
+            yield (
+                f"multiKueue.external.name: what {settings.dispatcher_name} decides is not known here; "
+                f"use {DISPATCHER_NAME}, AllAtOnce or Incremental"
+            )
+        elif fleet.admission_controller is None:
+            yield f"multiKueue.external.name: {DISPATCHER_NAME} needs admissionController; add that section"
+
+
+def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[str]:
+    known = {
+        "cluster": list(fleet.cluster_names),
+        "flavor": [flavor.name for flavor in fleet.flavors],
+        "check": [check.name for check in fleet.admission_checks],
+    }
+    for index, wait in enumerate(file.waits):
+        yield from _unknown(f"waits[{index}]", {name: getattr(wait, name) for name in known}, known)
+    for index, reclaim in enumerate(file.reclaims):
+        yield from _unknown(f"reclaims[{index}]", {"cluster": reclaim.cluster, "flavor": reclaim.flavor}, known)
+    for index, outage in enumerate(file.outages):
+        yield from _unknown(f"outages[{index}]", {"cluster": outage.cluster}, {"cluster": fleet.worker_names})
+    classes = {item.name for item in fleet.workload_priority_classes}
+    for job in file.jobs:
+        if job.priority_class is not None and job.priority_class not in classes:
+            yield (
+                f"jobs[{job.name}].priorityClass: there is no WorkloadPriorityClass {job.priority_class}; "
+                "add it, or name another"
+            )
+    if file.begin is None and any(check.calendar for check in fleet_checks(fleet)):
+        yield "begin: not set, but an admission check has calendar windows; write what time second 0 is"
+
+
+def _unknown(path: str, given: Mapping[str, str | None], known: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name, value in given.items():
+        if value is not None and value not in known[name]:
+            found = ", ".join(sorted(known[name])) or "none"
+            yield f"{path}.{name}: the fleet has no {name} {value}; it has {found}"
+
+
+def _check_names(submitted: Iterable[Submission]) -> Iterator[str]:
+    seen: set[tuple[str, str]] = set()
+    for entry, name, _, _ in submitted:
+        if (entry.namespace, name) in seen:
+            yield f"jobs[{entry.name}].name: {entry.namespace}/{name} is there twice; name it differently"
+        seen.add((entry.namespace, name))
