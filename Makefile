@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 STACK ?= dws-multikueue
 OPTIONS ?=
 ROUNDS ?= 10
+FLEETS ?= 1000
 SEED ?= 20261121
 READY := $(VENV)/.ready
 
@@ -31,6 +32,10 @@ test-fast: $(READY) ## the tests that need no engine
 .PHONY: faults
 faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=10 times, from SEED=n
 	@KUEUE_FLEET_FAULT_ROUNDS=$(ROUNDS) KUEUE_FLEET_FAULT_SEED=$(SEED) $(BIN)/pytest tests/engines/test_controller_faults.py -rP -v
+
+.PHONY: simulations
+simulations: $(READY) ## FLEETS=1000 random fleets, and clusters with fair sharing, from SEED=n: every simulation ends
+	@KUEUE_FLEET_SIMULATIONS=$(FLEETS) KUEUE_FLEET_SIMULATIONS_SEED=$(SEED) $(BIN)/pytest tests/simulation/test_runs_end.py -rP -v
 
 .PHONY: check
 check: $(READY) ## format, lint, types, layers, docstrings

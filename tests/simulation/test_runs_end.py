@@ -25,7 +25,7 @@ from kueue_fleet.simulation.runner import Arrival, simulate_cluster
 from simulation.random_fleets import random_fleet
 
 SEED = int(os.environ.get("KUEUE_FLEET_SIMULATIONS_SEED") or 20261122)
-COUNT = int(os.environ.get("KUEUE_FLEET_SIMULATIONS") or 0)
+COUNT = int(os.environ.get("KUEUE_FLEET_SIMULATIONS") or 30)
 
 
 def preemptions(records: tuple[Record, ...], preemptor: str, preempted: str) -> int:
@@ -38,7 +38,8 @@ def preemptions(records: tuple[Record, ...], preemptor: str, preempted: str) -> 
 
 
 def test_run_of_a_random_fleet_ends() -> None:
-    for index in range(COUNT or 25):
+    print(f"SEED={SEED} FLEETS={COUNT}")
+    for index in range(COUNT):
         name = f"fleet {index} of seed {SEED}"
         made = random_fleet(SEED, index)
         run = fleet_run(made.fleet, made.file, made.delays, seed=index)
@@ -59,7 +60,8 @@ def test_run_of_a_random_fleet_ends() -> None:
 
 @pytest.mark.parametrize("setting", ["fair", "fair-final", "fair-initial"])
 def test_run_of_a_random_cluster_with_fair_sharing_ends(setting: str) -> None:
-    for index in range(COUNT or 60):
+    print(f"SEED={SEED} FLEETS={COUNT}")
+    for index in range(COUNT):
         name = f"cluster {index} of seed {SEED}, {setting}"
         rng = random.Random(name)
         case = scenario(SEED, index, setting)

@@ -33,6 +33,7 @@ class Sources(NamedTuple):
 
 
 UNNAMED: Final = Sources("", "")
+"""Neither has a name."""
 
 
 def check_jobs(
