@@ -18,7 +18,7 @@ def states(result: Result) -> dict[str, str]:
 @pytest.mark.parametrize("delays", [[], ["stop=0.02"], ["stop=exponential(5)", "cycle=0.01", "write=0.01"]])
 def test_preemptor_comes_first_after_a_few_turns(delays: list[str]) -> None:
     found = contended.simulated(contended.TURNS, contended.TURNS_JOBS, parse_delays(delays, Delays()), until=86_400)
-    # What the real Kueue came to, after 48 turns in one run: docs/fidelity.md.
+    # What the real Kueue came to after 45 turns: docs/fidelity.md.
     assert states(found) == {"guest": "Pending", "first": "Admitted", "busy": "Admitted", "second": "Admitted"}
     (guest,) = (record for record in found.records if record.name == "guest")
     assert {eviction.preemptor for eviction in guest.evictions} == {"default/second"}

@@ -25,7 +25,7 @@ from kueue_fleet.simulation.runner import Arrival, simulate_cluster
 from simulation.random_fleets import random_fleet
 
 SEED = int(os.environ.get("KUEUE_FLEET_SIMULATIONS_SEED") or 20261122)
-COUNT = int(os.environ.get("KUEUE_FLEET_SIMULATIONS") or 30)
+COUNT = int(os.environ.get("KUEUE_FLEET_SIMULATIONS") or 20)
 
 
 def preemptions(records: tuple[Record, ...], preemptor: str, preempted: str) -> int:
