@@ -3,10 +3,10 @@
 Names are loaded when they are first used: `import kueue_fleet` alone imports no Pulumi, so the spec works without it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # Not typing's, which takes longer to import than all that is here: see `cli`.
 if TYPE_CHECKING:
+    from typing import Any
+
     from kueue_fleet.fleet import Fleet
     from kueue_fleet.gcp import (
         Dashboards,
@@ -90,9 +90,11 @@ _GCP = frozenset(
 )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     module = "fleet" if name == "Fleet" else "gcp" if name in _GCP else "kueue"
     return getattr(import_module(f"{__name__}.{module}"), name)
 

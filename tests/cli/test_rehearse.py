@@ -331,7 +331,8 @@ VIEWS = [
 SHOW = """
 import time
 from cli.test_rehearse import VIEWS
-from kueue_fleet.cli.job_report import job_display, print_jobs, print_open_ends
+from kueue_fleet.cli import console
+from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import step
 with step("pulumi up") as say:
     say.now("3 of 4 control planes, 57 resources; create ClusterQueue worker/dws " + "x" * 80)
@@ -340,7 +341,7 @@ with step("pulumi up") as say:
     say("74 create")
 with job_display({}) as show:
     show(VIEWS)
-print_jobs(VIEWS, {})
+console.show(jobs_table(VIEWS, {}))
 print_open_ends(VIEWS)
 """
 
@@ -415,10 +416,10 @@ def test_without_a_terminal_there_is_one_plain_line_a_row() -> None:
         "                12 s  translator-abcde  Finished worker-asia-southeast1",
         "                 3 s  too-big-abcde  Pending",
         "                 1 s  detector-abcde  Admitted worker-us-east4",
-        "job              team          cluster                flavor wait state",
-        "translator-abcde team-language worker-asia-southeast1 t4-dws 12 s Finished",
-        "too-big-abcde    team-language -                      -       3 s Pending",
-        "detector-abcde   team-vision   worker-us-east4        t4-dws  1 s Admitted",
+        "job               team           cluster                 flavor  wait  state",
+        "translator-abcde  team-language  worker-asia-southeast1  t4-dws  12 s  Finished",
+        "too-big-abcde     team-language  -                       -        3 s  Pending",
+        "detector-abcde    team-vision    worker-us-east4         t4-dws   1 s  Admitted",
         f"too-big-abcde waits: worker-asia-southeast1, worker-us-east4: {REASON}",
         "too-big-abcde waits: worker-x: Other: why",
         "detector-abcde: Admitted in worker-us-east4, not finished",

@@ -87,7 +87,7 @@ def test_the_command_ends_with_3_and_says_why(dump: Path) -> None:
     broken = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--max-wait", "cq=0"])
     assert isinstance(broken.exception, CommandError)
     assert broken.exception.exit_code == 3
-    assert "jobs wait longer than they may:\nclusterQueues[cq]: of 3 jobs 95 % waited" in str(broken.exception)
+    assert "jobs wait longer than they may:\n  clusterQueues[cq]: of 3 jobs 95 % waited" in str(broken.exception)
     assert "mean wait" in broken.stdout, "the table is printed all the same"
     wrong = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--max-wait", "cq"])
     assert isinstance(wrong.exception, CommandError)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "policies").glob("*.md")])
-COLUMNS = 110
 TODAY = """import datetime
 
 
@@ -91,7 +90,6 @@ def run(step: Step, folder: Path) -> str:
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "COLUMNS": str(COLUMNS),
         "NO_COLOR": "1",
         "TERM": "dumb",
         "PYTHONPATH": str(folder / ".today"),

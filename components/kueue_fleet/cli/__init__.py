@@ -1,137 +1,53 @@
-"""The `kueue-fleet` command: one module per group of subcommands, all printing through `console`.
+"""The `kueue-fleet` command as a process.
 
-A module is imported when one of its commands is called, so that `--help` and completion need none of them.
-Exit codes: 0 done, 1 the fleet (or the run) has errors, 2 the command itself was mistyped, 3 jobs would wait too long,
-130 interrupted, 141 nobody reads the output any more.
+This module and the package above it import next to nothing, so that `main` is soon ready for Ctrl-C.
 """
 
-from __future__ import annotations
-
 import os
+import signal
 import sys
-from importlib import import_module
-from typing import Annotated, Any, Final, NamedTuple
 
-import typer
-from typer.core import TyperGroup
-from typer.main import get_group
+TYPE_CHECKING = False  # What typing has of this name takes as long to import as all else before `main`.
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
-from kueue_fleet.cli import console
+    from kueue_fleet.cli.commands import COMMANDS, app
 
+__all__ = ["COMMANDS", "app", "main"]
 
-class _Listed(NamedTuple):
-    """A command: the module below this one that registers it, its line in the list of commands, and the extra of this
-    distribution that brings what it imports."""
-
-    module: str
-    help: str
-    extra: str = ""
-
-
-COMMANDS: Final = {
-    "init": _Listed("init", "Write a first fleet file that works."),
-    "check": _Listed("spec_commands", "Check fleet files against every rule, no cluster needed."),
-    "schema": _Listed("spec_commands", "Print the JSON schema of a stack file, for editors."),
-    "render": _Listed("spec_commands", "Print every Kubernetes object of a fleet as YAML."),
-    "rehearse": _Listed("rehearse", "Bring a stack up on real control planes here, and run jobs.", "rehearsal"),
-    "simulate": _Listed("simulate", "Show when and where jobs would run, without a cluster."),
-    "explain": _Listed("explain", "Say why a workload is pending, and what would change it."),
-    "controller": _Listed("controller", "Run the fleet's own dispatcher, checks and watchdog.", "controller"),
-    "import": _Listed("adopt", "Write a fleet file from the objects of existing clusters."),
-    "diff": _Listed("diff", "Say what is different between two fleet files, team by team."),
-    "status": _Listed("status", "Show a live fleet: queues, what waits and why, workers, DWS."),
-}
-"""The commands, in the order of `--help`."""
-
-
-class _Commands(TyperGroup):
-    """The commands of COMMANDS, each imported when it is asked for."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of the list."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, or None if there is none of this name."""
-        listed = COMMANDS.get(cmd_name)
-        if listed is None:
-            return None
-        module = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-        import_module(f"{__name__}.{listed.module}").register(module)
-        return get_group(module).commands[cmd_name]
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name. Raises CommandError, with the nearest name, if there is none."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from kueue_fleet.spec.suggest import instead
-
-            fix = "write kueue-fleet --help" if args[0] == "help" else instead(args[0], COMMANDS, "commands")
-            raise console.CommandError(f"there is no command {args[0]}; {fix}", exit_code=2)
-        return super().resolve_command(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises CommandError if its extra is not installed, Exit if nobody reads what it prints."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-            return result
-        except BrokenPipeError:
-            # `kueue-fleet render f.yaml | head` is no failure; nothing more may be written to stdout, not even at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(141) from None
-        except ModuleNotFoundError as missing:
-            extra = COMMANDS[ctx.invoked_subcommand].extra if ctx.invoked_subcommand in COMMANDS else ""
-            if not extra or (missing.name or "").startswith("kueue_fleet"):
-                raise
-            raise console.CommandError(
-                f"{ctx.invoked_subcommand}: needs {missing.name}, which is not installed; "
-                f"run: pip install 'kueue-fleet[{extra}]'"
-            ) from None
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands, from COMMANDS alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
-
-
-app = typer.Typer(
-    name="kueue-fleet",
-    cls=_Commands,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command was "
-    "mistyped; 3 jobs would wait longer than --max-wait; 130 interrupted. Output is plain text where NO_COLOR is set "
-    "or it is no terminal.",
-)
-"""The command line as typer knows it."""
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version  # It takes a tenth of the time in which every other command starts.
-
-        typer.echo(f"kueue-fleet {version('kueue-fleet')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, applied."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+_NOBODY_READS = 141
 
 
 def main() -> None:
-    """Run the command line; every expected failure ends as one plain message on stderr and a non-zero exit."""
+    """Run the command line, and exit: see `commands` for the codes. Nothing that is expected ends with a traceback."""
+    before = signal.getsignal(signal.SIGINT)
+    # A shell lets commands in the background ignore Ctrl-C.
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end)
     try:
-        app()
-    except console.CommandError as failure:
-        console.error(str(failure))
-        sys.exit(failure.exit_code)
-    except KeyboardInterrupt:
-        console.error("interrupted")
-        sys.exit(130)
+        from kueue_fleet.cli.streams import NobodyReadsError, prepare_streams
+
+        prepare_streams()
+        from kueue_fleet.cli.commands import run
+
+        sys.exit(run())
+    except NobodyReadsError:
+        sys.exit(_NOBODY_READS)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end(number: int, frame: object) -> "NoReturn":
+    """What Ctrl-C does wherever nothing has to be tidied up, in the middle of an import too; see `interruptible`."""
+    os._exit(INTERRUPTED)
+
+
+def __getattr__(name: str) -> "Any":
+    """The application and its commands, for tests and pages, imported when they are asked for."""
+    if name in ("COMMANDS", "app"):
+        from kueue_fleet.cli import commands
+
+        return getattr(commands, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

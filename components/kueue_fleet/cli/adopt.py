@@ -96,15 +96,13 @@ def import_(
     try:
         adopted = adopt_fleet(clusters, Identity(name, project, day))
     except SpecError as refused:
-        raise console.CommandError(
-            "\n".join(["these clusters cannot be one fleet file:", *(f"  {problem}" for problem in refused.problems)])
-        ) from None
-    text = yaml.safe_dump(adopted.data, sort_keys=False, allow_unicode=True, width=120)
+        raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
+    text = console.yaml_text(adopted.data)
     if output is None:
-        typer.echo(text, nl=False)
+        console.text(text)
     else:
         write_text(output, text)
-        console.out.print(f"{output}: written", markup=False, soft_wrap=True)
+        console.line(f"{output}: written")
     _report(adopted, output)
 
 
@@ -163,7 +161,7 @@ def _read_manifests(path: Path) -> list[Mapping[str, Any]]:
     try:
         return [document.data for document in read_objects(path)]
     except SimulationError as refused:
-        raise console.CommandError("\n".join(refused.problems)) from None
+        raise console.wrong_input(path, refused.problems) from None
 
 
 def _read_pools(file: Path) -> list[Mapping[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,13 +62,13 @@ def diff(
     found = compare_fleets(*fleets)
     results = _simulate(fleets, workload, seed, until) if workload is not None else None
     if output is Output.json:
-        typer.echo(json.dumps(_document(found, results), indent=2))
+        console.json_document(_document(found, results))
     else:
         _print(found)
         if results is not None:
             from kueue_fleet.cli import simulate_tables
 
-            console.out.print()
+            console.line()
             simulate_tables.show_difference(*results)
     if found and exit_code:
         raise typer.Exit(1)
@@ -77,13 +76,13 @@ def diff(
 
 def _print(found: list[Difference]) -> None:
     if not found:
-        console.out.print("no difference")
+        console.line("no difference")
     for area, heading in _HEADINGS.items():
         lines = [difference for difference in found if difference.area == area]
         if lines:
-            console.out.print(heading, style="bold")
+            console.line(console.Styled(heading, "bold"))
         for difference in lines:
-            console.out.print(f"  {difference}", markup=False, soft_wrap=True)
+            console.line(f"  {difference}")
 
 
 def _document(found: list[Difference], results: tuple[Result, Result] | None) -> dict[str, Any]:
@@ -111,5 +110,5 @@ def _simulate(
         file = as_model(read_data(read_text(workload, "a workload file"), str(workload)), str(workload), WorkloadFile)
         before, after = (simulate_fleet(fleet, file, Delays(), until=until, seed=seed) for fleet in fleets)
     except SimulationError as refused:
-        raise console.CommandError("\n".join(refused.problems)) from None
+        raise console.wrong_input(workload, refused.problems) from None
     return before, after

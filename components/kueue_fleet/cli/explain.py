@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -101,9 +100,9 @@ def explain(
         gc.freeze()  # None of them is worth a look now, either.
         gc.enable()
     if output is Output.json:
-        typer.echo(json.dumps(render_json(found), indent=2))
+        console.json_document(render_json(found))
     else:
-        typer.echo(render_clusters(found), nl=False)
+        console.text(render_clusters(found))
 
 
 def _check_options(

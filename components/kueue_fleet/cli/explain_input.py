@@ -91,7 +91,7 @@ class Dump:
         try:
             self._index_documents(read_objects(self._path))
         except SimulationError as refused:
-            raise console.CommandError(_list(self._path, list(refused.problems))) from None
+            raise console.wrong_input(self._path, refused.problems) from None
 
     def _index_documents(self, documents: list[Document]) -> None:
         from kueue_fleet.explain.relevance import WorkloadIndex, without_stood_for
@@ -103,7 +103,7 @@ class Dump:
             if not isinstance(document.data.get("metadata"), Mapping)
         ]
         if nameless:
-            raise console.CommandError(_list(self._path, nameless))
+            raise console.wrong_input(self._path, nameless)
         self._documents = documents
         self._manifests = [document.data for document in documents]
         managed = [m for m in self._manifests if not is_unmanaged(m) and m.get("kind") != "LimitRange"]
@@ -175,7 +175,7 @@ class Dump:
 
     def _refused(self, problems: Iterable[str]) -> console.CommandError:
         places = {_label(document.data): document.where for document in self._documents}
-        return console.CommandError(_list(self._path, [_with_place(problem, places) for problem in problems]))
+        return console.wrong_input(self._path, [_with_place(problem, places) for problem in problems])
 
 
 class Simulated:
@@ -254,7 +254,7 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
         raw = read_raw(read_objects(path), configuration)
         result = simulate_objects(raw, Delays(), until=second, engines=engines)
     except SimulationError as refused:
-        raise console.CommandError(_list(path, list(refused.problems))) from None
+        raise console.wrong_input(path, refused.problems) from None
     return Moment(
         second, _as_clusters(engines, f"{path} at second {second:g}", raw.origin + second, result.records, {}), result
     )
@@ -276,7 +276,7 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
         file = read_workload_file(read_text(workload, "a workload file"), str(workload))
         run = fleet_run(fleet, file, Delays(), seed=seed)
     except SimulationError as refused:
-        raise console.CommandError(_list(workload, list(refused.problems))) from None
+        raise console.wrong_input(workload, refused.problems) from None
     drive(run.agenda, list(run.clusters.values()), 0.0, second)
     result = Result(tuple(run.settle()), 0.0, second, seed)
     engines = {name: run.clusters[name].engine for name in dict.fromkeys((run.home, *run.clusters))}
@@ -339,11 +339,3 @@ def _with_place(problem: str, places: Mapping[str, str]) -> str:
     """The problem with file and line in front, if it begins with an object that has a place."""
     label = max((label for label in places if problem.startswith(label)), key=len, default=None)
     return problem if label is None else f"{places[label]}: {problem}"
-
-
-def _list(path: Path, problems: list[str]) -> str:
-    if len(problems) == 1:
-        return problems[0] if str(path) in problems[0] else f"{path}: {problems[0]}"
-    shown = [f"  {problem}" for problem in problems[:20]]
-    more = [f"  and {len(problems) - 20} more"] if len(problems) > 20 else []
-    return "\n".join([f"{path} has {console.count(len(problems), 'error')}:", *shown, *more])

@@ -27,5 +27,5 @@ def load_fleet(file: Path) -> FleetSpec:
     """
     fleet, problems = read_fleet(file)
     if fleet is None:
-        raise CommandError("\n".join([f"{file} does not describe a fleet:", *(f"  {problem}" for problem in problems)]))
+        raise CommandError(f"{file} does not describe a fleet:", problems=problems)
     return fleet

@@ -80,19 +80,15 @@ def init(
     try:
         problems = check_fleet(parse_fleet_text(text, str(file)))
     except SpecError as refused:
-        lines = [f"  {problem}" for problem in refused.problems]
-        raise console.CommandError("\n".join(["this would not be a fleet; nothing was written:", *lines])) from None
+        raise console.CommandError(
+            "this would not be a fleet; nothing was written:", problems=refused.problems
+        ) from None
     write_text(file, text)
     for problem in problems:
         console.warning(f"{file}: {problem}")
-    console.out.print(
-        f"{file}: written, and valid. Next:\n"
-        f"  kueue-fleet render {file}\n"
-        f"  kueue-fleet rehearse --stack {name}\n"
-        f"  pulumi up --stack {name}",
-        markup=False,
-        soft_wrap=True,
-    )
+    console.line(f"{file}: written, and valid. Next:")
+    for command in (f"kueue-fleet render {file}", f"kueue-fleet rehearse --stack {name}", f"pulumi up --stack {name}"):
+        console.line(f"  {command}")
 
 
 def _ask(question: str, default: str, *, asks: bool) -> str:

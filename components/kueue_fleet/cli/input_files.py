@@ -29,10 +29,8 @@ def read_text(file: Path, wanted: str = _FLEET) -> str:
     Raises:
         CommandError: there is no such file, it cannot be read, or it is not UTF-8 text.
     """
-    if str(file) == "-":
-        return sys.stdin.read()
     try:
-        return file.read_text(encoding="utf-8")
+        return _read_stdin() if str(file) == "-" else file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise console.CommandError(f"{file}: no such file; {_instead(file, wanted)}") from None
     except IsADirectoryError:
@@ -41,6 +39,13 @@ def read_text(file: Path, wanted: str = _FLEET) -> str:
         raise console.CommandError(f"{file}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
     except OSError as wrong:
         raise console.CommandError(f"{file}: cannot be read: {wrong.strerror}; check its permissions") from None
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None:
+        raise console.CommandError("<stdin>: is closed; give a file, or pipe one in")
+    sys.stdin.reconfigure(encoding="utf-8", errors="strict")  # type: ignore[union-attr]  # A test's may be another.
+    return sys.stdin.read()
 
 
 def _instead(file: Path, wanted: str) -> str:

@@ -1,4 +1,4 @@
-"""What a rehearsal's jobs did, for a reader: a table that also fits 80 columns, and the reasons of those that wait."""
+"""What a rehearsal's jobs did, for a reader: a table, and the reasons of those that wait."""
 
 from __future__ import annotations
 
@@ -6,28 +6,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
-
 from kueue_fleet.cli import console
 from kueue_fleet.cli.progress import line
+from kueue_fleet.cli.tables import Column, Table
 
 if TYPE_CHECKING:
     from kueue_fleet.rehearsal.job_views import JobView
 
-_UNLIMITED_COLUMNS = 10_000
-
 
 def jobs_table(views: Sequence[JobView], team_of: Mapping[str, str]) -> Table:
-    """A row for each job; where the terminal is too narrow, long names are folded and no column disappears."""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    for heading in ("job", "team", "cluster", "flavor"):
-        table.add_column(heading, overflow="fold", min_width=len(heading))
-    table.add_column("wait", justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
+    """A row for each job."""
+    table = Table(
+        Column("job"),
+        Column("team", leave_out=2),
+        Column("cluster"),
+        Column("flavor", leave_out=3),
+        Column("wait", right=True, leave_out=1),
+        Column("state"),
+    )
     for view in views:
-        table.add_row(
+        table.add(
             view.name,
             team_of.get(view.namespace, view.namespace),
             view.cluster or "-",
@@ -36,12 +34,6 @@ def jobs_table(views: Sequence[JobView], team_of: Mapping[str, str]) -> Table:
             str(view.state),
         )
     return table
-
-
-def print_jobs(views: Sequence[JobView], team_of: Mapping[str, str]) -> None:
-    """The table, as wide as the terminal, or as it needs where there is none."""
-    width = None if console.interactive() else _UNLIMITED_COLUMNS
-    console.out.print(jobs_table(views, team_of), width=width, crop=False)
 
 
 def group_reasons(view: JobView) -> list[str]:
@@ -57,26 +49,18 @@ def print_open_ends(views: Sequence[JobView]) -> None:
     """Why jobs wait, and which have not come to an end, one paragraph each."""
     for view in views:
         for reason in group_reasons(view):
-            _print_paragraph(f"{view.name} waits: {reason}")
+            console.paragraph(f"{view.name} waits: {reason}")
         if not view.settled and not view.reasons:
-            _print_paragraph(f"{view.name}: {view.state} in {view.cluster or 'no cluster yet'}, not finished")
-
-
-def _print_paragraph(text: str) -> None:
-    if not console.interactive():
-        console.out.print(text, markup=False, soft_wrap=True)
-        return
-    first, *rest = Text(text).wrap(console.out, console.out.width - 2)
-    console.out.print(first)
-    for more in rest:
-        console.out.print(Text("  ") + more)
+            console.paragraph(f"{view.name}: {view.state} in {view.cluster or 'no cluster yet'}, not finished")
 
 
 @contextmanager
 def job_display(team_of: Mapping[str, str]) -> Iterator[Callable[[Sequence[JobView]], None]]:
     """A table that changes in place on a terminal; elsewhere one line for each step of each job."""
     if console.interactive():
-        with Live(console=console.out, refresh_per_second=4, transient=True) as live:
+        from rich.live import Live
+
+        with Live(console=console.rich_console(), refresh_per_second=4, transient=True) as live:
             yield lambda views: live.update(jobs_table(views, team_of))
         return
     shown: dict[str, str] = {}

@@ -5,19 +5,17 @@ Where the output is no terminal, only the lines are printed.
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from kueue_fleet.cli import console
+from kueue_fleet.spec.printable import printable
 
 _LABEL_WIDTH = 13
-_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Say:
@@ -60,46 +58,14 @@ def step(label: str) -> Iterator[Say]:
         TimeElapsedColumn(),
     )
     with Progress(
-        *columns, console=console.out, transient=True, expand=True, disable=not console.interactive()
+        *columns, console=console.rich_console(), transient=True, expand=True, disable=not console.interactive()
     ) as progress:
         task = progress.add_task("", label=label, total=None)
-        say = Say(lambda text: progress.update(task, description=text))
+        say = Say(lambda text: progress.update(task, description=printable(text)))
         yield say
     line(label, f"{say.end} ({time.monotonic() - began:.0f} s)".lstrip())
 
 
 def line(label: str, text: str) -> None:
     """Print one line of the report."""
-    console.out.print(f"{label:<{_LABEL_WIDTH}} {text}", markup=False, soft_wrap=True)
-
-
-class Interrupted(KeyboardInterrupt):
-    """A signal has asked the command to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.exit_code = 128 + number
-        """As a shell reports it: 130 for Ctrl-C."""
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP raise Interrupted in this block, once: what then tidies up is not disturbed again.
-
-    One that is ignored, as SIGHUP is under nohup, stays so.
-    """
-    interrupted = False
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal interrupted
-        if not interrupted:
-            interrupted = True
-            raise Interrupted(number)
-
-    heeded = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    console.line(f"{label:<{_LABEL_WIDTH}} {text}")

@@ -14,8 +14,9 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.job_report import job_display, print_jobs, print_open_ends
-from kueue_fleet.cli.progress import Interrupted, Say, interruptible, line, step
+from kueue_fleet.cli.interrupts import Interrupted, interruptible
+from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
+from kueue_fleet.cli.progress import Say, line, step
 from kueue_fleet.spec import check_fleet
 
 if TYPE_CHECKING:
@@ -123,11 +124,9 @@ def rehearse(
         aftermath = (session and session.aftermath) or untouched
         raise console.CommandError(f"interrupted; {aftermath}", interrupted.exit_code) from None
     except RehearsalError as failure:
-        raise console.CommandError(_with_aftermath(str(failure), session)) from failure
-    except BrokenPipeError:
-        raise
+        raise _failure(str(failure), session) from failure
     except OSError as failure:
-        raise console.CommandError(_with_aftermath(_explain(failure), session)) from failure
+        raise _failure(_explain(failure), session) from failure
 
 
 def _parse_stack(given: str) -> tuple[str, Path | None]:
@@ -162,8 +161,11 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.is_file() and one.samefile(other)
 
 
-def _with_aftermath(message: str, session: Session | None) -> str:
-    return f"{message}\n{session.aftermath}" if session and session.aftermath else message
+def _failure(words: str, session: Session | None) -> console.CommandError:
+    """Its first line is the message; programs that failed have more to say."""
+    message, *more = words.split("\n")
+    aftermath = [session.aftermath] if session and session.aftermath else []
+    return console.CommandError(message, problems=[*more, *aftermath])
 
 
 def _explain(failure: OSError) -> str:
@@ -180,11 +182,11 @@ def _take_down(stack: str) -> None:
     from kueue_fleet.rehearsal.session import rehearsals, take_down
 
     if take_down(stack):
-        console.out.print(f"The rehearsal of {stack} is gone: its processes, its clusters and its state.")
+        console.line(f"The rehearsal of {stack} is gone: its processes, its clusters and its state.")
         return
     others = ", ".join(rehearsals())
     hint = f"there is one of {others}" if others else "nothing to do"
-    console.out.print(f"There is no rehearsal of {stack}; {hint}.")
+    console.line(f"There is no rehearsal of {stack}; {hint}.")
 
 
 def _reclaim(session: Session, wanted: str) -> None:
@@ -199,9 +201,9 @@ def _reclaim(session: Session, wanted: str) -> None:
         )
     names = session.client.reclaim_spot(cluster, int(number or 1), pool or None)
     if not names:
-        console.out.print(f"There is no Spot node in {place}; nothing was taken back.")
+        console.line(f"There is no Spot node in {place}; nothing was taken back.")
     for name in names:
-        console.out.print(f"{cluster}: {name} was taken back.")
+        console.line(f"{cluster}: {name} was taken back.")
 
 
 def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
@@ -210,9 +212,7 @@ def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
     began = time.monotonic()
     fleet = load_fleet(session.stack_file)
     if problems := check_runs_here(fleet):
-        raise console.CommandError(
-            "\n".join([f"{session.stack_file} cannot be rehearsed:", *(f"  {problem}" for problem in problems)])
-        )
+        raise console.CommandError(f"{session.stack_file} cannot be rehearsed:", problems=problems)
     session.check_settings()
     for problem in check_fleet(fleet):
         console.warning(f"{session.stack_file}: {problem}")
@@ -290,10 +290,10 @@ def _run_jobs(session: Session, fleet: FleetSpec, documents: Sequence[dict[str, 
             show(views)
     seconds = time.monotonic() - submitted
     line("Jobs", f"{len(documents)} submitted to {session.home(fleet)} ({seconds:.0f} s)")
-    console.out.print()
-    print_jobs(views, team_of)
+    console.line()
+    console.show(jobs_table(views, team_of))
     print_open_ends(views)
-    console.out.print()
+    console.line()
     if session.first_admission_seconds is not None:
         line("First job", f"admitted {session.first_admission_seconds:.0f} s after the command")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     Run = Callable[[Sequence[Change]], Result]
 
-_SHOWN_PROBLEMS = 20
 JOB_FIELDS = ("jobs", "waits", "reclaims", "outages", "steps", "begin")
 """What --what-if changes in the workload file; everything else is the stack's."""
 
@@ -163,7 +161,7 @@ def simulate(
         result = run([])
         changed = run(changes) if changes else None
     except SimulationError as refused:
-        raise console.CommandError(_summary(refused.problems)) from None
+        raise console.wrong_input("the input", refused.problems) from None
     if report is not None:
         source = next(str(path) for path in (stack, objects, kueue_generator) if path is not None)
         results = [("", result)] if changed is None else [("Before", result), ("After", changed)]
@@ -171,7 +169,7 @@ def simulate(
         simulate_report.write_report(report, f"Simulation of {Path(source).name}", subtitle, results)
     if output is Output.json:
         document = result.as_json() if changed is None else comparison(changes, result, changed)
-        typer.echo(json.dumps(document, indent=2))
+        console.json_document(document)
     elif changed is None:
         simulate_tables.show(result)
     else:
@@ -244,12 +242,3 @@ def _of_objects(path: Path, delays: Delays, until: float | None, seed: int, *, f
         return simulate_objects(raw, delays, until=until, seed=seed)
 
     return run
-
-
-def _summary(problems: tuple[str, ...]) -> str:
-    if len(problems) == 1:
-        return problems[0]
-    shown = [f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
-    if len(problems) > len(shown):
-        shown.append(f"  and {len(problems) - len(shown)} more")
-    return "\n".join([f"the input has {console.count(len(problems), 'error')}:", *shown])

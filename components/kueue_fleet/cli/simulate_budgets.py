@@ -36,10 +36,10 @@ def enforce(budgets: Sequence[Budget], result: Result, *, quiet: bool) -> None:
     except BudgetError as wrong:
         raise console.CommandError(f"--max-wait {wrong}") from None
     if not quiet:
-        console.out.print()
+        console.line()
         for finding in findings:
             if finding.kept:
-                console.out.print(str(finding), markup=False, soft_wrap=True)
+                console.line(str(finding))
     broken = [str(finding) for finding in findings if not finding.kept]
     if broken:
-        raise console.CommandError("\n".join(["jobs wait longer than they may:", *broken]), exit_code=OVER_BUDGET)
+        raise console.CommandError("jobs wait longer than they may:", OVER_BUDGET, broken)

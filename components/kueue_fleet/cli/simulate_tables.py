@@ -5,33 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from kueue_fleet.cli import console
+from kueue_fleet.cli.tables import Column, Table
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
 
 _SHOWN_WORKLOADS = 60
-_UNLIMITED_COLUMNS = 10_000
 
 
 def show(result: Result) -> None:
     """Print every workload, and how long each queue's, or class's, waited."""
     from kueue_fleet.simulation.result import waiting_times
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("workload", no_wrap=True)
-    for heading in ("queue", "flavors"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("state", "reason"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("arrived", "admitted", "finished", "evicted"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = Table(
+        Column("workload"),
+        Column("queue", leave_out=4),
+        Column("flavors", leave_out=5),
+        Column("state"),
+        Column("reason", leave_out=1),
+        Column("arrived", right=True, leave_out=6),
+        Column("admitted", right=True),
+        Column("finished", right=True, leave_out=2),
+        Column("evicted", right=True, leave_out=3),
+    )
     workloads = result.as_json()["workloads"]
     for workload in workloads[:_SHOWN_WORKLOADS]:
         flavors = dict.fromkeys(name for pod_set in workload["flavors"].values() for name in pod_set.values())
-        table.add_row(
+        table.add(
             f"{workload['namespace']}/{workload['name']}",
             "/".join(part for part in (workload["cluster"], workload["clusterQueue"]) if part) or "-",
             ", ".join(flavors) or "-",
@@ -40,15 +41,21 @@ def show(result: Result) -> None:
             *(_time(workload[name]) for name in ("arrivedAt", "admittedAt", "finishedAt")),
             str(len(workload["evictions"]) or "-"),
         )
-    console.out.print(table, width=None if console.interactive() else _UNLIMITED_COLUMNS, crop=False)
+    console.show(table)
     if len(workloads) > _SHOWN_WORKLOADS:
         rest = console.count(len(workloads) - _SHOWN_WORKLOADS, "more workload")
-        console.out.print(f"and {rest}; --output json has all")
-    console.out.print()
-    waits = Table("waiting", "workloads", "admitted", "mean wait", "longest wait", box=None, header_style="bold")
+        console.line(f"and {rest}; --output json has all")
+    console.line()
+    waits = Table(
+        Column("waiting"),
+        Column("workloads", right=True, leave_out=1),
+        Column("admitted", right=True),
+        Column("mean wait", right=True),
+        Column("longest wait", right=True, leave_out=2),
+    )
     for wait in waiting_times(result.records):
-        waits.add_row(wait.name, str(wait.workloads), str(wait.admitted), _span(wait.mean), _span(wait.longest))
-    console.out.print(waits)
+        waits.add(wait.name, str(wait.workloads), str(wait.admitted), _span(wait.mean), _span(wait.longest))
+    console.show(waits)
 
 
 def _time(seconds: float | None) -> str:
@@ -65,32 +72,42 @@ def show_difference(before: Result, after: Result) -> None:
     from kueue_fleet.simulation.what_if import differences
 
     found = differences(before, after)
-    table = Table("workload", "before", "after", box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        Column("workload"),
+        Column("run"),
+        Column("admitted", right=True),
+        Column("state"),
+        Column("cluster", leave_out=2),
+        Column("evicted", right=True, leave_out=1),
+    )
     for difference in found[:_SHOWN_WORKLOADS]:
-        name = f"{difference['namespace']}/{difference['name']}"
-        table.add_row(name, _fate(difference["before"]), _fate(difference["after"]))
+        for run in ("before", "after"):
+            table.add(f"{difference['namespace']}/{difference['name']}", run, *_fate(difference[run]))
     if found:
-        console.out.print(table)
-        console.out.print()
-    console.out.print(f"{console.count(len(found), 'workload')} of {len(before.records)} fare differently.")
-    waits = Table("waiting", "admitted", "then", "mean wait", "then", box=None, header_style="bold")
+        console.show(table)
+        console.line()
+    console.line(f"{console.count(len(found), 'workload')} of {len(before.records)} fare differently.")
+    waits = Table(
+        Column("waiting"),
+        Column("admitted", right=True),
+        Column("then", right=True),
+        Column("mean wait", right=True),
+        Column("then", right=True),
+    )
     then = {wait.name: wait for wait in waiting_times(after.records)}
     for wait in waiting_times(before.records):
         other = then.get(wait.name)
-        waits.add_row(
+        waits.add(
             wait.name,
             str(wait.admitted),
             str(other.admitted if other else 0),
             _span(wait.mean),
             _span(other.mean if other else None),
         )
-    console.out.print(waits)
+    console.show(waits)
 
 
-def _fate(side: Mapping[str, Any] | None) -> str:
+def _fate(side: Mapping[str, Any] | None) -> tuple[str, str, str, str]:
     if side is None:
-        return "-"
-    where = f" on {side['cluster']}" if side["cluster"] else ""
-    when = f", admitted at {_time(side['admittedAt'])}" if side["admittedAt"] is not None else ""
-    evicted = f", evicted {len(side['evictions'])} times" if side["evictions"] else ""
-    return f"{side['state']}{where}{when}{evicted}"
+        return "-", "not submitted", "-", "-"
+    return _time(side["admittedAt"]), side["state"], side["cluster"] or "-", str(len(side["evictions"]) or "-")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet, read_fleet
@@ -59,7 +57,7 @@ def check(
     errors = sum(problem.severity == "error" for _, _, problems in results for problem in problems)
     warnings = sum(len(problems) for _, _, problems in results) - errors
     if output is Output.json:
-        typer.echo(json.dumps({"files": [_as_json(file, problems) for file, _, problems in results]}, indent=2))
+        console.json_document({"files": [_as_json(file, problems) for file, _, problems in results]})
     else:
         for file, fleet, problems in results:
             _print_result(file, fleet, problems)
@@ -80,12 +78,10 @@ def _print_result(file: Path, fleet: FleetSpec | None, problems: list[Problem]) 
     if fleet is not None:
         manifests = render_fleet(fleet)
         objects = sum(len(of_cluster) for of_cluster in manifests.values())
-        console.out.print(
+        console.line(
             f"{file}: fleet {fleet.name} is valid: {console.count(len(manifests), 'cluster')}, "
             f"{console.count(len(fleet.cluster_queues), 'ClusterQueue')}, "
-            f"{console.count(objects, 'Kubernetes object')}",
-            markup=False,
-            soft_wrap=True,
+            f"{console.count(objects, 'Kubernetes object')}"
         )
 
 
@@ -103,7 +99,10 @@ def schema(
       # first line of stacks/Pulumi.dev.yaml:
       # yaml-language-server: $schema=../.vscode/kueue-fleet.schema.json
     """
-    typer.echo(reference_markdown() if markdown else json.dumps(json_schema(), indent=2))
+    if markdown:
+        console.text(reference_markdown() + "\n")
+    else:
+        console.json_document(json_schema())
 
 
 def render(
@@ -129,11 +128,8 @@ def render(
     for name, objects in manifests.items():
         if cluster not in (None, name):
             continue
-        typer.echo(f"# Cluster {name}")
-        typer.echo(_helm_comment(fleet, name))
-        for manifest in objects:
-            typer.echo("---")
-            typer.echo(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True), nl=False)
+        documents = [f"# Cluster {name}\n{_helm_comment(fleet, name)}\n", *map(console.yaml_text, objects)]
+        console.text("---\n".join(documents))
 
 
 def _helm_comment(fleet: FleetSpec, cluster: str) -> str:
@@ -141,7 +137,7 @@ def _helm_comment(fleet: FleetSpec, cluster: str) -> str:
     command = (
         f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
     )
-    values = yaml.safe_dump(kueue_helm_values(fleet, cluster), sort_keys=False)
+    values = console.yaml_text(kueue_helm_values(fleet, cluster))
     return "\n".join(
         ["# Kueue, before the objects below:", f"#   {command}", *(f"#     {line}" for line in values.splitlines())]
     )

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Group, RenderableType
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from kueue_fleet.cli import console
+from kueue_fleet.cli.console import Styled
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.interrupts import interruptible
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.tables import Column, Table
 from kueue_fleet.spec import FleetSpec
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from kueue_fleet.status import ClusterObjects, FleetStatus
 
 _KUEUE = ("kueue.x-k8s.io", "v1beta2")
@@ -76,15 +78,31 @@ def status(
     if not watch:
         found = _look(fleet, kubeconfig)
         if output is Output.json:
-            typer.echo(json.dumps(found.as_json(), indent=2))
+            console.json_document(found.as_json())
         else:
-            console.out.print(_rendered(found))
+            console.show(*_rendered(found))
         if not all(cluster.reachable for cluster in found.clusters):
             raise typer.Exit(1)
         return
-    with Live(console=console.out, auto_refresh=False) as live:
+    _watch(fleet, kubeconfig, every)
+
+
+def _watch(fleet: FleetSpec, kubeconfig: Path | None, every: float) -> NoReturn:
+    from rich.console import Group
+    from rich.live import Live
+
+    with ExitStack() as stack:
+        live = None
+        if console.interactive():
+            # The cursor has to come back.
+            stack.enter_context(interruptible())
+            live = stack.enter_context(Live(console=console.rich_console(), auto_refresh=False))
         while True:
-            live.update(_rendered(_look(fleet, kubeconfig)), refresh=True)
+            parts = _rendered(_look(fleet, kubeconfig))
+            if live is not None:
+                live.update(Group(*parts), refresh=True)
+            else:
+                console.show(*parts, "")
             time.sleep(every)
 
 
@@ -93,12 +111,26 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None) -> FleetStatus:
     from kueue_fleet.status import fleet_status
 
     clusters = [fleet.cluster(name) for name in fleet.cluster_names]
-    with ThreadPoolExecutor(max_workers=len(clusters)) as pool:
-        objects = pool.map(lambda cluster: _read(cluster.name, cluster.role, kubeconfig), clusters)
-        by_name = {cluster.name: found for cluster, found in zip(clusters, objects, strict=True)}
+    by_name = _read_all({cluster.name: cluster.role for cluster in clusters}, kubeconfig)
     credentials = fleet.multi_kueue.credentials if fleet.multi_kueue else None
     rotate_by = credentials.rotate_by if isinstance(credentials, ServiceAccountToken) else None
     return fleet_status(fleet.name, by_name, rotate_by, datetime.now(UTC))  # noqa: TID251 - the edge has the clock
+
+
+def _read_all(roles: Mapping[str, str], kubeconfig: Path | None) -> dict[str, ClusterObjects]:
+    """The objects of every cluster, by its name in this order; all are asked at the same time."""
+    answers: dict[str, Future[ClusterObjects]] = {name: Future() for name in roles}
+
+    def ask(name: str) -> None:
+        try:
+            answers[name].set_result(_read(name, roles[name], kubeconfig))
+        except BaseException as failure:
+            answers[name].set_exception(failure)
+
+    for name in roles:
+        # Ctrl-C ends the command while these wait for an answer; a pool's threads would be waited for.
+        Thread(target=ask, args=(name,), daemon=True).start()
+    return {name: answer.result() for name, answer in answers.items()}
 
 
 def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
@@ -135,84 +167,93 @@ def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
     return ClusterObjects(role, found)
 
 
-def _rendered(found: FleetStatus) -> RenderableType:
-    parts: list[RenderableType] = [_clusters(found), Text(), _queues(found)]
-    if found.pending:
-        parts += [Text(), _pending(found)]
-    if found.requests:
-        parts += [Text(), _requests(found)]
+def _rendered(found: FleetStatus) -> list[RenderableType]:
+    parts: list[RenderableType] = [_clusters(found), "", _queues(found)]
+    for rows, table in ((found.pending, _pending), (found.requests, _requests)):
+        if rows:
+            parts += ["", table(found), *_more(len(rows))]
     if found.rotate_by is not None and found.days_left is not None:
-        parts += [Text(), _credentials(found.rotate_by.isoformat(), found.days_left)]
-    return Group(*parts)
-
-
-def _table(*columns: str, right: Mapping[str, bool] | None = None, fold: str = "") -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(
-            column,
-            justify="right" if right and right.get(column) else "left",
-            overflow="fold" if column == fold else "ellipsis",
-            no_wrap=column != fold,
-        )
-    return table
+        parts += ["", _credentials(found.rotate_by.isoformat(), found.days_left)]
+    return parts
 
 
 def _clusters(found: FleetStatus) -> Table:
-    numbers = dict.fromkeys(("pending", "reserved", "admitted"), True)
-    table = _table("cluster", "role", "state", *numbers, right=numbers, fold="state")
+    table = Table(
+        Column("cluster"),
+        Column("role", leave_out=1),
+        Column("pending", right=True, leave_out=3),
+        Column("reserved", right=True, leave_out=4),
+        Column("admitted", right=True, leave_out=2),
+        Column("state", sentences=True),
+    )
     for cluster in found.clusters:
-        state = Text("ready", "green")
+        state = Styled("ready", "green")
         if not cluster.reachable or cluster.connected is False:
-            state = Text(cluster.message or "not connected", "red")
+            state = Styled(cluster.message or "not connected", "red")
         elif cluster.connected:
-            state = Text("connected", "green")
-        table.add_row(
-            cluster.name, cluster.role, state, str(cluster.pending), str(cluster.reserved), str(cluster.admitted)
-        )
+            state = Styled("connected", "green")
+        counts = map(str, (cluster.pending, cluster.reserved, cluster.admitted))
+        table.add(cluster.name, cluster.role, *counts, state)
     return table
 
 
 def _queues(found: FleetStatus) -> Table:
-    table = _table("queue", "cluster", "flavor", "resource", "used / quota", right={"used / quota": True}, fold="queue")
+    inactive = [Column("state", sentences=True)] if not all(queue.active for queue in found.queues) else []
+    table = Table(
+        Column("queue"),
+        Column("cluster"),
+        Column("flavor", leave_out=1),
+        Column("resource"),
+        Column("used / quota", right=True),
+        *inactive,
+    )
     for queue in found.queues:
-        shown = Text(queue.name)
-        if not queue.active:
-            shown.append(f" (inactive: {queue.reason})", "red")
+        state = [Styled("" if queue.active else f"inactive: {queue.reason}", "red")] if inactive else []
         rows = [use for use in queue.use if use.used != "0" or use.resource.endswith("/gpu")] or list(queue.use[:1])
-        for number, use in enumerate(rows):
+        if not rows:
+            table.add(queue.name, queue.cluster, "-", "-", "-", *state)
+        for use in rows:
             borrowed = f" (+{use.borrowed})" if use.borrowed != "0" else ""
-            name, cluster = (shown, queue.cluster) if number == 0 else (Text(), "")
-            table.add_row(name, cluster, use.flavor, use.resource, f"{use.used}{borrowed} / {use.nominal}")
+            amount = f"{use.used}{borrowed} / {use.nominal}"
+            table.add(queue.name, queue.cluster, use.flavor, use.resource, amount, *state)
     return table
 
 
-def _pending(found: FleetStatus) -> Group:
-    table = _table("pending", "queue", "waits", "reason", right={"waits": True}, fold="reason")
+def _pending(found: FleetStatus) -> Table:
+    table = Table(
+        Column("pending"), Column("queue", leave_out=1), Column("waits", right=True), Column("reason", sentences=True)
+    )
     for each in found.pending[:_SHOWN]:
-        reason = Text(each.reason, "yellow").append(f" on {each.cluster}" if each.cluster else "", "")
-        table.add_row(f"{each.namespace}/{each.name}", each.queue, _span(each.waiting_seconds), reason)
-    return _cut(table, len(found.pending))
+        where = f" on {each.cluster}" if each.cluster else ""
+        name = f"{each.namespace}/{each.name}"
+        table.add(name, each.queue, _span(each.waiting_seconds), [Styled(each.reason, "yellow"), where])
+    return table
 
 
-def _requests(found: FleetStatus) -> Group:
-    table = _table("DWS request", "cluster", "age", "state", right={"age": True}, fold="state")
+def _requests(found: FleetStatus) -> Table:
+    table = Table(
+        Column("DWS request"),
+        Column("cluster", leave_out=1),
+        Column("age", right=True),
+        Column("state", sentences=True),
+    )
     for each in found.requests[:_SHOWN]:
         state = f"{each.state}: {each.message}" if each.message else each.state
-        table.add_row(f"{each.namespace}/{each.name}", each.cluster, _span(each.age_seconds), state)
-    return _cut(table, len(found.requests))
+        table.add(f"{each.namespace}/{each.name}", each.cluster, _span(each.age_seconds), state)
+    return table
 
 
-def _cut(table: Table, total: int) -> Group:
-    more = total - _SHOWN
-    return Group(table, *([Text(f"and {more} more; --output json has all")] if more > 0 else []))
+def _more(rows: int) -> list[RenderableType]:
+    return [f"and {rows - _SHOWN} more; --output json has all"] if rows > _SHOWN else []
 
 
-def _credentials(day: str, days: int) -> Text:
+def _credentials(day: str, days: int) -> RenderableType:
     if days < 0:
-        return Text(f"credentials: were to be made anew by {day}; change multiKueue.credentials.rotation", "red")
+        text = f"credentials: were to be made anew by {day}; change multiKueue.credentials.rotation"
+        return console.rich_text([Styled(text, "red")])
     style = "yellow" if days <= _REMIND_DAYS else ""
-    return Text(f"credentials: to be made anew by {day}, in {console.count(days, 'day')}", style)
+    text = f"credentials: to be made anew by {day}, in {console.count(days, 'day')}"
+    return console.rich_text([Styled(text, style)])
 
 
 def _span(seconds: float) -> str:

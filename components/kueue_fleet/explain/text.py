@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.admission.amounts import format_amount, format_request
 from kueue_fleet.explain.answer import Change, Explanation, FlavorFigures, Position, ResourceFigures
+from kueue_fleet.spec.printable import printable
 
 if TYPE_CHECKING:
     from kueue_fleet.admission.dispatch.report import ParsedReport
@@ -69,7 +70,7 @@ def render_text(explanation: Explanation) -> str:
 def _wrap(text: str, first: str, rest: str | None = None) -> list[str]:
     indent = first if rest is None else rest
     return fill(
-        text,
+        printable(text),
         WIDTH,
         initial_indent=first,
         subsequent_indent=indent,

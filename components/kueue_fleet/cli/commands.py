@@ -1,0 +1,145 @@
+"""The commands, and how each ends: typer's application, and the exit code of what was typed.
+
+A module is imported when one of its commands is called, so that `--help` and completion need none of them.
+Exit codes: 0 done, 1 the fleet (or the run) has errors, 2 the command itself was mistyped, 3 jobs would wait too long,
+130 interrupted, 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.interrupts import Interrupted
+from kueue_fleet.cli.streams import CannotWriteError
+
+
+class _Listed(NamedTuple):
+    """A command: the module below this one that registers it, its line in the list of commands, and the extra of this
+    distribution that brings what it imports."""
+
+    module: str
+    help: str
+    extra: str = ""
+
+
+COMMANDS: Final = {
+    "init": _Listed("init", "Write a first fleet file that works."),
+    "check": _Listed("spec_commands", "Check fleet files against every rule, no cluster needed."),
+    "schema": _Listed("spec_commands", "Print the JSON schema of a stack file, for editors."),
+    "render": _Listed("spec_commands", "Print every Kubernetes object of a fleet as YAML."),
+    "rehearse": _Listed("rehearse", "Bring a stack up on real control planes here, and run jobs.", "rehearsal"),
+    "simulate": _Listed("simulate", "Show when and where jobs would run, without a cluster."),
+    "explain": _Listed("explain", "Say why a workload is pending, and what would change it."),
+    "controller": _Listed("controller", "Run the fleet's own dispatcher, checks and watchdog.", "controller"),
+    "import": _Listed("adopt", "Write a fleet file from the objects of existing clusters."),
+    "diff": _Listed("diff", "Say what is different between two fleet files, team by team."),
+    "status": _Listed("status", "Show a live fleet: queues, what waits and why, workers, DWS."),
+}
+"""The commands, in the order of `--help`."""
+
+
+class _Commands(TyperGroup):
+    """The commands of COMMANDS, each imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the list."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, or None if there is none of this name."""
+        listed = COMMANDS.get(cmd_name)
+        if listed is None:
+            return None
+        module = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+        import_module(f"{__package__}.{listed.module}").register(module)
+        return get_group(module).commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name. Raises CommandError, with the nearest name, if there is none."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from kueue_fleet.spec.suggest import instead
+
+            fix = "write kueue-fleet --help" if args[0] == "help" else instead(args[0], COMMANDS, "commands")
+            raise console.CommandError(f"there is no command {args[0]}; {fix}", exit_code=2)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Raises CommandError if its extra is not installed."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as missing:
+            extra = COMMANDS[ctx.invoked_subcommand].extra if ctx.invoked_subcommand in COMMANDS else ""
+            if not extra or (missing.name or "").startswith("kueue_fleet"):
+                raise
+            raise console.CommandError(
+                f"{ctx.invoked_subcommand}: needs {missing.name}, which is not installed; "
+                f"run: pip install 'kueue-fleet[{extra}]'"
+            ) from None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands, from COMMANDS alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
+
+
+app = typer.Typer(
+    name="kueue-fleet",
+    cls=_Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command was "
+    "mistyped; 3 jobs would wait longer than --max-wait; 130 interrupted. Output is plain text where NO_COLOR is set "
+    "or it is no terminal.",
+)
+"""The command line as typer knows it."""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # It takes a tenth of the time in which every other command starts.
+
+        typer.echo(f"kueue-fleet {version('kueue-fleet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, applied."""
+
+
+def run() -> int:
+    """Run the command that was typed, and return its exit code.
+
+    Every expected failure ends as one plain message on stderr.
+
+    Raises:
+        NobodyReadsError: of what it prints.
+    """
+    try:
+        return app(standalone_mode=False) or 0
+    except console.CommandError as failure:
+        console.error(failure)
+        return failure.exit_code
+    except Interrupted as interrupted:
+        return interrupted.exit_code
+    except CannotWriteError as wrong:
+        console.error(f"standard output: {wrong}; the output is not complete")
+        return 1
+    except typer.TyperException as mistyped:
+        context = getattr(mistyped, "ctx", None)
+        command = str(context.command_path if context else app.info.name)
+        name = command.partition(" ")[2]
+        console.error(f"{name}{': ' if name else ''}{mistyped.format_message()}; see {command} --help")
+        return mistyped.exit_code

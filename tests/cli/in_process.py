@@ -1,0 +1,37 @@
+"""The command line called in this process, as its script calls it: what it prints on each stream, and its exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import BytesIO, TextIOWrapper
+from typing import NamedTuple
+
+import pytest
+
+from kueue_fleet.cli import main
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Command:
+    """Calls `kueue-fleet`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._patch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, arguments: Sequence[str] | str, stdin: bytes = b"") -> Ended:
+        words = arguments.split() if isinstance(arguments, str) else arguments
+        self._patch.setattr(sys, "argv", ["kueue-fleet", *words])
+        self._patch.setattr(sys, "stdin", TextIOWrapper(BytesIO(stdin), encoding="utf-8"))
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, *self._capsys.readouterr())
