@@ -40,9 +40,12 @@ def test_each_character_that_does_not_print(text: str, shown: str) -> None:
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "state"))
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+) -> Command:
+    folder = tmp_path_factory.mktemp("e")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(folder / "s"))
     write("fleet.yaml", hostile_fleet())
     write("queues.yaml", queues(), pending())
     write("jobs.yaml", {"jobs": [{"name": HOSTILE, "queue": "gpu", HOSTILE: 1}]})

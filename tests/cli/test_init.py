@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from kueue_fleet.cli import app, console
-from kueue_fleet.spec import FleetSpec, check_fleet, parse_fleet_text
+from kueue_fleet.cli import app, console, init
+from kueue_fleet.rehearsal.jobs import read_jobs
+from kueue_fleet.spec import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
@@ -18,8 +22,8 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
 def written(folder: Path, *arguments: str) -> FleetSpec:
     result = run(*arguments, "-C", str(folder), "--yes")
     assert result.exit_code == 0, result.output
-    [file] = folder.iterdir()
-    assert f"{file}: written, and valid. Next:" in result.stdout
+    [file] = folder.glob("*.yaml")
+    assert f"{file}: written, and valid.\n" in result.stdout
     fleet = parse_fleet_text(file.read_text(), str(file))
     assert check_fleet(fleet) == []
     return fleet
@@ -45,35 +49,117 @@ def test_several_regions_have_a_manager_and_workers(tmp_path: Path) -> None:
     assert str(quota.nominal_quota) == "32"
 
 
-def test_on_a_terminal_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "interactive", lambda: True)
-    answers = "lab\nmy-project\nus-central1, us-east4\n\n4\nvision language\n"
-    result = run("-C", str(tmp_path), stdin=answers)
-    assert result.exit_code == 0, result.output
-    fleet = parse_fleet_text((tmp_path / "Pulumi.lab.yaml").read_text(), "lab")
-    assert len(fleet.clusters) == 3
-    assert [team.name for team in fleet.teams] == ["vision", "language"]
+def test_rotation_is_the_month_in_which_the_tokens_are_made(tmp_path: Path) -> None:
+    fleet = written(tmp_path, "prod", "--project", "my-project", "--region", "europe-west4,us-east4")
+    assert fleet.multi_kueue is not None
+    credentials = fleet.multi_kueue.credentials
+    assert isinstance(credentials, ServiceAccountToken)
+    assert credentials.rotation == f"{date.today():%Y-%m}"  # noqa: DTZ011
+    assert credentials.rotate_by == date.today() + timedelta(days=90)  # noqa: DTZ011
+
+
+@pytest.mark.parametrize("regions", ["us-central1", "europe-west4,us-east4"])
+def test_the_jobs_run_on_the_fleet(tmp_path: Path, regions: str) -> None:
+    written(tmp_path, "dev", "--project", "my-project", "--region", regions, "--gpus", "1")
+    jobs = tmp_path / "examples/dev/jobs.yaml"
+    command = ["simulate", str(tmp_path / "Pulumi.dev.yaml"), "--jobs", str(jobs), "--output", "json"]
+    workloads = json.loads(CliRunner().invoke(app, command).stdout)["workloads"]
+    assert [(each["namespace"], each["state"]) for each in workloads] == [
+        ("team-a", "Finished"),
+        ("team-b", "Finished"),
+    ]
+    assert len(read_jobs(jobs)) == 2
+
+
+def test_jobs_are_where_a_rehearsal_looks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: p")
+    monkeypatch.chdir(tmp_path)
+    result = run("dev", "--project", "my-project", "--yes")
+    assert result.stdout == (
+        "stacks/Pulumi.dev.yaml: written, and valid.\n"
+        "examples/dev/jobs.yaml: written: a job for each team.\n"
+        "Next:\n"
+        "  kueue-fleet simulate stacks/Pulumi.dev.yaml --jobs examples/dev/jobs.yaml\n"
+        "  kueue-fleet rehearse --stack dev\n"
+        "  pulumi stack init dev\n"
+        "  pulumi up --stack dev\n"
+    )
+    assert (tmp_path / "examples/dev/jobs.yaml").is_file()
+
+
+class TestQuestions:
+    @pytest.fixture(autouse=True)
+    def terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(init, "_on_a_terminal", lambda: True)
+
+    def test_they_are_asked_one_after_the_other(self, tmp_path: Path) -> None:
+        answers = "lab\nmy-project\nus-central1, us-east4\n\n4\nvision language\n"
+        result = run("-C", str(tmp_path), stdin=answers)
+        assert result.exit_code == 0, result.output
+        fleet = parse_fleet_text((tmp_path / "Pulumi.lab.yaml").read_text(), "lab")
+        assert len(fleet.clusters) == 3
+        assert [team.name for team in fleet.teams] == ["vision", "language"]
+        assert "Kinds of GPU in us-central1, us-east4: nvidia-a100-80gb, " in result.stdout
+
+    def test_a_wrong_answer_is_asked_for_again_and_the_others_are_kept(self, tmp_path: Path) -> None:
+        (tmp_path / "Pulumi.taken.yaml").write_text("mine")
+        answers = [
+            *("Lab!", "taken", "lab"),
+            *("", "12345", "My Project", "my-project"),
+            *("us-centrl1", ",", "us-east4"),
+            *("nvidia l4", "nvidia-tesla-t4"),
+            *("many", "0", "٣", "3"),
+            *("Team A", "vision"),
+        ]
+        result = run("-C", str(tmp_path), stdin="".join(f"{answer}\n" for answer in answers))
+        assert result.exit_code == 0, result.output
+        asked = {"Name of": 3, "Google Cloud": 4, "Regions": 3, "Kind of GPU": 2, "GPUs in each": 4, "Teams": 2}
+        assert {question: len(re.findall(f"{question} .*?: ", result.output)) for question in asked} == asked
+        for said in ("did you mean us-central1?", "is a project's number", "is there already", "many is not a whole"):
+            assert said in result.output
+        fleet = parse_fleet_text((tmp_path / "Pulumi.lab.yaml").read_text(), "lab")
+        assert fleet.flavors[0].node_labels == {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
+        assert (tmp_path / "Pulumi.taken.yaml").read_text() == "mine"
+
+    def test_what_is_given_is_not_asked_for(self, tmp_path: Path) -> None:
+        given = ["lab", "--project", "my-project", "--region", "us-east4", "--gpus", "2", "--team", "vision"]
+        result = run(*given, "-C", str(tmp_path), stdin="\n")
+        assert result.exit_code == 0, result.output
+        assert "Name of the fleet" not in result.output
+
+    def test_answers_that_end(self, tmp_path: Path) -> None:
+        result = run("-C", str(tmp_path), stdin="lab\n")
+        assert str(result.exception) == "the answers end before the last question; nothing is written"
+        assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["dev", "--yes"], "--project: is missing; give your Google Cloud project id"),
-        (["dev", "--yes", "--project", "My_Project"], "project:"),
+        (["dev", "--yes", "--project", "My_Project"], '--project: "My_Project" is no project id'),
         (["dev", "--yes", "--project", "my-project", "--region", "us-centrall"], "is no region of Google Cloud"),
-        (["Dev Fleet", "--yes", "--project", "my-project"], "name:"),
-        (["dev", "--yes", "--project", "my-project", "--team", "Team A"], "teams[Team A].name"),
+        (["Dev Fleet", "--yes", "--project", "my-project"], 'NAME: "Dev Fleet" has characters'),
+        (["dev", "--yes", "--project", "my-project", "--team", "Team A"], '--team: "Team A" has characters'),
+        (["dev", "--yes", "--project", "1", "--team", "A", "--region", "x"], "--team"),
     ],
 )
 def test_slips_are_named_and_nothing_is_written(tmp_path: Path, arguments: list[str], message: str) -> None:
     failure = run(*arguments, "-C", str(tmp_path)).exception
     assert isinstance(failure, console.CommandError)
+    assert failure.exit_code == 2
     assert message in str(failure)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_is_not_replaced_unasked(tmp_path: Path) -> None:
+def test_files_are_not_replaced_unasked(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.dev.yaml").write_text("mine")
     failure = run("dev", "--yes", "--project", "my-project", "-C", str(tmp_path)).exception
     assert "is there already" in str(failure)
     assert (tmp_path / "Pulumi.dev.yaml").read_text() == "mine"
+    (tmp_path / "Pulumi.dev.yaml").unlink()
+    jobs = tmp_path / "examples/dev/jobs.yaml"
+    jobs.parent.mkdir(parents=True)
+    jobs.write_text("mine")
+    assert run("dev", "--yes", "--project", "my-project", "-C", str(tmp_path)).exit_code == 0
+    assert jobs.read_text() == "mine"

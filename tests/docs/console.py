@@ -82,6 +82,7 @@ def workplace(folder: Path) -> Path:
     """A folder with what a clone has that pages work on."""
     for name in ("stacks", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    shutil.copy(ROOT / "Pulumi.yaml", folder)
     return folder
 
 

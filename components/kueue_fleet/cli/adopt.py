@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +14,7 @@ from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import read_objects, read_text, write_text
 from kueue_fleet.spec import SpecError, check_fleet, parse_fleet
 from kueue_fleet.spec.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
-
-_ROTATE_AFTER = timedelta(days=90)
+from kueue_fleet.spec.starter import ROTATE_AFTER
 
 
 def register(app: typer.Typer) -> None:
@@ -51,7 +50,7 @@ def import_(
         typer.Option(
             "--rotate-by",
             formats=["%Y-%m-%d"],
-            help="Day by which worker credentials are to be made anew.",
+            help="Day by which worker credentials are to be replaced.",
             show_default="90 days from now",
         ),
     ] = None,
@@ -83,7 +82,8 @@ def import_(
     regions = _regions(region, list(paths))
     pools = _named("--node-pools", node_pools or [])
     _refuse_unknown("--node-pools", pools, paths)
-    day = rotate_by.date() if rotate_by is not None else date.today() + _ROTATE_AFTER  # noqa: DTZ011
+    today = date.today()  # noqa: DTZ011  (the day where the user is)
+    replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
     clusters = [
         AdoptedCluster(
             cluster,
@@ -94,7 +94,7 @@ def import_(
         for cluster, path in paths.items()
     ]
     try:
-        adopted = adopt_fleet(clusters, Identity(name, project, day))
+        adopted = adopt_fleet(clusters, Identity(name, project, replace_by, today))
     except SpecError as refused:
         raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
     text = console.yaml_text(adopted.data)

@@ -1,19 +1,40 @@
-"""`init`: a first fleet file that works."""
+"""`init`: a first fleet file that works, and jobs to try it with."""
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import write_text
-from kueue_fleet.spec import SpecError, check_fleet, parse_fleet_text
-from kueue_fleet.spec.starter import Starter, starter_text
+from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.gke.zones import regions_with
+from kueue_fleet.spec.problem import errors_of
+from kueue_fleet.spec.starter import ANSWERS, Starter, starter_jobs, starter_problems, starter_text
 
-_ROTATE_AFTER = timedelta(days=90)
+_QUESTIONS = {
+    "name": "Name of the fleet",
+    "project": "Google Cloud project id",
+    "regions": "Regions with GPUs, most preferred first",
+    "accelerator": "Kind of GPU",
+    "gpus": "GPUs in each region",
+    "teams": "Teams",
+}
+_OPTIONS = {
+    "name": "NAME",
+    "project": "--project",
+    "regions": "--region",
+    "accelerator": "--accelerator",
+    "gpus": "--gpus",
+    "teams": "--team",
+}
+_DEFAULTS = Starter("gpu-fleet", "", ("us-central1",), "nvidia-l4", 8, ("team-a", "team-b"), date.min)
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +55,12 @@ def init(
         ),
     ] = None,
     accelerator: Annotated[
-        str | None, typer.Option("--accelerator", help="Kind of GPU, such as nvidia-l4.", show_default="nvidia-l4")
+        str | None,
+        typer.Option(
+            "--accelerator",
+            help=f"Kind of GPU: {', '.join(sorted(accelerators()))}.",
+            show_default="nvidia-l4",
+        ),
     ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs in each region.", show_default="8")] = None,
     team: Annotated[
@@ -43,11 +69,12 @@ def init(
     ] = None,
     directory: Annotated[Path, typer.Option("--directory", "-C", help="Where the stack files are.")] = Path("stacks"),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: take defaults for what is left out.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the files.")] = False,
 ) -> None:
     """Write DIRECTORY/Pulumi.NAME.yaml: a fleet with Autopilot clusters, DWS, one queue and your teams, and check it.
 
-    Asks for what is not given, on a terminal.
+    Jobs to try it with are written too, to examples/NAME/jobs.yaml of the Pulumi project: `rehearse` submits them.
+    Asks for what is not given, on a terminal; a wrong answer is asked for again.
 
     \b
     Examples:
@@ -56,58 +83,134 @@ def init(
       kueue-fleet init prod --project my-project --region europe-west4 \\
           --region us-east4 --gpus 32 --team vision --team language --yes
     """
-    asks = console.interactive() and not yes
-    name = name or _ask("Name of the fleet", "gpu-fleet", asks=asks)
-    file = directory / f"Pulumi.{name}.yaml"
-    if file.exists() and not force:
-        raise console.CommandError(f"{file}: is there already; give another name, or --force to replace it")
-    project = project or _ask("Google Cloud project id", "", asks=asks)
-    if not project:
-        raise console.CommandError("--project: is missing; give your Google Cloud project id", exit_code=2)
-    if project.isdigit():
-        raise console.CommandError(f"--project {project}: is a project's number; give its id", exit_code=2)
-    regions = _list(region) or _words(_ask("Regions with GPUs, most preferred first", "us-central1", asks=asks))
-    starter = Starter(
-        name=name,
-        project=project,
-        regions=regions,
-        accelerator=accelerator or _ask("Kind of GPU", "nvidia-l4", asks=asks),
-        gpus=gpus or _number(_ask("GPUs in each region", "8", asks=asks)),
-        teams=_list(team) or _words(_ask("Teams", "team-a, team-b", asks=asks)),
-        rotate_by=date.today() + _ROTATE_AFTER,  # noqa: DTZ011  (the day where the user is)
-    )
-    text = starter_text(starter)
-    try:
-        problems = check_fleet(parse_fleet_text(text, str(file)))
-    except SpecError as refused:
-        raise console.CommandError(
-            "this would not be a fleet; nothing was written:", problems=refused.problems
-        ) from None
-    write_text(file, text)
-    for problem in problems:
-        console.warning(f"{file}: {problem}")
-    console.line(f"{file}: written, and valid. Next:")
-    for command in (f"kueue-fleet render {file}", f"kueue-fleet rehearse --stack {name}", f"pulumi up --stack {name}"):
-        console.line(f"  {command}")
+    given: dict[str, Any] = {
+        "name": name,
+        "project": project,
+        "regions": _names(region),
+        "accelerator": accelerator,
+        "gpus": gpus,
+        "teams": _names(team),
+    }
+    given = {answer: value for answer, value in given.items() if value}
+    starter = replace(_DEFAULTS, today=date.today(), **given)  # noqa: DTZ011  (the day where the user is)
+    _refuse(starter, given)
+    for answer in ANSWERS:
+        if answer not in given and not yes and _on_a_terminal():
+            starter = _ask(answer, starter, lambda made: None if force else _taken(made, directory))
+    # An answer that is right by itself may be wrong beside the others, and the project may be missing.
+    _refuse(starter, ANSWERS)
+    if not force and (taken := _taken(starter, directory)):
+        raise console.CommandError(taken)
+    _write(starter, directory, force=force)
 
 
-def _ask(question: str, default: str, *, asks: bool) -> str:
-    if not asks:
-        return default
-    return str(typer.prompt(question, default=default or None)).strip()
+def _on_a_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _list(values: list[str] | None) -> tuple[str, ...]:
+def _names(values: list[str] | None) -> tuple[str, ...]:
     """The names that an option gives, which may be repeated, or hold several with commas between."""
     return tuple(dict.fromkeys(name.strip() for value in values or () for name in value.split(",")))
 
 
+def _wrong(answer: str, starter: Starter) -> list[str]:
+    """What is wrong with an answer."""
+    if answer == "project" and not starter.project:
+        return ["is missing; give your Google Cloud project id"]
+    if answer == "project" and starter.project.isdigit():
+        return [f"{starter.project} is a project's number; give its id"]
+    errors = errors_of(starter_problems(starter).get(answer, ()))
+    return list(dict.fromkeys(f"{problem.wrong}; {problem.fix}" for problem in errors))
+
+
+def _taken(starter: Starter, directory: Path) -> str | None:
+    """What to say where the fleet's file is there already."""
+    file = _file(starter, directory)
+    return f"{file}: is there already; give another name, or --force to replace it" if file.exists() else None
+
+
+def _refuse(starter: Starter, answers: Iterable[str]) -> None:
+    """Raises CommandError where one of these answers is wrong."""
+    wrong = [f"{_OPTIONS[answer]}: {each}" for answer in answers for each in _wrong(answer, starter)]
+    if wrong:
+        raise console.CommandError("nothing is written:", 2, wrong)
+
+
+def _ask(answer: str, starter: Starter, taken: Callable[[Starter], str | None]) -> Starter:
+    """The starter with an answer that is right, which is asked for as often as it takes."""
+    if answer == "accelerator":
+        offered = [kind for kind in sorted(accelerators()) if _is_offered(kind, starter.regions)]
+        console.paragraph(f"Kinds of GPU in {', '.join(starter.regions)}: {', '.join(offered)}")
+    default = getattr(starter, answer)
+    shown = ", ".join(default) if isinstance(default, tuple) else str(default)
+    while True:
+        try:
+            text = typer.prompt(_QUESTIONS[answer], default=shown or None)
+        except typer.Abort:
+            raise console.CommandError("the answers end before the last question; nothing is written") from None
+        try:
+            answered = replace(starter, **{answer: _PARSED.get(answer, str.strip)(text)})
+            wrong = _wrong(answer, answered)
+            if answer == "name" and not wrong and (there := taken(answered)):
+                wrong = [there]
+        except ValueError as refused:
+            wrong = [str(refused)]
+        if not wrong:
+            return answered
+        for each in wrong:
+            console.error(each)
+
+
+def _is_offered(accelerator: str, regions: Iterable[str]) -> bool:
+    known = regions_with(accelerator)
+    return known is None or set(regions) <= set(known)
+
+
 def _words(answer: str) -> tuple[str, ...]:
     """The names in an answer, with commas or blanks between."""
-    return tuple(dict.fromkeys(answer.replace(",", " ").split()))
+    words = tuple(dict.fromkeys(answer.replace(",", " ").split()))
+    if not words:
+        raise ValueError("no name is given; write one or more, with blanks between")
+    return words
 
 
 def _number(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise console.CommandError(f"GPUs in each region: {text!r} is not a whole number above 0", exit_code=2)
+    if not (text.isascii() and text.strip().isdigit()) or int(text) < 1:
+        raise ValueError(f"{text} is not a whole number above 0; write one")
     return int(text)
+
+
+_PARSED: Final[Mapping[str, Callable[[str], Any]]] = {"regions": _words, "gpus": _number, "teams": _words}
+
+
+def _file(starter: Starter, directory: Path) -> Path:
+    return directory / f"Pulumi.{starter.name}.yaml"
+
+
+def _jobs_file(starter: Starter, directory: Path) -> Path:
+    """Where `rehearse` looks for jobs: below the nearest folder with Pulumi.yaml."""
+    above = (folder for folder in directory.absolute().parents if (folder / "Pulumi.yaml").is_file())
+    project = directory if (directory / "Pulumi.yaml").is_file() else next(above, directory)
+    here = Path.cwd()
+    jobs = project / "examples" / starter.name / "jobs.yaml"
+    return jobs.relative_to(here) if jobs.is_relative_to(here) else jobs
+
+
+def _write(starter: Starter, directory: Path, *, force: bool) -> None:
+    file, jobs = _file(starter, directory), _jobs_file(starter, directory)
+    write_text(file, starter_text(starter))
+    for problems in starter_problems(starter).values():
+        for problem in problems:
+            console.warning(f"{file}: {problem}")
+    console.line(f"{file}: written, and valid.")
+    if force or not jobs.exists():
+        write_text(jobs, starter_jobs(starter))
+        console.line(f"{jobs}: written: a job for each team.")
+    console.line("Next:")
+    for command in (
+        f"kueue-fleet simulate {file} --jobs {jobs}",
+        f"kueue-fleet rehearse --stack {starter.name}",
+        f"pulumi stack init {starter.name}",
+        f"pulumi up --stack {starter.name}",
+    ):
+        console.line(f"  {command}")

@@ -237,7 +237,7 @@ class ServiceAccountToken(SpecModel):
     type: Literal["ServiceAccountToken"]
     """Always `ServiceAccountToken`."""
     rotation: DnsLabel
-    """Serial of the token, such as "2026-11"; a new one makes a new token and drops the old."""
+    """Serial of the token: the month in which it is made, such as "2026-11"; a new one replaces the token."""
     rotate_by: Annotated[date, BeforeValidator(_day)]
     """Day by which the token should have been replaced; `check` and `pulumi up` warn from 14 days before."""
 

@@ -15,7 +15,7 @@ from kueue_fleet.spec.adopt import Adopted, AdoptedCluster, Identity, adopt_flee
 from spec.builders import REMOVED, changed, fleet_data, manager_quotas, standalone_data
 
 ROOT = Path(__file__).parents[3]
-IDENTITY = Identity("test-fleet", "my-project", date(2027, 2, 1))
+IDENTITY = Identity("test-fleet", "my-project", date(2027, 2, 1), date(2026, 11, 21))
 Objects = dict[str, list[dict[str, Any]]]
 
 
@@ -23,7 +23,7 @@ def adopt(objects: Mapping[str, Sequence[Mapping[str, Any]]], fleet: FleetSpec, 
     clusters = [
         AdoptedCluster(name, fleet.cluster(name).region, items, pools.get(name, ())) for name, items in objects.items()
     ]
-    return adopt_fleet(clusters, Identity(fleet.name, fleet.project, date(2027, 2, 1)))
+    return adopt_fleet(clusters, Identity(fleet.name, fleet.project, date(2027, 2, 1), date(2026, 11, 21)))
 
 
 def by_name(objects: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], Any]:

@@ -48,7 +48,9 @@ class Identity:
     project: str
     """Google Cloud project id."""
     rotate_by: date
-    """Day by which new worker credentials are to be made; `rotation` gets its year and month."""
+    """Day by which new worker credentials are to be replaced."""
+    today: date
+    """Day on which they are made: `rotation` is its year and month."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +308,10 @@ class _Adoption:
         if all("clusterProfileRef" in source for source in sources):
             section["credentials"] = {"type": "ClusterProfile"}
         else:
-            day = self._identity.rotate_by
             section["credentials"] = {
                 "type": "ServiceAccountToken",
-                "rotation": f"{day:%Y-%m}",
-                "rotateBy": day.isoformat(),
+                "rotation": f"{self._identity.today:%Y-%m}",
+                "rotateBy": self._identity.rotate_by.isoformat(),
             }
             self._notes.append("worker credentials are made anew; the Secrets of today are no longer used")
         return section
