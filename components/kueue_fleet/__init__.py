@@ -3,7 +3,8 @@
 Names are loaded when they are first used: `import kueue_fleet` alone imports no Pulumi, so the spec works without it.
 """
 
-TYPE_CHECKING = False  # Not typing's, which takes longer to import than all that is here: see `cli`.
+TYPE_CHECKING = False
+"""As typing has it, whose import takes longer than all else before `cli.main`."""
 if TYPE_CHECKING:
     from typing import Any
 

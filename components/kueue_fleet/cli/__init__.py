@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 
-TYPE_CHECKING = False  # What typing has of this name takes as long to import as all else before `main`.
+TYPE_CHECKING = False
+"""As typing has it, whose import takes longer than all else before `main`."""
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 

@@ -5,6 +5,7 @@ import os
 import sys
 
 TYPE_CHECKING = False
+"""As typing has it, whose import takes longer than all else before `main`."""
 if TYPE_CHECKING:
     from typing import Any
 
