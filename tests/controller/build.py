@@ -14,9 +14,12 @@ from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.kube.client import Json
 from kueue_fleet.spec.controller_configuration import ControllerConfiguration
-from kueue_fleet.spec.dispatch import AdmissionController
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionController
 
 GPU = "nvidia.com/gpu"
+ORIGIN = "multikueue"
+COPY = {"kueue.x-k8s.io/multikueue-origin": ORIGIN}
+"""Labels of a copy that the fleet's manager made."""
 NOW = 1_800_000_000.0
 WORKLOADS = f"{KUEUE}/workloads"
 CHECKS = f"{KUEUE}/admissionchecks"
@@ -58,6 +61,14 @@ def workload(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
     }
 
 
+def waiting_copy(name: str = "train", *, ready: bool = True, check: str = "Pending", **changes: Any) -> Json:
+    """The copy of a workload on a worker, where it has quota; `ready`: only the assignment is missing."""
+    checks = {ASSIGNMENT_CHECK: check, "dws": "Ready" if ready else "Pending"}
+    made = workload(name, labels=COPY, checks=checks, **changes)
+    made["metadata"]["resourceVersion"] = "7"
+    return made
+
+
 def admitted_copy(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
     """The copy of a workload on a worker, where it has its quota."""
     assignment = {"name": "main", "count": 1, "flavors": {GPU: "l4"}, "resourceUsage": {GPU: str(gpus)}}
@@ -91,6 +102,7 @@ class Fixture:
             {
                 "fleet": "lab",
                 "namespace": "system",
+                "origin": ORIGIN,
                 "dispatches": dispatches,
                 "controller": AdmissionController.model_validate({**defaults, **section}).wire(),
                 "workers": [
@@ -104,7 +116,9 @@ class Fixture:
         self.api, self.clock, self.metrics = FakeApi(), Clock(), Metrics()
         self.touched: list[str | None] = []
         self.told: list[tuple[str, str, bool]] = []
-        self.manager = ManagerState({}, dispatch_settings(self.configuration.controller), self.touched.append)
+        self.manager = ManagerState({}, dispatch_settings(self.configuration.controller), self.touched.append, "system")
+        self.manager.take_namespace("ns", {"metadata": {"name": "ns"}})
+        self.apis = {worker.name: FakeApi() for worker in self.configuration.workers}
         self.forget_workers()
         for name in self.workers:
             self.connect(name)
@@ -115,7 +129,7 @@ class Fixture:
     def restart(self) -> Reconciler:
         """A reconciler with nothing in memory, as a new leader has it."""
         self.reconciler = Reconciler(
-            self.configuration, self.manager, self.workers, self.api, self.metrics, self._tell, self.clock
+            self.configuration, self.manager, self.workers, self.api, self.metrics, self._tell, self.clock, self.apis
         )
         self.reconciler.recall()
         return self.reconciler
@@ -123,7 +137,7 @@ class Fixture:
     def forget_workers(self) -> None:
         """Workers of which nothing is known but their configuration."""
         self.workers = {
-            w.name: WorkerState(w.name, w.region, {}, self.touched.append) for w in self.configuration.workers
+            w.name: WorkerState(w.name, w.region, {}, ORIGIN, self.touched.append) for w in self.configuration.workers
         }
         for worker in self.workers.values():
             self.configure(worker)
@@ -136,10 +150,15 @@ class Fixture:
     def configure(worker: WorkerState, gpus: int = 8, flavors: tuple[str, ...] = ("l4",)) -> None:
         quotas = [{"name": GPU, "nominalQuota": str(gpus)}]
         groups = [{"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": quotas}]}]
-        queue = configured("ClusterQueue", "gpu", {"namespaceSelector": {}, "resourceGroups": groups})
+        assigned = {"admissionChecks": [{"name": ASSIGNMENT_CHECK}]}
+        spec = {"namespaceSelector": {}, "resourceGroups": groups, "admissionChecksStrategy": assigned}
+        queue = configured("ClusterQueue", "gpu", spec)
+        check = configured("AdmissionCheck", ASSIGNMENT_CHECK, {"controllerName": ASSIGNMENT_CONTROLLER})
+        check["status"] = {"conditions": [condition("Active")]}
         local = configured("LocalQueue", "gpu", {"clusterQueue": "gpu"}, namespace="ns")
         manifests = {
             ("clusterqueues", "gpu"): queue,
+            ("admissionchecks", ASSIGNMENT_CHECK): check,
             ("localqueues", "ns/gpu"): local,
             **{("resourceflavors", name): configured("ResourceFlavor", name, {}) for name in flavors},
         }

@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from controller.build import NOW, WORKLOADS, Fixture, admitted_copy, condition, configured, when, workload
+from controller.build import (
+    NOW,
+    WORKLOADS,
+    Fixture,
+    admitted_copy,
+    condition,
+    configured,
+    waiting_copy,
+    when,
+    workload,
+)
 from kueue_fleet.admission.dispatch import GivenUp, parse_report
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
@@ -170,7 +180,7 @@ async def test_a_worker_that_kueue_is_not_connected_to_is_not_nominated() -> Non
     assert "us: Disconnected: no route to host" in dispatch_condition(fixture)["message"]
 
 
-async def test_a_worker_that_we_cannot_read_is_a_last_resort() -> None:
+async def test_a_worker_that_we_cannot_read_is_not_nominated() -> None:
     fixture = Fixture()
     fixture.workers["us"].books = None
     await fixture.look(workload())
@@ -190,7 +200,8 @@ async def test_a_worker_whose_queues_cannot_be_read_says_what_is_wrong_with_them
     worker._manifests["clusterqueues", "gpu"] = configured("ClusterQueue", "gpu", {"resourceGroups": "none"})
     worker.read_configuration()
     await fixture.look(workload())
-    assert "its quota is not known, ClusterQueue gpu.spec.resourceGroups" in dispatch_condition(fixture)["message"]
+    why = "the controller cannot use what is configured there: ClusterQueue gpu.spec.resourceGroups"
+    assert f"us: Unknown: {why}" in dispatch_condition(fixture)["message"]
 
 
 async def test_it_widens_after_the_time_counted_from_the_condition() -> None:
@@ -370,9 +381,10 @@ def provisioning(at: float = 0.0) -> dict[str, Any]:
 
 
 async def test_capacity_that_never_comes_is_given_up_and_tried_elsewhere_with_an_event() -> None:
-    fixture = Fixture(watchdog={"provisioningTimeout": "10m", "retries": 1})
+    prices = {"europe-west4": {"l4": 1.1}, "us-east4": {"l4": 1.0}}
+    fixture = Fixture(watchdog={"provisioningTimeout": "10m", "retries": 1}, prices=prices)
     await fixture.look(workload())
-    fixture.workers["us"].take_workload("ns/train", workload(conditions=[]))
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 240
     assert await fixture.reconciler.look_at("ns/train") == NOW + 300
@@ -390,10 +402,38 @@ async def test_capacity_that_never_comes_is_given_up_and_tried_elsewhere_with_an
     assert "us: BeingWithdrawn" in dispatch_condition(fixture)["message"]
 
 
+async def test_capacity_that_is_late_is_waited_for_where_no_other_cluster_is_better() -> None:
+    prices = {"europe-west4": {"l4": 1.05}, "us-east4": {"l4": 1.0}}
+    fixture = Fixture(watchdog={"provisioningTimeout": "10m"}, prices=prices)
+    fixture.workers["eu"].take_workload("ns/other", admitted_copy("other", 8))
+    await fixture.look(workload())
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 900
+    assert await fixture.reconciler.look_at("ns/train") == NOW + 1500
+    assert fixture.nominated() == ["us", "eu"]
+    fixture.workers["eu"].take_workload("ns/other", None)
+    await fixture.reconciler.look_at("ns/train")
+    assert fixture.nominated() == ["eu"]
+
+
+async def test_every_reservation_has_the_whole_budget() -> None:
+    fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 1})
+    fixture.connect("eu", active=False)
+    used = condition(GIVEN_UP_CONDITION, -60, message=f"us 1 times, last at {when(-60)}")
+    await fixture.look(workload(conditions=[condition("QuotaReserved"), used]))
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 60
+    await fixture.reconciler.look_at("ns/train")
+    assert fixture.nominated() == []
+    assert fixture.told[-1][1].endswith("retry 1 of 1")
+
+
 async def test_beyond_the_budget_it_stays() -> None:
     fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 0})
     await fixture.look(workload())
-    fixture.workers["us"].take_workload("ns/train", workload(conditions=[]))
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
     for _ in range(3):
@@ -413,15 +453,15 @@ async def test_beyond_the_budget_it_stays() -> None:
 async def test_what_stays_keeps_its_count() -> None:
     fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 1})
     fixture.connect("eu", active=False)
-    used = condition(GIVEN_UP_CONDITION, message=f"us 1 times, last at {when(-60)}")
+    used = condition(GIVEN_UP_CONDITION, 10, message=f"us 1 times, last at {when(10)}")
     await fixture.look(workload(conditions=[condition("QuotaReserved"), used]))
-    fixture.workers["us"].take_workload("ns/train", workload(conditions=[]))
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
     await fixture.reconciler.look_at("ns/train")
     record = fixture.manager.records["ns/train"]
     assert record.retries_used
-    assert record.given_up == {"us": GivenUp(1, NOW - 60)}
+    assert record.given_up == {"us": GivenUp(1, NOW + 10)}
 
 
 async def test_the_condition_says_why_no_cluster_is_suitable_now() -> None:
@@ -487,7 +527,7 @@ async def test_where_there_is_nothing_else_it_is_tried_there_again_once_the_copy
     fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 2})
     fixture.connect("eu", active=False)
     await fixture.look(workload())
-    fixture.workers["us"].take_workload("ns/train", workload(conditions=[]))
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
     await fixture.reconciler.look_at("ns/train")
@@ -613,6 +653,7 @@ async def test_a_team_may_run_only_where_it_may() -> None:
         worker.read_configuration()
     item = workload()
     item["metadata"]["namespace"] = "team-eu"
+    fixture.manager.take_namespace("team-eu", {"metadata": {"name": "team-eu"}})
     made = fixture.api.put("/apis/kueue.x-k8s.io/v1beta2/workloads", item)
     fixture.manager.take_workload("team-eu/train", made)
     await fixture.reconciler.look_at("team-eu/train")

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from controller.build import NOW, Fixture, condition, when, workload
-from kueue_fleet.controller.rescue import RESCUE_MANAGER, status_of_job
+from controller.build import NOW, Fixture, admitted_copy, condition, configured, when, workload
+from kueue_fleet.admission.dispatch.assignment import ASSIGNED_CONDITION
+from kueue_fleet.controller.rescue import RESCUE_MANAGER, path_of_job, status_of_job
 from kueue_fleet.kube.client import ApiError, Json
 from kueue_fleet.kube.watching import Watch
 
@@ -27,9 +29,14 @@ def fixture() -> Fixture:
 
 def left(kind: str = "Job", **changes: Any) -> Json:
     """A Workload that was evicted at NOW and keeps its quota, of a job `train-job`."""
-    made = workload(conditions=EVICTED, **changes)
+    made = workload(**{"conditions": EVICTED, **changes})
     made["metadata"]["ownerReferences"] = [{"kind": kind, "name": "train-job", "uid": "u1", "controller": True}]
     return made
+
+
+def job(uid: str = "u1", *, suspend: bool = True) -> Json:
+    metadata = {"name": "train-job", "namespace": "ns", "uid": uid}
+    return {"metadata": metadata, "spec": {"suspend": suspend}, "status": {"active": 1}}
 
 
 def copy(**metadata: Any) -> Json:
@@ -40,7 +47,7 @@ def copy(**metadata: Any) -> Json:
 
 async def test_a_job_whose_pods_are_gone_is_told_so_once_with_an_event() -> None:
     made = fixture()
-    made.api.put("/apis/batch/v1/jobs", {"metadata": {"name": "train-job", "namespace": "ns"}, "status": {"active": 1}})
+    made.api.put("/apis/batch/v1/jobs", job())
     assert await made.look(left()) == NOW + 60
     assert made.api.applied == []
     made.clock.now += 60
@@ -48,11 +55,13 @@ async def test_a_job_whose_pods_are_gone_is_told_so_once_with_an_event() -> None
     [(path, body, manager)] = made.api.applied
     assert path == f"{JOBS}/train-job/status"
     assert manager == RESCUE_MANAGER
+    version = body["metadata"].pop("resourceVersion")
     assert body["metadata"] == {"name": "train-job", "namespace": "ns", "uid": "u1"}
+    assert int(version) > 0
     assert body["status"] == {"active": 0, "ready": 0, "terminating": 0}
     [(reason, message, warning)] = made.told
     assert (reason, warning) == ("StuckEviction", True)
-    assert "none of eu, us has a copy" in message
+    assert "no worker has a copy" in message
     assert b'kueue_fleet_rescued_total{reason="StuckEviction"} 1.0' in made.metrics.text()
 
 
@@ -70,7 +79,7 @@ async def test_nothing_is_written_while_a_worker_has_a_copy_or_is_not_known() ->
 
 async def test_a_change_of_the_workload_is_no_reason_to_correct_it_again() -> None:
     made = fixture()
-    made.api.put("/apis/batch/v1/jobs", {"metadata": {"name": "train-job", "namespace": "ns"}, "status": {"active": 1}})
+    made.api.put("/apis/batch/v1/jobs", job())
     made.clock.now += 60
     assert await made.look(left()) == NOW + 120
     made.clock.now += 1
@@ -81,12 +90,37 @@ async def test_a_change_of_the_workload_is_no_reason_to_correct_it_again() -> No
     assert (len(made.api.applied), len(made.told)) == (2, 2)
 
 
-async def test_nothing_is_corrected_while_the_workers_of_the_queue_are_not_known() -> None:
+async def test_a_job_that_still_runs_on_a_worker_that_its_queue_lost_is_not_told_so_and_an_event_says_why() -> None:
     made = fixture()
-    made.manager.take_config("multikueue", None)
+    made.api.put("/apis/batch/v1/jobs", job())
+    made.manager.take_config("multikueue", configured("MultiKueueConfig", "multikueue", {"clusters": ["eu"]}))
+    key = made.take(left(conditions=[*EVICTED, condition(ASSIGNED_CONDITION, message="Assigned to us")]))
+    made.workers["us"].take_workload(key, admitted_copy(labels=ORIGIN))
     made.clock.now += 600
-    await made.look(left())
+    for _ in range(3):
+        assert await made.reconciler.look_at(key) == made.clock.now + 60
     assert made.api.applied == []
+    assert made.told == [("HeldEviction", "Evicted, and its pods may still run: us has a copy of it", True)]
+    made.workers["us"].take_workload(key, None)
+    made.workers["us"].watches[0].connected = False
+    await made.reconciler.look_at(key)
+    assert made.told[-1][1] == "Evicted, and its pods may still run: us cannot be asked"
+    assert made.api.applied == []
+    namespace = {"metadata": {"name": "system", "annotations": {"kueue-fleet.dev/gone-workers": "asia, us"}}}
+    made.manager.take_namespace("system", namespace)
+    await made.reconciler.look_at(key)
+    assert made.told[-1][0] == "StuckEviction"
+
+
+@pytest.mark.parametrize("found", [job("another"), job(suspend=False), None], ids=["another", "goes on", "gone"])
+async def test_a_job_that_is_another_one_or_goes_on_is_not_corrected(found: Json | None) -> None:
+    made = fixture()
+    if found is not None:
+        made.api.put("/apis/batch/v1/jobs", found)
+    key = made.take(left())
+    made.clock.now += 60
+    await made.reconciler.look_at(key)
+    assert (made.api.applied, made.told) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -107,12 +141,20 @@ async def test_what_is_not_ours_to_finish_is_left_alone(item: Json) -> None:
     assert made.api.applied == []
 
 
-async def test_a_job_of_the_same_name_that_is_another_one_is_refused_and_tried_again() -> None:
+async def test_a_job_that_changed_since_it_was_read_is_refused_and_tried_again() -> None:
     made = fixture()
+    made.api.put("/apis/batch/v1/jobs", job())
     key = made.take(left())
     made.clock.now += 60
-    made.api.failures.append(ApiError(409, "Conflict", "uid mismatch"))
-    with pytest.raises(ApiError):
+    overtaken = made.api.get
+
+    async def get(path: str, params: Mapping[str, str] | None = None) -> Json:
+        answer = await overtaken(path, params)
+        made.api.put("/apis/batch/v1/jobs", job())
+        return answer
+
+    made.api.get = get  # type: ignore[method-assign]
+    with pytest.raises(ApiError, match="Conflict"):
         await made.reconciler.look_at(key)
     assert made.told == []
 
@@ -120,8 +162,9 @@ async def test_a_job_of_the_same_name_that_is_another_one_is_refused_and_tried_a
 def test_the_pods_of_a_job_set_are_counted_by_its_replicated_jobs() -> None:
     made = fixture()
     made.take(left(kind="JobSet"))
-    path, body = status_of_job(made.manager.records["ns/train"])
-    assert path == "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ns/jobsets/train-job/status"
+    record = made.manager.records["ns/train"]
+    assert path_of_job(record) == "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ns/jobsets/train-job"
+    body = status_of_job(record, {"metadata": {"resourceVersion": "7"}})
     [counts] = body["status"]["replicatedJobsStatus"]
     assert counts == {"name": "main", "ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 

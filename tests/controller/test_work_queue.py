@@ -42,9 +42,9 @@ async def test_a_key_that_is_looked_at_comes_again_only_when_that_is_done() -> N
 async def test_a_key_comes_when_it_is_due_and_no_later_than_asked_for() -> None:
     clock = Clock()
     queue = WorkQueue(clock)
-    queue.add_at("a", 1010.0)
-    queue.add_at("a", 1005.0)
-    queue.add_at("a", 1020.0)
+    queue.add_after("a", 10.0)
+    queue.add_after("a", 5.0)
+    queue.add_after("a", 20.0)
     assert await soon(queue) is None
     clock.now = 1005.0
     assert await soon(queue) == "a"
@@ -55,7 +55,7 @@ async def test_a_key_comes_when_it_is_due_and_no_later_than_asked_for() -> None:
 
 async def test_what_is_past_is_due_now() -> None:
     queue = WorkQueue(Clock())
-    queue.add_at("a", 1.0)
+    queue.add_after("a", -1.0)
     assert await soon(queue) == "a"
 
 
@@ -89,12 +89,12 @@ async def test_failures_wait_longer_each_time_and_success_forgets_them() -> None
 
 async def test_whoever_is_told_to_end_while_there_is_news_ends() -> None:
     for _ in range(20):
-        queue = WorkQueue(time.time)
-        queue.add_at("later", time.time() + 60)
+        queue = WorkQueue(time.monotonic)
+        queue.add_after("later", 60)
         waiting = asyncio.create_task(queue.take())
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        queue.add_at("sooner", time.time() + 30)
+        queue.add_after("sooner", 30)
         waiting.cancel()
         done, _ = await asyncio.wait([waiting], timeout=1)
         assert done

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.build import NOW, Fixture, admitted_copy, condition, configured, workload
+from controller.build import COPY, NOW, Fixture, admitted_copy, condition, configured, workload
 from kube.fake_api import FakeApi
 from kueue_fleet.admission.dispatch import Fit, FitKind
 from kueue_fleet.controller import workers
@@ -84,7 +84,7 @@ async def test_the_provisioning_request_of_an_earlier_copy_says_nothing_of_the_p
     worker = Fixture().workers["us"]
     worker.take_provisioning("ns/train-dws-1", request("uid-earlier"))
     assert worker.provisioning("ns/train") == ()
-    worker.take_workload("ns/train", workload())
+    worker.take_workload("ns/train", workload(labels=COPY))
     assert worker.provisioning("ns/train") == ()
     worker.take_provisioning("ns/train-dws-1", request("uid-train"))
     assert [found.accepted_at for found in worker.provisioning("ns/train")] == [NOW]
@@ -93,6 +93,7 @@ async def test_the_provisioning_request_of_an_earlier_copy_says_nothing_of_the_p
 
 
 KINDS = {
+    f"{KUEUE}/admissionchecks": "AdmissionCheck",
     f"{KUEUE}/clusterqueues": "ClusterQueue",
     f"{KUEUE}/localqueues": "LocalQueue",
     f"{KUEUE}/resourceflavors": "ResourceFlavor",
@@ -133,7 +134,7 @@ async def test_nothing_is_read_of_a_part_of_the_configuration(monkeypatch: pytes
     api = LateApi(late)
     for (kind, _), item in known._manifests.items():
         api.put(f"{KUEUE}/{kind}", item)
-    worker = WorkerState("us", "us-east4", {}, lambda key: None)
+    worker = WorkerState("us", "us-east4", {}, "multikueue", lambda key: None)
     async with following(worker, api):
         await asyncio.sleep(0.1)
         assert worker._objects is None

@@ -64,6 +64,10 @@ class FakeApi:
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:
         self._fail(f"GET {path}")
+        if path not in self.lists and any(
+            path.startswith(f"{known.rpartition('/')[0]}/namespaces/") for known in self.lists
+        ):
+            return copy.deepcopy(self._find(path)[2])
         items = sorted(self.lists.get(path, {}).items())
         limit, start = int((params or {}).get("limit", 1000)), int((params or {}).get("continue", 0))
         page = [copy.deepcopy(item) for _, item in items[start : start + limit]]

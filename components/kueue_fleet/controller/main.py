@@ -27,11 +27,13 @@ from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.kube.client import ApiError, KubeApi
-from kueue_fleet.spec.controller_configuration import LEASE_NAME, ControllerConfiguration
+from kueue_fleet.spec.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
 
 CONCURRENT = 16
 """Workloads that are looked at at the same time: most of it is waiting for the API server."""
-_CHECK = "check "
+_CHECK, _ACTIVATE, _LOCAL = "check", "activate", "local"
+"""What a key of the queue begins with that is not a Workload's."""
+_CLOCK_STEP_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -99,22 +101,20 @@ class Controller:
         self._leading = True
         self.metrics.leading.set(1)
         log.info("leading", extra={"fields": {"fleet": self._configuration.fleet}})
-        queue = WorkQueue(time.time)
+        queue = WorkQueue(time.monotonic)
         manager = ManagerState(
             self._configuration.kueue,
             dispatch_settings(self._configuration.controller),
             lambda key: self._add(queue, manager, key),
+            self._configuration.namespace,
         )
-        manager.on_check = lambda name: queue.add(f"{_CHECK}{name}")
-        workers = {
-            entry.name: WorkerState(entry.name, entry.region, entry.kueue, lambda key: self._add(queue, manager, key))
-            for entry in self._configuration.workers
-        }
+        manager.on_check = lambda name: queue.add(f"{_CHECK} {name}")
+        workers = {entry.name: self._worker(entry, queue, manager) for entry in self._configuration.workers}
         events = Events(manager_api, time.time, lambda: len(queue) > 0)
-        reconciler = Reconciler(
-            self._configuration, manager, workers, manager_api, self.metrics, events.tell, time.time
-        )
         worker_apis = {name: KubeApi(self._settings.workers / name, self.metrics.requests_to(name)) for name in workers}
+        reconciler = Reconciler(
+            self._configuration, manager, workers, manager_api, self.metrics, events.tell, time.time, worker_apis
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 watches = manager.watch(manager_api)
@@ -124,7 +124,7 @@ class Controller:
                 for watch in watches:
                     group.create_task(watch.run())
                 group.create_task(events.run())
-                group.create_task(self._measure(queue, workers))
+                group.create_task(self._measure(queue, manager, workers))
                 for watch in watches:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)
@@ -149,6 +149,18 @@ class Controller:
             if worker.followed:
                 worker.read_configuration()
 
+    def _worker(self, entry: WorkerConfiguration, queue: WorkQueue, manager: ManagerState) -> WorkerState:
+        made = WorkerState(
+            entry.name,
+            entry.region,
+            entry.kueue,
+            self._configuration.origin,
+            lambda key: self._add(queue, manager, key),
+        )
+        made.on_local = lambda key: queue.add(f"{_LOCAL} {entry.name} {key}")
+        made.on_check = lambda: queue.add(f"{_ACTIVATE} {entry.name}")
+        return made
+
     def _add(self, queue: WorkQueue, manager: ManagerState, key: str | None) -> None:
         if key is not None:
             queue.add(key)
@@ -161,12 +173,9 @@ class Controller:
         while True:
             key = await queue.take()
             try:
-                if key.startswith(_CHECK):
-                    await reconciler.look_at_check(key.removeprefix(_CHECK))
-                else:
-                    again = await reconciler.look_at(key)
-                    if again is not None:
-                        queue.add_at(key, max(again, time.time() + 0.5))
+                again = await self._look_at(key, reconciler)
+                if again is not None:
+                    queue.add_after(key, max(again - time.time(), 0.5))
                 queue.succeeded(key)
             except ApiError as error:
                 self.metrics.failures.labels(str(error.status)).inc()
@@ -182,8 +191,27 @@ class Controller:
                 queue.done(key)
                 self._alive_at = time.monotonic()
 
-    async def _measure(self, queue: WorkQueue, workers: Mapping[str, WorkerState]) -> None:
+    @staticmethod
+    async def _look_at(key: str, reconciler: Reconciler) -> float | None:
+        kind, *names = key.split()
+        match kind:
+            case "check":
+                await reconciler.look_at_check(*names)
+            case "activate":
+                await reconciler.assigner.activate(*names)
+            case "local":
+                await reconciler.assigner.let_in(*names)
+            case _:
+                return await reconciler.look_at(key)
+        return None
+
+    async def _measure(self, queue: WorkQueue, manager: ManagerState, workers: Mapping[str, WorkerState]) -> None:
+        ahead = time.time() - time.monotonic()
         while True:
+            if abs(time.time() - time.monotonic() - ahead) > _CLOCK_STEP_SECONDS:
+                # Whoever waits for a time waits on the clock that was wrong: all of them are looked at.
+                ahead = time.time() - time.monotonic()
+                self._add(queue, manager, None)
             self.metrics.queue.set(len(queue))
             for name, worker in workers.items():
                 self.metrics.connected.labels(name).set(worker.followed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kueue_fleet.admission.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
 from kueue_fleet.admission.from_configuration import parse_configuration
@@ -14,6 +14,10 @@ from kueue_fleet.controller.records import PodSets, Record, read_record, version
 from kueue_fleet.controller.workers import KUEUE, NAMESPACES
 from kueue_fleet.kube.client import Api, Json
 from kueue_fleet.kube.watching import Watch
+
+GONE_ANNOTATION: Final = "kueue-fleet.dev/gone-workers"
+"""On the controller's namespace: workers, joined by commas, of which an operator says that nothing runs there."""
+_MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +31,22 @@ class CheckObject:
 
 
 class ManagerState:
-    """The manager. `on_change` is told the keys of workloads that something happened to, None for all of them."""
+    """The manager. `on_change` is told the keys of workloads that something happened to, None for all of them.
+
+    `namespace` is the controller's own, on which operators say which workers are gone (`GONE_ANNOTATION`).
+    """
 
     def __init__(
-        self, kueue: Mapping[str, Any], settings: DispatchSettings, on_change: Callable[[str | None], None]
+        self,
+        kueue: Mapping[str, Any],
+        settings: DispatchSettings,
+        on_change: Callable[[str | None], None],
+        namespace: str = "",
     ) -> None:
         self._settings = settings
+        self._namespace = namespace
+        self.gone: frozenset[str] = frozenset()
+        self.watches: list[Watch] = []
         self.records: dict[str, Record] = {}
         self.waiting = WaitingTimes()
         self.checks: dict[str, CheckObject] = {}
@@ -40,24 +54,35 @@ class ManagerState:
         self._pod_sets = PodSets()
         self._context = Context(rules=parse_configuration(kueue).resource_rules)
         self._on_change = on_change
-        self._namespaces: dict[str, str] = {}
+        self._namespaces: dict[str, str | None] = {}
+        self._components: dict[str, set[str]] = {}
         self._connected: dict[str, tuple[bool, str]] = {}
         self._configs: dict[str, tuple[str, ...]] = {}
 
     def watch(self, api: Api) -> list[Watch]:
         """The watches that keep this up to date, to be run; those of Workloads last."""
-        return [
-            Watch(api, NAMESPACES, self.take_namespace),
-            Watch(api, f"{KUEUE}/multikueueclusters", self.take_cluster),
-            Watch(api, f"{KUEUE}/multikueueconfigs", self.take_config),
-            Watch(api, f"{KUEUE}/admissionchecks", self.take_check),
-            Watch(api, f"{KUEUE}/workloads", self.take_workload),
+        listeners = {
+            NAMESPACES: self.take_namespace,
+            f"{KUEUE}/multikueueclusters": self.take_cluster,
+            f"{KUEUE}/multikueueconfigs": self.take_config,
+            f"{KUEUE}/admissionchecks": self.take_check,
+            f"{KUEUE}/workloads": self.take_workload,
+        }
+        self.watches = [
+            Watch(api, path, listener, on_connection=lambda: self._on_change(None))
+            for path, listener in listeners.items()
         ]
+        return self.watches
+
+    @property
+    def followed(self) -> bool:
+        """Whether everything of the manager is known as it is now; else nothing is decided."""
+        return all(watch.synced.is_set() and watch.connected for watch in self.watches)
 
     def take_workload(self, key: str, item: Json | None) -> None:
         """A Workload is new, changed or gone; what is older than what is known is no news."""
         if item is None:
-            self.records.pop(key, None)
+            self._keep_component(self.records.pop(key, None), None)
             self.waiting.gone(key)
             self._on_change(key)
             return
@@ -66,8 +91,27 @@ class ManagerState:
             return
         record = read_record(item, self._context, self._pod_sets)
         self.records[key] = record
+        self._keep_component(known, record)
         self._note_waiting(record)
         self._on_change(key)
+
+    def _keep_component(self, before: Record | None, now: Record | None) -> None:
+        """Remember which Workloads are parts of one job."""
+        if before is not None and before.component_of:
+            self._components.get(before.component_of, set()).discard(before.key)
+            if not self._components.get(before.component_of, True):
+                del self._components[before.component_of]
+        if now is not None and now.component_of:
+            self._components.setdefault(now.component_of, set()).add(now.key)
+
+    def cluster_of_components(self, record: Record) -> str:
+        """The worker that has another part of the same job: Kueue sends all parts there by itself; empty if none has.
+
+        Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (nominateAndSynchronizeWorkers).
+        """
+        others = self._components.get(record.component_of, ()) if record.component_of else ()
+        found = {self.records[key].cluster_name for key in others if key != record.key}
+        return min(filter(None, found), default="")
 
     def take_answer(self, asked: Record, item: Json) -> None:
         """What the server made of a write to a Workload; no news if that is gone, or another one by now.
@@ -108,15 +152,21 @@ class ManagerState:
 
     def take_namespace(self, key: str, item: Json | None) -> None:
         """A namespace is new, changed or gone."""
-        labels = {} if item is None else item["metadata"].get("labels") or {}
-        value = labels.get(REGIONS_LABEL)
-        if value == self._namespaces.get(key):
-            return
-        if value is None:
-            self._namespaces.pop(key, None)
+        metadata = {} if item is None else item["metadata"]
+        if key == self._namespace:
+            text = str((metadata.get("annotations") or {}).get(GONE_ANNOTATION, ""))
+            gone = frozenset(filter(None, (name.strip() for name in text.split(","))))
+            if gone != self.gone:
+                self.gone = gone
+                self._on_change(None)
+        value = (metadata.get("labels") or {}).get(REGIONS_LABEL)
+        if item is None:
+            changed = self._namespaces.pop(key, _MISSING) is not _MISSING
         else:
-            self._namespaces[key] = str(value)
-        self._on_change(None)
+            changed = self._namespaces.get(key, _MISSING) != value
+            self._namespaces[key] = None if value is None else str(value)
+        if changed:
+            self._on_change(None)
 
     def take_cluster(self, key: str, item: Json | None) -> None:
         """A MultiKueueCluster is new, changed or gone."""
@@ -158,9 +208,13 @@ class ManagerState:
         """Whether Kueue is connected to a worker, and what it says."""
         return self._connected.get(worker, (False, "there is no MultiKueueCluster of this name"))
 
+    def knows_namespace(self, namespace: str) -> bool:
+        """Whether a namespace was seen: two watches have no order, and a Workload can come before its namespace."""
+        return namespace in self._namespaces
+
     def namespace_regions(self, namespace: str) -> str | None:
-        """The value of the label of a namespace."""
-        return self._namespaces.get(namespace)
+        """The value of the label of a namespace; None if it has none. Raises KeyError for one that was not seen."""
+        return self._namespaces[namespace]
 
     def dispatch_check(self, record: Record) -> str | None:
         """The MultiKueue check of a workload."""

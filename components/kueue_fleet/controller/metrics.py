@@ -24,6 +24,9 @@ class Metrics:
         self.nominations = Counter(
             "kueue_fleet_nominations", "Clusters nominated.", ["cluster"], registry=self.registry
         )
+        self.assignments = Counter(
+            "kueue_fleet_assignments", "Copies that were allowed to be admitted.", ["cluster"], registry=self.registry
+        )
         self.filtered = Counter(
             "kueue_fleet_filtered", "Clusters left out of a decision.", ["cluster", "reason"], registry=self.registry
         )

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kueue_fleet.admission.dispatch import CheckDecision, Decision, GivenUp, describe
+from kueue_fleet.admission.dispatch import CheckDecision, Copy, Decision, GivenUp, describe
+from kueue_fleet.admission.dispatch.assignment import ASSIGNED_CONDITION, describe_assignment
 from kueue_fleet.admission.dispatch.checks import format_time
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import (
@@ -21,9 +22,11 @@ from kueue_fleet.admission.dispatch.watchdog import (
     RETRIES_USED,
     describe_given_up,
 )
+from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE
 from kueue_fleet.kube.client import Json
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 """Field manager of nominations."""
@@ -31,13 +34,16 @@ CHECK_MANAGER: Final = "kueue-fleet-checks"
 """Field manager of the states of admission checks."""
 REJECT_MANAGER: Final = "kueue-fleet-rejections"
 """Field manager of MultiKueue checks that are rejected. Not the dispatcher's: its next body would remove the check."""
+ASSIGNMENT_MANAGER: Final = "kueue-fleet-assignment"
+"""Field manager of assignments, on the manager and on the workers."""
 _API: Final = "kueue.x-k8s.io/v1beta2"
 _EVENT_TEXT: Final = 1024
 
 
-def status_path(record: Record) -> str:
-    """Where a Workload's status is."""
-    return f"{KUEUE}/namespaces/{record.namespace}/workloads/{record.name}/status"
+def status_path(key: str) -> str:
+    """Where the status of the Workload `namespace/name` is."""
+    namespace, _, name = key.partition("/")
+    return f"{KUEUE}/namespaces/{namespace}/workloads/{name}/status"
 
 
 def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, GivenUp], stays: str = "") -> Json:
@@ -63,6 +69,31 @@ def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, Giv
             }
         )
     return _body(record, {"nominatedClusterNames": list(decision.nominated), "conditions": conditions})
+
+
+def assignment_body(record: Record, worker: str, why: str, now: float) -> Json:
+    """The status with an assignment to a worker; an empty name: without one."""
+    condition = {
+        "type": ASSIGNED_CONDITION,
+        "status": "True" if worker else "False",
+        "reason": "Assigned" if worker else "Released",
+        "message": f"{describe_assignment(worker)}: {why}" if worker else f"Assigned to no worker: {why}",
+        "lastTransitionTime": format_time(now),
+    }
+    return _body(record, {"conditions": [condition]})
+
+
+def grant_body(key: str, copy: Copy, now: float, *, why: str, ready: bool) -> Json:
+    """The state of the assignment check on a worker's Workload: on this one and at this version, or it is refused."""
+    namespace, _, name = key.partition("/")
+    entry = {
+        "name": ASSIGNMENT_CHECK,
+        "state": CheckState.READY.value if ready else CheckState.PENDING.value,
+        "message": why,
+        "lastTransitionTime": format_time(now),
+    }
+    metadata = {"name": name, "namespace": namespace, "uid": copy.uid, "resourceVersion": copy.version}
+    return {"apiVersion": _API, "kind": "Workload", "metadata": metadata, "status": {"admissionChecks": [entry]}}
 
 
 def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float | None]], now: float) -> Json:

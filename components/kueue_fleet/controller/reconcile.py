@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final, TypeGuard
 
 from kueue_fleet.admission.dispatch import (
     Action,
@@ -17,9 +18,13 @@ from kueue_fleet.admission.dispatch import (
     Request,
     Residency,
     Scored,
+    Verdict,
+    WatchdogDecision,
     Worker,
+    bound_to,
     decide,
     decide_check,
+    describe,
     dispatch_settings,
     parse_report,
     watch,
@@ -27,18 +32,25 @@ from kueue_fleet.admission.dispatch import (
 )
 from kueue_fleet.admission.dispatch.rescue import STUCK_COPY
 from kueue_fleet.admission.dispatch.residency import read_residency
+from kueue_fleet.admission.dispatch.scoring import judge
 from kueue_fleet.admission.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.admission.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
+from kueue_fleet.controller.assigner import Assigner
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.places import places_of
 from kueue_fleet.controller.records import Record, Report
 from kueue_fleet.controller.rescue import Rescue
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.kube.client import Api, Json
 from kueue_fleet.spec.controller_configuration import ControllerConfiguration
 from kueue_fleet.spec.dispatch import CHECK_CONTROLLER
+
+_ASK_AGAIN_SECONDS: Final = 600.0
+"""After which an overdue ProvisioningRequest that has nowhere better to go is looked at again, whatever happens."""
+_WAITS: Final = (Reason.NO_SUITABLE_CLUSTER, Reason.WAITING_FOR_WORKER)
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +71,15 @@ class _Taken:
     look_again: float
 
 
+_NOTHING_TAKEN: Final = _Taken({}, frozenset(), (), "", math.inf)
+
+
+def _is_scored(verdict: Verdict) -> TypeGuard[Scored]:
+    return isinstance(verdict, Scored)
+
+
 class Reconciler:
-    """Decides and writes. `clock` gives seconds of the epoch."""
+    """Decides and writes. `clock` gives seconds of the epoch; `apis` are those of the workers."""
 
     def __init__(
         self,
@@ -71,6 +90,7 @@ class Reconciler:
         metrics: Metrics,
         tell: Tell,
         clock: Callable[[], float],
+        apis: Mapping[str, Api],
     ) -> None:
         section = configuration.controller
         self._configuration = configuration
@@ -84,10 +104,14 @@ class Reconciler:
         self._tell = tell
         self._clock = clock
         self._rescue = Rescue(manager, workers, api, metrics, tell, self._watchdog.stuck_after)
+        self.assigner = Assigner(manager, workers, api, apis, metrics, clock)
         self._ready_since: dict[str, float] = {}
 
     async def look_at(self, key: str) -> float | None:
         """Decide about a workload and write it; when to look again without another reason to. Raises ApiError."""
+        if not self._manager.followed:
+            # When it is followed again, everything is looked at.
+            return None
         record = self._manager.records.get(key)
         if record is not None and record.leaves:
             self._forget(key, record)
@@ -95,13 +119,22 @@ class Reconciler:
         self._rescue.forget(key)
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
+            if record is not None and record.holds_quota:
+                await self.assigner.remember(record)
+            return None
+        if not self._manager.knows_namespace(record.namespace):
             return None
         again = await self._answer_checks(record)
         # What was written came back, and is known by now.
         record = self._manager.records.get(key)
-        if record is not None and self._is_dispatched_now(record):
-            return min(again, await self._dispatch(record))
-        self._forget(key, record)
+        if record is None or not self._waits_for_kueue(record):
+            self._forget(key, record)
+            return again if again < math.inf else None
+        if self._configuration.dispatches and not self._manager.cluster_of_components(record):
+            again = min(again, await self._dispatch(record))
+            record = self._manager.records.get(key)
+        if record is not None and self._waits_for_kueue(record):
+            await self.assigner.look_at(record, self._residency(record))
         return again if again < math.inf else None
 
     def recall(self) -> None:
@@ -114,15 +147,16 @@ class Reconciler:
     def _forget(self, key: str, record: Record | None) -> None:
         """Keep no quota for a workload that is not on its way any more."""
         self._ready_since.pop(key, None)
+        self.assigner.forget(key)
         # What is admitted may be known on the manager before it is seen on its worker.
         kept = record.cluster_name if record is not None and record.holds_quota else ""
         for worker in self._workers.values():
             if worker.name != kept:
                 worker.forget(key)
 
-    def _is_dispatched_now(self, record: Record) -> bool:
+    def _waits_for_kueue(self, record: Record) -> bool:
         """Kueue's own conditions for a nomination (multikueue/workload.go, ShouldSkipClusterNomination)."""
-        if not self._configuration.dispatches or record.cluster_name or not record.holds_quota:
+        if record.cluster_name or not record.holds_quota:
             return False
         check = self._manager.dispatch_check(record)
         if check is None or record.checks[check].state != CheckState.PENDING:
@@ -144,10 +178,10 @@ class Reconciler:
         now = max(self._clock(), record.reserved_at or 0.0)
         self._ready_since.setdefault(record.key, now)
         names = self._manager.clusters_of(self._manager.dispatch_check(record) or "")
-        taken = self._look_for_stuck(record, now)
+        taken = self._look_for_stuck(record, names, now)
         with self._metrics.decide_seconds.time():
             decision = decide(
-                self._request(record, taken), self._candidates(record, names, taken, now), self._settings, now
+                self._request(record, taken, now), self._candidates(record, names, taken, now), self._settings, now
             )
         self._keep_quota(record, decision)
         changes = decision.action is not Action.KEEP or bool(taken.clusters)
@@ -157,22 +191,38 @@ class Reconciler:
 
     @staticmethod
     def _says_other_reasons(record: Record, decision: Decision) -> bool:
-        """Whether no cluster is suitable, and for other reasons than our condition says."""
+        """Whether our condition says that nothing can be done, or why, and that is different now."""
         report = record.current_report
-        if decision.reason is not Reason.NO_SUITABLE_CLUSTER or report is None:
+        if report is None or not {report.reason, decision.reason.value} & {one.value for one in _WAITS}:
             return False
+        if report.reason != decision.reason.value:
+            return True
+        if decision.reason is Reason.WAITING_FOR_WORKER:
+            return parse_report(report.message).summary != parse_report(describe(decision)).summary
         said = {one.cluster: one.reason for one in parse_report(report.message).verdicts}
         return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
 
-    def _request(self, record: Record, taken: _Taken) -> Request:
+    def _request(self, record: Record, taken: _Taken, now: float) -> Request:
         report: Report | None = record.current_report
+        residency = self._residency(record)
+        places = places_of(record, residency, self._manager, self._workers)
+        copies = {name: place.copy for name, place in places.items() if place.copy is not None}
+        bound = bound_to(record.assigned, places)
+        patience = self._watchdog.stuck_after
         return Request(
             workload=record.workload,
-            residency=self._residency(record),
+            residency=residency,
             nominated=tuple(name for name in record.nominated if name not in taken.clusters),
             started=report.since if report is not None else None,
             gave_up=record.gave_up,
             given_up=taken.given_up,
+            bound=bound,
+            withdrawn=frozenset(
+                name
+                for name in bound
+                if places[name].known and watch_copy(name, copies.get(name), patience, now).give_up
+            ),
+            reserved=frozenset(name for name, copy in copies.items() if copy.reserved_at is not None),
         )
 
     def _candidates(self, record: Record, names: tuple[str, ...], taken: _Taken, now: float) -> list[Worker]:
@@ -184,26 +234,29 @@ class Reconciler:
         if state is None:
             return Worker(name, "", connected=False, problem="the controller's configuration does not have it")
         nominated = name in record.nominated and name not in taken.clusters
-        unknown = record.unreadable or state.unknown
         return Worker(
             name=name,
             region=state.region,
             connected=connected,
-            problem=unknown if connected else problem,
-            books=None if unknown else state.books,
+            problem=record.unreadable if connected else problem,
+            unknown=state.unknown,
+            guarded=state.guards(record.namespace, record.workload.queue),
+            books=None if record.unreadable or state.unknown else state,
             prices=self._configuration.controller.prices.get(state.region, {}),
             waiting_seconds=self._manager.waiting.seconds(name, record.cluster_queue, now),
             stale_copy=state.has_copy(record.key) and not nominated,
         )
 
-    def _look_for_stuck(self, record: Record, now: float) -> _Taken:
+    def _look_for_stuck(self, record: Record, names: tuple[str, ...], now: float) -> _Taken:
         given_up, clusters, messages, stays, again = dict(record.given_up), set(), [], [], math.inf
         for name in record.nominated:
             state = self._workers.get(name)
-            if state is None:
+            if state is None or not state.followed:
                 continue
             found = watch(name, state.provisioning(record.key), given_up, self._watchdog, now)
-            stuck = watch_copy(name, state.evicted_copy(record.key), self._watchdog.stuck_after, now)
+            if found.give_up and not self._is_better_elsewhere(record, name, names, now):
+                found = WatchdogDecision(give_up=False, look_again=now + _ASK_AGAIN_SECONDS)
+            stuck = watch_copy(name, state.copy(record.key), self._watchdog.stuck_after, now)
             if found.give_up:
                 given_up = add_given_up(given_up, name, math.floor(now))
                 clusters.add(name)
@@ -216,6 +269,14 @@ class Reconciler:
             again = min(again, *(one.look_again for one in (found, stuck) if one.look_again is not None), math.inf)
         return _Taken(given_up, frozenset(clusters), tuple(messages), "; ".join(stays), again)
 
+    def _is_better_elsewhere(self, record: Record, cluster: str, names: tuple[str, ...], now: float) -> bool:
+        """Whether a copy that has quota may lose it: another cluster has a better score, or none could have it."""
+        workers = self._candidates(record, names, _NOTHING_TAKEN, now)
+        request = Request(workload=record.workload, residency=self._residency(record), given_up=record.given_up)
+        scores = {one.cluster: one.score for one in judge(request, workers, self._settings, now) if _is_scored(one)}
+        others = [score for name, score in scores.items() if name != cluster]
+        return not others or max(others) > scores.get(cluster, 0.0)
+
     def _keep_quota(self, record: Record, decision: Decision) -> None:
         """Before anything is written: nobody else may count the quota that this workload will take."""
         for name, worker in self._workers.items():
@@ -227,7 +288,7 @@ class Reconciler:
     async def _write(self, record: Record, decision: Decision, taken: _Taken, *, changes: bool) -> None:
         """Write the decision; without `changes` the nominations stay, and only what is said about them is new."""
         body = patches.dispatch_body(record, decision, taken.given_up, taken.stays)
-        answer = await self._api.apply(patches.status_path(record), body, patches.DISPATCH_MANAGER)
+        answer = await self._api.apply(patches.status_path(record.key), body, patches.DISPATCH_MANAGER)
         self._manager.take_answer(record, answer)
         if changes:
             self._note(record, decision)
@@ -303,7 +364,7 @@ class Reconciler:
         if not changed:
             return again
         body = patches.check_body(record, ours, now)
-        answer = await self._api.apply(patches.status_path(record), body, patches.CHECK_MANAGER)
+        answer = await self._api.apply(patches.status_path(record.key), body, patches.CHECK_MANAGER)
         self._manager.take_answer(record, answer)
         for name, decision in changed.items():
             self._metrics.checks.labels(name, decision.state.value).inc()

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kueue_fleet.admission.dispatch import REGIONS_LABEL, GivenUp, Reason
+from kueue_fleet.admission.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
 from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
@@ -23,6 +24,8 @@ from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.kube.client import Json
 
 _UID: Final = "uid"
+_JOB_OWNER: Final = "kueue.x-k8s.io/job-owner-gvk"
+"""Annotation on the Workloads of a job that has several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,10 @@ class Record:
     report: Report | None = None
     given_up: Mapping[str, GivenUp] = field(default_factory=dict)
     retries_used: bool = False
+    assigned: str = ""
+    """The only worker that may admit it; empty: none may yet."""
+    component_of: str = ""
+    """Uid of the job that several Workloads are parts of, such as a LeaderWorkerSet; empty for any other job."""
 
     @property
     def holds_quota(self) -> bool:
@@ -143,6 +150,9 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     labels, annotations = _map(metadata.get("labels")), _map(metadata.get("annotations"))
     admission = _map(status.get("admission"))
     given_up = conditions.get(GIVEN_UP_CONDITION)
+    if (since(GIVEN_UP_CONDITION) or 0.0) < (since("QuotaReserved") or 0.0):
+        # Every reservation has the whole budget.
+        given_up = None
     return Record(
         key=f"{namespace}/{name}",
         namespace=namespace,
@@ -166,6 +176,8 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         report=_read_report(conditions.get(DISPATCH_CONDITION)),
         given_up=parse_given_up(str(given_up.get("message", ""))) if given_up else {},
         retries_used=given_up is not None and given_up.get("reason") == RETRIES_USED,
+        assigned=_assigned(conditions.get(ASSIGNED_CONDITION)),
+        component_of=_component_of(metadata, annotations),
     )
 
 
@@ -185,6 +197,24 @@ def _owner(metadata: Mapping[str, Any]) -> Owner:
     return Owner(*(str(first.get(name, "")) for name in ("kind", "name", "uid")))
 
 
+def _assigned(condition: Mapping[str, Any] | None) -> str:
+    if condition is None or condition.get("status") != "True":
+        return ""
+    return parse_assignment(str(condition.get("message", "")))
+
+
+def _component_of(metadata: Mapping[str, Any], annotations: Mapping[str, Any]) -> str:
+    """Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (listComponentWorkloads)."""
+    kind = annotations.get(_JOB_OWNER)
+    if not isinstance(kind, str):
+        return ""
+    for one in _maps(metadata.get("ownerReferences")):
+        group, _, version = str(one.get("apiVersion", "")).rpartition("/")
+        if kind == f"{group}/{version}, Kind={one.get('kind')}":
+            return str(one.get("uid", ""))
+    return ""
+
+
 def _read_workload(item: Json, context: Context, namespace: str, name: str) -> tuple[Workload, str]:
     problems: list[str] = []
     try:
@@ -193,7 +223,8 @@ def _read_workload(item: Json, context: Context, namespace: str, name: str) -> t
         problems = [str(error)]
     if not problems:
         return workload, ""
-    return Workload(namespace, name, f"{namespace}/{name}", "", ()), "; ".join(problems)[:500]
+    queue = str(_map(item.get("spec")).get("queueName") or "")
+    return Workload(namespace, name, f"{namespace}/{name}", queue, ()), "; ".join(problems)[:500]
 
 
 def _read_report(condition: Mapping[str, Any] | None) -> Report | None:

@@ -10,13 +10,14 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kueue_fleet.admission.dispatch import watch_eviction
-from kueue_fleet.admission.dispatch.rescue import STUCK_EVICTION
+from kueue_fleet.admission.dispatch import Residency, watch_eviction
+from kueue_fleet.admission.dispatch.rescue import HELD_EVICTION, STUCK_EVICTION
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.places import places_of
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
-from kueue_fleet.kube.client import Api, Json
+from kueue_fleet.kube.client import Api, ApiError, Json
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
 """Field manager of what is taken back and corrected."""
@@ -45,6 +46,7 @@ class Rescue:
         self._tell = tell
         self._patience = patience
         self._again: dict[str, float] = {}
+        self._held: dict[str, str] = {}
 
     async def look_at(self, record: Record, now: float) -> float | None:
         """Finish the eviction of a Workload if that is overdue; when to look again. Raises ApiError."""
@@ -54,33 +56,56 @@ class Rescue:
         check = self._manager.dispatch_check(record)
         if not record.leaves or record.evicted_at is None or check is None or record.owner.kind not in _KINDS:
             return None
-        copies = {name: self._copy(name, record.key) for name in self._manager.clusters_of(check)}
-        found = watch_eviction(record.evicted_at, copies, self._patience, now)
+        places = places_of(record, Residency(), self._manager, self._workers)
+        found = watch_eviction(record.evicted_at, record.assigned, places, self._patience, now)
         if found.give_up:
-            path, body = status_of_job(record)
-            await self._api.apply(path, body, RESCUE_MANAGER)
-            self._metrics.rescued.labels(STUCK_EVICTION).inc()
-            log.warning("rescue", extra={"fields": {"workload": record.key, "why": found.message}})
-            self._tell(record, STUCK_EVICTION, found.message, True)
+            await self._correct(record, found.message)
             self._again[record.key] = found.look_again or now
+        elif found.message and self._held.get(record.key) != found.message:
+            self._held[record.key] = found.message
+            log.warning("held", extra={"fields": {"workload": record.key, "why": found.message}})
+            self._tell(record, HELD_EVICTION, found.message, True)
         return found.look_again
+
+    async def _correct(self, record: Record, why: str) -> None:
+        """Write a status without pods; not if the job is another one by now, or goes on."""
+        path = path_of_job(record)
+        try:
+            job = await self._api.get(path)
+        except ApiError as error:
+            if error.is_not_found:
+                return
+            raise
+        if job["metadata"].get("uid") != record.owner.uid or not job.get("spec", {}).get("suspend"):
+            return
+        await self._api.apply(f"{path}/status", status_of_job(record, job), RESCUE_MANAGER)
+        self._metrics.rescued.labels(STUCK_EVICTION).inc()
+        log.warning("rescue", extra={"fields": {"workload": record.key, "why": why}})
+        self._tell(record, STUCK_EVICTION, why, True)
 
     def forget(self, key: str) -> None:
         """The eviction of a Workload is over."""
         self._again.pop(key, None)
-
-    def _copy(self, name: str, key: str) -> bool | None:
-        worker = self._workers.get(name)
-        return worker.has_copy(key) if worker is not None and worker.followed else None
+        self._held.pop(key, None)
 
 
-def status_of_job(record: Record) -> tuple[str, Json]:
-    """Where the status of a Workload's job is, and one without pods; refused if the job is another one by now."""
+def path_of_job(record: Record) -> str:
+    """Where a Workload's job is."""
     version, plural = _KINDS[record.owner.kind]
+    return f"/apis/{version}/namespaces/{record.namespace}/{plural}/{record.owner.name}"
+
+
+def status_of_job(record: Record, job: Json) -> Json:
+    """The status of a Workload's job without pods; refused if the job was changed since it was read."""
+    version, _ = _KINDS[record.owner.kind]
     status: Json = {"active": 0, "ready": 0, "terminating": 0}
     if record.owner.kind == "JobSet":
         # Kueue names pod sets like the replicated jobs that they are.
         status = {"replicatedJobsStatus": [{"name": one.name, **_NO_JOBS} for one in record.workload.pod_sets]}
-    metadata = {"name": record.owner.name, "namespace": record.namespace, "uid": record.owner.uid}
-    body = {"apiVersion": version, "kind": record.owner.kind, "metadata": metadata, "status": status}
-    return f"/apis/{version}/namespaces/{record.namespace}/{plural}/{record.owner.name}/status", body
+    metadata = {
+        "name": record.owner.name,
+        "namespace": record.namespace,
+        "uid": record.owner.uid,
+        "resourceVersion": job["metadata"]["resourceVersion"],
+    }
+    return {"apiVersion": version, "kind": record.owner.kind, "metadata": metadata, "status": status}

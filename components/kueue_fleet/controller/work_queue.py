@@ -12,7 +12,7 @@ _LAST_RETRY = 30.0
 
 
 class WorkQueue:
-    """A queue of keys. `clock` gives seconds; delays are measured on it."""
+    """A queue of keys. `clock` gives seconds and never goes back; delays are measured on it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -35,9 +35,10 @@ class WorkQueue:
             self._ready[key] = None
             self._wake.set()
 
-    def add_at(self, key: str, when: float) -> None:
-        """Look at the key at that time, or earlier if it was asked for earlier."""
-        if when <= self._clock():
+    def add_after(self, key: str, seconds: float) -> None:
+        """Look at the key in so many seconds, or earlier if it was asked for earlier."""
+        when = self._clock() + seconds
+        if seconds <= 0:
             self.add(key)
         elif key not in self._due or when < self._due[key]:
             self._due[key] = when
@@ -47,7 +48,7 @@ class WorkQueue:
     def retry(self, key: str) -> None:
         """Look at the key again after a failure: each time later, up to half a minute."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        self.add_at(key, self._clock() + min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(failures, 20)))
+        self.add_after(key, min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(failures, 20)))
 
     def succeeded(self, key: str) -> None:
         """Forget earlier failures."""

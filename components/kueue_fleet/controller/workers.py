@@ -1,21 +1,27 @@
-"""What the controller knows of one worker: its books, and the ProvisioningRequests of its Workloads."""
+"""What the controller knows of one worker: its books, the copies of jobs, and their ProvisioningRequests.
+
+What was seen last of a worker that is out of reach is kept: a copy that was there may be there still.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from kueue_fleet.admission.dispatch import Books, EvictedCopy, Provisioning
+from kueue_fleet.admission.dispatch import Books, Copy, Fit, FitKind, Provisioning
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.fields import Fields
 from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_kueue import parse_objects
 from kueue_fleet.admission.from_workloads import Context, parse_workload
 from kueue_fleet.admission.model import Configuration, Objects, Workload
+from kueue_fleet.controller.copies import ORIGIN_LABEL, read_copy
 from kueue_fleet.kube.client import Api, Json
 from kueue_fleet.kube.watching import Watch
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 
 KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 """Path of Kueue's API."""
@@ -25,35 +31,42 @@ PROVISIONING: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 """Path of all ProvisioningRequests."""
 NAMESPACES: Final = "/api/v1/namespaces"
 """Path of all namespaces."""
-ORIGIN_LABEL: Final = "kueue.x-k8s.io/multikueue-origin"
-"""On each copy that Kueue's MultiKueue makes."""
 _SETTLE_SECONDS: Final = 0.1
 
 log = logging.getLogger(__name__)
 
 
 class WorkerState:
-    """A worker. `on_change` is told the keys of workloads that something happened to, None for all of them."""
+    """A worker. `on_change` is told the keys of workloads that something happened to, None for all of them.
+
+    `origin` is the mark on the copies that the fleet's manager makes. `on_local` is told of Workloads that are not
+    copies and wait for the assignment check, `on_check` that the assignment check itself is to be looked at.
+    """
 
     def __init__(
-        self, name: str, region: str, kueue: Mapping[str, Any], on_change: Callable[[str | None], None]
+        self, name: str, region: str, kueue: Mapping[str, Any], origin: str, on_change: Callable[[str | None], None]
     ) -> None:
         self.name = name
         self.region = region
         self.configuration: Configuration = parse_configuration(kueue)
         self.books: Books | None = None
         self.watches: list[Watch] = []
+        self.on_local: Callable[[str], None] = _ignore
+        self.on_check: Callable[[], None] = _ignore_all
         self._problem = "its queues were not read yet"
+        self._origin = origin
         self._on_change = on_change
         self._context = Context(rules=self.configuration.resource_rules)
         self._manifests: dict[tuple[str, str], Json] = {}
         self._objects: Objects | None = None
         self._workloads: dict[str, Workload | None] = {}
         self._expected: dict[str, Workload] = {}
-        self._evicted: dict[str, EvictedCopy] = {}
-        self._uids: dict[str, str] = {}
+        self._copies: dict[str, Copy] = {}
+        self._local: dict[str, Copy] = {}
+        self._queues: dict[str, str] = {}
         self._provisioning: dict[str, dict[str, tuple[str, Provisioning]]] = {}
         self._owners: dict[str, str] = {}
+        self._check_version = ""
         self._settling: asyncio.Task[None] | None = None
 
     def watch(self, api: Api) -> list[Watch]:
@@ -75,7 +88,16 @@ class WorkerState:
         """Why nothing can be said of its quota; empty if that is known as it is now."""
         if not self.followed:
             return "the controller cannot follow it"
-        return "" if self.books is not None else self._problem
+        return "" if self.books is not None else f"the controller cannot use what is configured there: {self._problem}"
+
+    def examine(self, workload: Workload, now: float) -> Fit:
+        """What the workload would find there. What cannot be computed leaves this worker out, and no other."""
+        assert self.books is not None
+        try:
+            return self.books.examine(workload, now)
+        except Exception as error:
+            self._leave_out(error)
+            return Fit(FitKind.INACTIVE, "Misconfigured", self._problem)
 
     def expect(self, workload: Workload) -> None:
         """The workload was nominated for this worker: its quota is kept, in these books and in those after them."""
@@ -91,7 +113,8 @@ class WorkerState:
 
     def provisioning(self, key: str) -> tuple[Provisioning, ...]:
         """The ProvisioningRequests of the copy that is there now; those of an earlier one may be gone later than it."""
-        uid = self._uids.get(key)
+        copy = self._copies.get(key)
+        uid = copy.uid if copy is not None else None
         return tuple(found for owner, found in self._provisioning.get(key, {}).values() if owner == uid)
 
     def _listener(self, kind: str) -> Callable[[str, Json | None], None]:
@@ -103,6 +126,9 @@ class WorkerState:
     def take_configured(self, kind: str, key: str, item: Json | None) -> None:
         """A queue, flavor, cohort, check or namespace is new, changed or gone."""
         slim = None if item is None else _slim(item)
+        if kind == "admissionchecks" and key == ASSIGNMENT_CHECK and item is not None:
+            self._check_version = str(item["metadata"].get("resourceVersion", ""))
+            self.on_check()
         if slim == self._manifests.get((kind, key)):
             return
         if slim is None:
@@ -127,44 +153,71 @@ class WorkerState:
     def read_configuration(self) -> None:
         """Let the books have what is configured now."""
         try:
-            objects = parse_objects(self._manifests.values(), self.configuration).objects
-        except AdmissionError as error:
-            self.books, self._objects, self._problem = None, None, str(error)[:500]
-            log.warning("worker cannot be read", extra={"fields": {"cluster": self.name, "error": self._problem}})
+            changed = self._read_configuration()
+        except Exception as error:
+            self._leave_out(error)
+            changed = True
+        if changed:
+            self._on_change(None)
+
+    def _read_configuration(self) -> bool:
+        """Whether something is different."""
+        objects = parse_objects(self._manifests.values(), self.configuration).objects
+        if objects == self._objects and self.books is not None:
+            return False
+        self._objects = objects
+        if self.books is None:
+            books = Books(objects)
+            for workload in self._workloads.values():
+                if workload is not None:
+                    books.put(workload)
+            for workload in self._expected.values():
+                books.expect(workload)
+            self.books = books
         else:
-            if objects == self._objects and self.books is not None:
-                return
-            self._objects = objects
-            if self.books is None:
-                self.books = Books(objects)
-                for workload in self._workloads.values():
-                    if workload is not None:
-                        self.books.put(workload)
-                for workload in self._expected.values():
-                    self.books.expect(workload)
-            else:
-                self.books.load(objects)
-        self._on_change(None)
+            self.books.load(objects)
+        return True
+
+    def _leave_out(self, error: Exception) -> None:
+        """Nothing is decided about this worker until what is configured there can be used."""
+        text = str(error) if isinstance(error, AdmissionError) else f"{type(error).__name__}: {error}"
+        self.books, self._objects, self._problem = None, None, text[:500]
+        log.warning("worker cannot be read", extra={"fields": {"cluster": self.name, "error": self._problem}})
 
     def take_workload(self, key: str, item: Json | None) -> None:
         """A Workload is new, changed or gone. Of one that cannot be read, the quota that it has counts, and no more."""
         workload = None if item is None else self._read_workload(key, item)
-        evicted = None if item is None else _read_eviction(item)
-        if evicted is None:
-            self._evicted.pop(key, None)
-        else:
-            self._evicted[key] = evicted
+        self._take_copy(key, item)
         if item is None:
             self._workloads.pop(key, None)
-            self._uids.pop(key, None)
         else:
             self._workloads[key] = workload
-            self._uids[key] = str(item["metadata"].get("uid", ""))
-        if self.books is not None and workload is not None:
-            self.books.put(workload)
-        elif self.books is not None:
-            self.books.drop(key)
+        if self.books is not None:
+            try:
+                if workload is not None:
+                    self.books.put(workload)
+                else:
+                    self.books.drop(key)
+            except Exception as error:
+                self._leave_out(error)
         self._on_change(key)
+
+    def _take_copy(self, key: str, item: Json | None) -> None:
+        self._copies.pop(key, None)
+        self._local.pop(key, None)
+        if item is None:
+            self._queues.pop(key, None)
+            return
+        self._queues[key] = str((item.get("spec") or {}).get("queueName", ""))
+        origin = (item["metadata"].get("labels") or {}).get(ORIGIN_LABEL)
+        if origin == self._origin:
+            self._copies[key] = read_copy(item)
+        if origin is not None:
+            # Copies of another manager are for that one's controller.
+            return
+        local = self._local[key] = read_copy(item)
+        if local.waits_for_assignment:
+            self.on_local(key)
 
     def _read_workload(self, key: str, item: Json) -> Workload | None:
         workload, problem = self._parse(key, item)
@@ -183,12 +236,35 @@ class WorkerState:
         return (None, problems[0]) if problems else (workload, "")
 
     def has_copy(self, key: str) -> bool:
-        """Whether there is a Workload of that name."""
+        """Whether there is a Workload of that name, as far as was seen last."""
         return key in self._workloads
 
-    def evicted_copy(self, key: str) -> EvictedCopy | None:
-        """The Workload of that name, if it is evicted and has its quota still."""
-        return self._evicted.get(key)
+    def copy(self, key: str) -> Copy | None:
+        """The copy of that name, as it was seen last."""
+        found = self._copies.get(key)
+        if found is None or found.check is not None:
+            return found
+        return replace(found, guarded=self.guards(key.partition("/")[0], self._queues[key]))
+
+    def local(self, key: str) -> Copy | None:
+        """The Workload of that name, if it was made on the worker itself."""
+        return self._local.get(key)
+
+    def guards(self, namespace: str, queue: str) -> bool:
+        """Whether a LocalQueue admits nothing without the assignment check."""
+        local = self._manifests.get(("localqueues", f"{namespace}/{queue}"))
+        found = local and self._manifests.get(("clusterqueues", str(local["spec"].get("clusterQueue"))))
+        rules = ((found or {}).get("spec", {}).get("admissionChecksStrategy") or {}).get("admissionChecks") or ()
+        return any(rule.get("name") == ASSIGNMENT_CHECK and not rule.get("onFlavors") for rule in rules)
+
+    @property
+    def inactive_check(self) -> str | None:
+        """The version of the assignment check, if Kueue was not told yet that it is answered."""
+        found = self._manifests.get(("admissionchecks", ASSIGNMENT_CHECK))
+        if found is None or found["spec"].get("controllerName") != ASSIGNMENT_CONTROLLER:
+            return None
+        conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
+        return None if conditions.get("Active") == "True" else self._check_version
 
     def take_provisioning(self, key: str, item: Json | None) -> None:
         """A ProvisioningRequest is new, changed or gone."""
@@ -254,18 +330,6 @@ def _owner(item: Json) -> tuple[str, str]:
     return "", ""
 
 
-def _read_eviction(item: Json) -> EvictedCopy | None:
-    """None unless it is a copy by MultiKueue that is evicted and has its quota still."""
-    metadata, status = item["metadata"], item.get("status") or {}
-    if ORIGIN_LABEL not in (metadata.get("labels") or {}) or "deletionTimestamp" in metadata:
-        return None
-    conditions = {one.get("type"): one for one in status.get("conditions") or () if one.get("status") == "True"}
-    if "Evicted" not in conditions or "QuotaReserved" not in conditions or "Finished" in conditions:
-        return None
-    since = Fields(conditions["Evicted"], "Evicted", []).seconds("lastTransitionTime", 0.0) or 0.0
-    return EvictedCopy(since, owned=bool(metadata.get("ownerReferences")))
-
-
 def _read_provisioning(item: Json) -> Provisioning:
     conditions = {one.get("type"): one for one in (item.get("status") or {}).get("conditions") or ()}
 
@@ -281,3 +345,11 @@ def _read_provisioning(item: Json) -> Provisioning:
         provisioned_at=since("Provisioned"),
         failed=any(since(kind) is not None for kind in ("Failed", "BookingExpired", "CapacityRevoked")),
     )
+
+
+def _ignore(key: str) -> None:
+    del key
+
+
+def _ignore_all() -> None:
+    """Nothing follows from it."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
-from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.component import declare_object, object_labels
 from kueue_fleet.kueue.objects import KubernetesObject
 from kueue_fleet.spec import Manifest
 from kueue_fleet.spec.controller_manifests import WORKERS_SECRET
@@ -20,7 +20,7 @@ class AdmissionController(pulumi.ComponentResource):
     """Dispatcher, admission checks and watchdog: one Deployment, with all that it needs."""
 
     objects: dict[str, KubernetesObject]
-    """The objects by kind."""
+    """The objects by kind; where there are several of a kind, the others by kind, namespace and name."""
     workers: KubernetesObject
     """The Secret with the workers' kubeconfigs."""
 
@@ -49,16 +49,14 @@ class AdmissionController(pulumi.ComponentResource):
             )
         deleted_with = opts.deleted_with if opts else None
         self.objects = {}
-        for each in objects:
+        last: list[pulumi.Resource] = []
+        for label, each in zip(object_labels(objects), objects, strict=True):
             if each["kind"] == "Deployment":
                 self.workers = self._secret(name, each["metadata"]["namespace"], kubeconfigs, deleted_with)
-            self.objects[each["kind"]] = declare_object(
-                self,
-                f"{name}/{each['kind']}",
-                each,
-                deleted_with=deleted_with,
-                depends_on=[*self.objects.values(), *([self.workers] if each["kind"] == "Deployment" else [])],
-            )
+                last.append(self.workers)
+            made = declare_object(self, f"{name}/{label}", each, deleted_with=deleted_with, depends_on=last)
+            self.objects[label] = made
+            last = [made]
         self.register_outputs({})
 
     def _secret(
@@ -77,5 +75,5 @@ class AdmissionController(pulumi.ComponentResource):
             f"{name}/workers",
             manifest("v1", "Secret", WORKERS_SECRET, namespace, type="Opaque", data=data),
             deleted_with=deleted_with,
-            depends_on=list(self.objects.values()),
+            depends_on=list(self.objects.values())[-1:],
         )

@@ -217,6 +217,10 @@ class ClusterContents:
                 if entry.provisioning_request
                 else AdmissionCheck(name, fleet_spec.render_admission_check(entry), opts=opts)
             )
+        for check in fleet_spec.render_assignment_check(self._spec, self._cluster.name):
+            # Active once the fleet's controller runs, which needs the workers.
+            name = _name_of(check)
+            self.checks[name] = AdmissionCheck(self._name(name), check, opts=self._opts(self.kueue.release))
         if self._role == "manager" and self._spec.multi_kueue is not None:
             self.multi_kueue = MultiKueue(
                 self._name("multikueue"),
@@ -282,7 +286,7 @@ class ClusterContents:
     def _controller(self, workers: "Mapping[str, ClusterContents]") -> None:
         grants = render_controller_worker_access(self._spec, self._cluster.name)
         if grants:
-            self.controller_access = self._worker_access("controller", grants)
+            self.controller_access = self._worker_access("controller", grants, *self._places())
         objects = render_controller(self._spec, self._cluster.name)
         if objects:
             self.controller = AdmissionController(
@@ -293,20 +297,24 @@ class ClusterContents:
                     for name, made in workers.items()
                     if made.controller_access is not None
                 },
-                opts=self._opts(self.kueue.release, *([self.multi_kueue] if self.multi_kueue else [])),
+                opts=self._opts(self.kueue.release, *self._places(), *([self.multi_kueue] if self.multi_kueue else [])),
             )
+
+    def _places(self) -> list[pulumi.Resource]:
+        """Whatever makes namespaces."""
+        return [*([self.namespaces] if self.namespaces else []), *self.teams.values()]
 
     def _grant(self) -> None:
         self.access = self._worker_access("multikueue", fleet_spec.render_worker_access(self._spec, self._cluster.name))
 
-    def _worker_access(self, name: str, objects: list[Manifest]) -> WorkerAccess:
+    def _worker_access(self, name: str, objects: list[Manifest], *depends_on: pulumi.Resource) -> WorkerAccess:
         return WorkerAccess(
             self._name(name),
             objects,
             cluster_name=self._cluster.name,
             endpoint=self._cluster.endpoint,
             ca_certificate=self._cluster.ca_certificate,
-            opts=self._opts(self.kueue.release),
+            opts=self._opts(self.kueue.release, *depends_on),
         )
 
 

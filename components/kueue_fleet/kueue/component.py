@@ -101,6 +101,23 @@ class OrderedObjects(pulumi.ComponentResource):
         self.register_outputs({})
 
 
+def object_labels(objects: Sequence[Manifest]) -> list[str]:
+    """What tells the objects of a component apart in Pulumi names.
+
+    The kind, of the first of its kind that is in the whole cluster or in the namespace of the account; kind,
+    namespace and name of any other.
+    """
+    accounts = [each["metadata"]["namespace"] for each in objects if each["kind"] == "ServiceAccount"]
+    labels: list[str] = []
+    for each in objects:
+        kind, metadata = each["kind"], each["metadata"]
+        namespace = metadata.get("namespace")
+        own = namespace is None or namespace in accounts
+        rest = (kind, *([namespace] if namespace else []), metadata["name"])
+        labels.append(kind if own and kind not in labels else "/".join(rest))
+    return labels
+
+
 def manifest_of(
     kind: str, spec: _Spec | Manifest, name: str, model: type[_Spec], render: Callable[[str, _Spec], Manifest]
 ) -> Manifest:

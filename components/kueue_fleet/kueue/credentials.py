@@ -11,7 +11,7 @@ from typing import Any
 
 import pulumi
 
-from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.component import declare_object, object_labels
 from kueue_fleet.kueue.objects import KubernetesObject
 from kueue_fleet.spec import Manifest
 
@@ -72,14 +72,14 @@ class WorkerAccess(pulumi.ComponentResource):
         if len(secrets) != 1:
             raise ValueError(f"worker {cluster_name}: {len(secrets)} token Secrets were given; exactly one is needed")
         declared: list[KubernetesObject] = []
-        for manifest in grants:
+        for label, manifest in zip(object_labels(grants), grants, strict=True):
             declared.append(
                 declare_object(
                     self,
-                    f"{name}/{manifest['kind']}",
+                    f"{name}/{label}",
                     manifest,
                     deleted_with=deleted_with,
-                    depends_on=declared,
+                    depends_on=declared[-1:],
                 )
             )
         secret = declare_object(

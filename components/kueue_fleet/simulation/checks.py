@@ -20,6 +20,7 @@ from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_o
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_fleet.spec import FleetSpec
 from kueue_fleet.spec.calendar_windows import fleet_checks
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class Checks:
         """What is said of a check that is Pending since `at`."""
         if name in self._rules:
             yield from self._by_rules(job, name, at)
+            return
+        if name == ASSIGNMENT_CHECK:
+            # The controller assigns a job to the first worker that has quota for it, in far less than a second.
+            yield Answer(at, CheckState.READY)
             return
         flavors = {flavor for ps in job.admissions[cluster].pod_sets for _, flavor in ps.flavors}
         resources = {resource for ps in job.admissions[cluster].pod_sets for resource, _ in ps.flavors}

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from kueue_fleet.spec.render import (
         local_queues,
         render_admission_check,
+        render_assignment_check,
         render_cluster,
         render_cluster_queue,
         render_cohort,
@@ -230,6 +231,7 @@ __all__ = [
     "priority_class_manifest",
     "provisioning_request_config_manifest",
     "render_admission_check",
+    "render_assignment_check",
     "render_cluster",
     "render_cluster_queue",
     "render_cohort",
@@ -291,7 +293,8 @@ _NAMES: Final = {
     "problem": "Problem SpecError errors_of",
     "quantity": "Quantity",
     "render": (
-        "local_queues render_admission_check render_cluster render_cluster_queue render_cohort render_fleet "
+        "local_queues render_admission_check render_assignment_check render_cluster render_cluster_queue "
+        "render_cohort render_fleet "
         "render_local_queues render_manager_flavor render_multikueue_check render_multikueue_cluster "
         "render_multikueue_config render_namespaces render_provisioning_request_config render_resource_flavor "
     ),

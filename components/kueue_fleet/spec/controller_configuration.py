@@ -15,6 +15,8 @@ from kueue_fleet.spec.dispatch import DISPATCHER_NAME, AdmissionController
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.install import kueue_configuration
 
+DEFAULT_ORIGIN: Final = "multikueue"
+"""Kueue's own default. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go."""
 LEASE_NAME: Final = "kueue-fleet-controller"
 """Name of the Lease that the leader holds, in the controller's namespace."""
 
@@ -37,12 +39,14 @@ class ControllerConfiguration(SpecModel):
     """Name of the fleet."""
     namespace: Text
     """Where the Lease is."""
+    origin: Text
+    """Mark on the copies that the manager makes on the workers."""
     dispatches: Flag
     """Whether Kueue leaves the choice of clusters to this controller."""
     controller: AdmissionController
     """The section `admissionController` of the fleet file."""
     workers: tuple[WorkerConfiguration, ...]
-    """The workers, most preferred first."""
+    """The workers, most preferred first; those too that get no jobs any more."""
     team_regions: Mapping[Text, tuple[Text, ...]]
     """Regions where a team's jobs may run, by namespace; a namespace that is not there has no such rule."""
     kueue: Mapping[str, Any]
@@ -57,15 +61,22 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
     return ControllerConfiguration(
         fleet=fleet.name,
         namespace=section.namespace,
+        origin=kueue_configuration(fleet, fleet.manager.name)["multiKueue"].get("origin", DEFAULT_ORIGIN),
         dispatches=settings.dispatcher_name == DISPATCHER_NAME,
         controller=section.model_copy(update={"checks": fleet_checks(fleet)}),
         workers=tuple(
             WorkerConfiguration(name=name, region=fleet.cluster(name).region, kueue=_decisive(fleet, name))
-            for name in fleet.worker_names
+            for name in _workers(fleet)
         ),
         team_regions=_team_regions(fleet),
         kueue=_decisive(fleet, fleet.manager.name),
     )
+
+
+def _workers(fleet: FleetSpec) -> tuple[str, ...]:
+    """The workers, most preferred first; then those that get no jobs any more, which may still run some."""
+    others = (cluster.name for cluster in fleet.clusters if cluster.role == "worker")
+    return tuple(dict.fromkeys((*fleet.worker_names, *others)))
 
 
 _DECISIVE: Final = ("featureGates", "fairSharing", "resources", "waitForPodsReady")

@@ -16,12 +16,15 @@ import yaml
 from kueue_fleet.spec.access import ROTATE_BY_ANNOTATION
 from kueue_fleet.spec.clusters import ServiceAccountToken
 from kueue_fleet.spec.controller_configuration import LEASE_NAME, controller_configuration
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.manifests import Manifest, manifest, namespace_manifest
 from kueue_fleet.spec.monitoring import POD_MONITORING_API
 
 CONTROLLER_NAME: Final = "kueue-fleet-controller"
 """Name of the controller's objects on the manager, and of its account on each worker."""
+JOBS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-jobs"
+"""Name of what is granted to it in the namespaces that have jobs."""
 WORKERS_SECRET: Final = "kueue-fleet-workers"  # noqa: S105 - a name
 """Secret beside the controller: a kubeconfig for each worker, under the worker's name."""
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -33,19 +36,26 @@ _USER: Final = 65532
 _FOLDER: Final = "/etc/kueue-fleet"
 
 
-def manager_rules(*, job_set: bool) -> list[dict[str, Any]]:
-    """What the controller does on the manager, and no more; the Lease is apart (`lease_rules`)."""
+def manager_rules() -> list[dict[str, Any]]:
+    """What the controller does in the whole manager; `manager_job_rules` and `lease_rules` have the rest."""
     return [
-        _rule("batch", "jobs/status", ["patch"]),
-        *([_rule("jobset.x-k8s.io", "jobsets/status", ["patch"])] if job_set else []),
         _rule("", "namespaces", _FOLLOW),
-        _rule("", "events", ["create"]),
         _rule(_KUEUE, "workloads", _FOLLOW),
-        _rule(_KUEUE, "workloads/status", ["patch"]),
         _rule(_KUEUE, "multikueueclusters", _FOLLOW),
         _rule(_KUEUE, "multikueueconfigs", _FOLLOW),
         _rule(_KUEUE, "admissionchecks", _FOLLOW),
         _rule(_KUEUE, "admissionchecks/status", ["patch"]),
+    ]
+
+
+def manager_job_rules(*, job_set: bool) -> list[dict[str, Any]]:
+    """What the controller does on the manager in each namespace that has jobs of the fleet."""
+    kinds = [("batch", "jobs"), *([("jobset.x-k8s.io", "jobsets")] if job_set else [])]
+    return [
+        _rule("", "events", ["create"]),
+        _rule(_KUEUE, "workloads/status", ["patch"]),
+        *(_rule(group, kind, ["get"]) for group, kind in kinds),
+        *(_rule(group, f"{kind}/status", ["patch"]) for group, kind in kinds),
     ]
 
 
@@ -57,17 +67,31 @@ def lease_rules() -> list[dict[str, Any]]:
 
 
 def controller_worker_rules() -> list[dict[str, Any]]:
-    """What the controller does on a worker: it reads."""
+    """What the controller does in a whole worker: it reads, and answers for its own admission check."""
     kinds = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
+    answer = _rule(_KUEUE, "admissionchecks/status", ["patch"])
+    answer["resourceNames"] = [ASSIGNMENT_CHECK]
     return [
         _rule("", "namespaces", _FOLLOW),
         *(_rule(_KUEUE, kind, _FOLLOW) for kind in kinds),
         _rule("autoscaling.x-k8s.io", "provisioningrequests", _FOLLOW),
+        answer,
     ]
 
 
+def controller_worker_job_rules() -> list[dict[str, Any]]:
+    """What the controller does on a worker in each namespace that has jobs of the fleet: it assigns them."""
+    return [_rule(_KUEUE, "workloads/status", ["patch"])]
+
+
+def job_namespaces(fleet: FleetSpec) -> tuple[str, ...]:
+    """The namespaces that have jobs of the fleet: the teams', and those of other LocalQueues."""
+    teams = (namespace for team in fleet.teams for namespace in team.namespace_names)
+    return tuple(dict.fromkeys((*teams, *(queue.namespace for queue in fleet.local_queues))))
+
+
 def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
-    """ServiceAccount, ClusterRole, ClusterRoleBinding and token Secret for the controller on `worker`.
+    """ServiceAccount, roles, bindings and token Secret for the controller on `worker`.
 
     Empty where the fleet has no controller, or another kind of credentials. Raises KeyError for an unknown cluster.
     """
@@ -93,6 +117,7 @@ def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manif
     return [
         manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
         *_cluster_grant(controller_worker_rules(), namespace),
+        *_job_grants(controller_worker_job_rules(), namespace, job_namespaces(fleet)),
         token,
     ]
 
@@ -108,7 +133,8 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     objects = [
         namespace_manifest(namespace),
         manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
-        *_cluster_grant(manager_rules(job_set=fleet.job_set.enabled), namespace),
+        *_cluster_grant(manager_rules(), namespace),
+        *_job_grants(manager_job_rules(job_set=fleet.job_set.enabled), namespace, job_namespaces(fleet)),
         manifest(f"{_RBAC}/v1", "Role", CONTROLLER_NAME, namespace, rules=lease_rules()),
         manifest(
             f"{_RBAC}/v1", "RoleBinding", CONTROLLER_NAME, namespace, roleRef=role, subjects=[_subject(namespace)]
@@ -138,6 +164,18 @@ def _cluster_grant(rules: list[dict[str, Any]], namespace: str) -> list[Manifest
     return [
         manifest(f"{_RBAC}/v1", "ClusterRole", CONTROLLER_NAME, rules=rules),
         manifest(f"{_RBAC}/v1", "ClusterRoleBinding", CONTROLLER_NAME, roleRef=role, subjects=[_subject(namespace)]),
+    ]
+
+
+def _job_grants(rules: list[dict[str, Any]], namespace: str, places: Sequence[str]) -> list[Manifest]:
+    """The rules in these namespaces and nowhere else: one ClusterRole, which a RoleBinding in each of them grants."""
+    role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": JOBS_ROLE_NAME}
+    return [
+        manifest(f"{_RBAC}/v1", "ClusterRole", JOBS_ROLE_NAME, rules=rules),
+        *(
+            manifest(f"{_RBAC}/v1", "RoleBinding", JOBS_ROLE_NAME, place, roleRef=role, subjects=[_subject(namespace)])
+            for place in places
+        ),
     ]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import is_
 
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.quantity import ZERO, Quantity
@@ -155,6 +156,8 @@ def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Cluste
     if dispatching:
         group = next(group for group in dispatch_groups(fleet) if queue.name in group.queues)
         rules.append(AdmissionCheckStrategyRule.model_construct(name=group.check_name, on_flavors=()))
+    if is_assigned(fleet, queue, cluster):
+        rules.append(AdmissionCheckStrategyRule.model_construct(name=ASSIGNMENT_CHECK, on_flavors=()))
     return ClusterQueueSpec.model_construct(
         resource_groups=groups,
         cohort_name=queue.cohort_name,
@@ -170,6 +173,16 @@ def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Cluste
         admission_scope=queue.admission_scope,
         concurrent_admission_policy=None if dispatching else queue.concurrent_admission_policy,
     )
+
+
+def is_assigned(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> bool:
+    """Whether the fleet's own controller says which jobs of the queue may be admitted on `cluster`.
+
+    So it is on every worker, and on one that gets no jobs any more too, where some may still wait.
+    """
+    if fleet.admission_controller is None or fleet.multi_kueue is None or fleet.cluster(cluster).role != "worker":
+        return False
+    return fleet.multi_kueue.queues is None or queue.name in fleet.multi_kueue.queues
 
 
 def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[ResourceGroup, ...]:

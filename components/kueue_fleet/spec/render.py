@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from kueue_fleet.spec.access import render_worker_access
 from kueue_fleet.spec.clusters import ClusterProfile
 from kueue_fleet.spec.controller_manifests import render_controller, render_controller_worker_access
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.spec.drivers import render_driver_installer
 from kueue_fleet.spec.entries import AdmissionCheckEntry, ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.spec.fleet import FleetSpec
@@ -30,7 +31,7 @@ from kueue_fleet.spec.manifests import (
     workload_priority_class_manifest,
 )
 from kueue_fleet.spec.monitoring import render_grafana, render_managed_monitoring
-from kueue_fleet.spec.placement import DispatchGroup, cohort_on, cohorts_on, dispatch_groups, queue_on
+from kueue_fleet.spec.placement import DispatchGroup, cohort_on, cohorts_on, dispatch_groups, is_assigned, queue_on
 from kueue_fleet.spec.render_teams import render_team_objects
 from kueue_fleet.spec.run_duration_policy import render_run_duration_policy
 from kueue_fleet.spec.wire import (
@@ -78,6 +79,7 @@ def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         objects += [render_multikueue_cluster(fleet, worker) for worker in fleet.worker_names]
         objects += [render_multikueue_config(group) for group in dispatch_groups(fleet)]
     objects += [render_admission_check(check) for check in checks]
+    objects += render_assignment_check(fleet, cluster)
     if entry.role == "manager":
         objects += [render_multikueue_check(group) for group in dispatch_groups(fleet)]
     objects += [render_cohort(fleet, cohort, cluster) for cohort in cohorts_on(fleet, cluster)]
@@ -125,6 +127,13 @@ def render_provisioning_request_config(check: AdmissionCheckEntry) -> list[Manif
 def render_admission_check(check: AdmissionCheckEntry) -> Manifest:
     """A check of the file; the same on each of its clusters."""
     return admission_check_manifest(check.name, check.check_spec)
+
+
+def render_assignment_check(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """On a worker, the check by which the fleet's own controller assigns jobs; none where there is no controller."""
+    if not any(is_assigned(fleet, queue, cluster) for queue in fleet.queues_on(cluster)):
+        return []
+    return [admission_check_manifest(ASSIGNMENT_CHECK, AdmissionCheckSpec(controller_name=ASSIGNMENT_CONTROLLER))]
 
 
 def render_multikueue_cluster(fleet: FleetSpec, worker: str) -> Manifest:

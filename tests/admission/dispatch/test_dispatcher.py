@@ -66,6 +66,8 @@ def test_a_region_that_is_not_allowed_is_never_nominated() -> None:
     ("bad", "reason"),
     [
         (worker("bad", connected=False, problem="no route"), FilterReason.DISCONNECTED),
+        (worker("bad", unknown="the controller cannot follow it"), FilterReason.UNKNOWN),
+        (worker("bad", guarded=False), FilterReason.CHECK_MISSING),
         (worker("bad", stale_copy=True), FilterReason.BEING_WITHDRAWN),
         (worker("bad", books=Books(replace(objects(), local_queues=()))), FilterReason.QUEUE_NOT_FOUND),
         (worker("bad", books=Books(replace(objects(), flavors=()))), FilterReason.QUEUE_INACTIVE),
@@ -113,6 +115,66 @@ def test_a_worker_whose_queues_could_not_be_read_is_a_last_resort() -> None:
     assert first(request(), worker("unread", books=None)).nominated == ("unread",)
 
 
+def lost(name: str) -> Worker:
+    return worker(name, connected=False, problem="no route to host")
+
+
+@pytest.mark.parametrize("out", [lost("a"), worker("a", unknown="the controller cannot follow it")])
+def test_a_nominated_cluster_that_is_out_of_reach_keeps_its_copy_and_another_one_is_asked_at_once(out: Worker) -> None:
+    asked = request(nominated=("a",), started=900.0)
+    decision = first(asked, out, worker("b", US), worker("c", ASIA))
+    assert decision.nominated == ("a", "b")
+    back = first(replace(asked, nominated=("a", "b")), worker("a"), worker("b", US), worker("c", ASIA))
+    assert (back.action, back.nominated) == (Action.KEEP, ("a", "b"))
+
+
+def test_a_cluster_that_is_out_of_reach_is_not_nominated_for_the_first_time() -> None:
+    decision = first(request(), lost("a"))
+    assert (decision.nominated, decision.reason) == ((), Reason.NO_SUITABLE_CLUSTER)
+
+
+def test_where_only_clusters_out_of_reach_are_nominated_the_reason_says_so() -> None:
+    decision = first(request(nominated=("a",), started=900.0), lost("a"))
+    assert (decision.nominated, decision.reason) == (("a",), Reason.NO_SUITABLE_CLUSTER)
+    assert decision.message == "None of 1 clusters is suitable: a Disconnected"
+
+
+def test_where_it_may_run_it_stays_and_nothing_else_is_asked() -> None:
+    bound = request(nominated=("a",), started=1000.0, bound=frozenset({"a"}))
+    late = decide(bound, [lost("a"), worker("b", US)], SETTINGS, 1e6)
+    assert (late.action, late.nominated, late.reason) == (Action.KEEP, ("a",), Reason.WAITING_FOR_WORKER)
+    assert late.message == "Waits: it may run on a, and no route to host"
+    assert late.look_again is None
+    reached = decide(bound, [worker("a"), worker("b", US)], SETTINGS, 1e6)
+    assert (reached.nominated, reached.reason) == (("a",), Reason.NOMINATED)
+
+
+def test_where_it_may_run_is_nominated_again_or_kueue_could_not_take_it_over() -> None:
+    stale = worker("a", stale_copy=True)
+    decision = first(request(nominated=("b",), started=900.0, bound=frozenset({"a"})), stale, worker("b", US))
+    assert (decision.action, decision.nominated) == (Action.NOMINATE, ("b", "a"))
+
+
+def test_it_waits_for_a_cluster_that_its_queue_does_not_have_any_more() -> None:
+    decision = first(request(bound=frozenset({"gone"})), worker("a"))
+    assert (decision.nominated, decision.reason) == ((), Reason.WAITING_FOR_WORKER)
+    assert decision.message == "Waits: it may run on gone, and its queue does not have it any more"
+
+
+def test_what_is_taken_back_from_where_it_may_run_is_not_nominated_there_nor_elsewhere() -> None:
+    taken = request(bound=frozenset({"a"}), withdrawn=frozenset({"a"}), started=900.0)
+    decision = first(taken, worker("a", stale_copy=True), worker("b", US))
+    assert decision.nominated == ()
+
+
+def test_what_has_quota_somewhere_is_not_given_up() -> None:
+    asked = request(nominated=("a",), started=1000.0, reserved=frozenset({"a"}))
+    decision = decide(asked, [worker("a")], SETTINGS, 1000.0 + 2 * SETTINGS.give_up_after)
+    assert (decision.action, decision.look_again) == (Action.KEEP, None)
+    without = replace(asked, reserved=frozenset({"elsewhere"}))
+    assert decide(without, [worker("a")], SETTINGS, 1000.0 + SETTINGS.give_up_after).action is Action.GIVE_UP
+
+
 def test_it_widens_step_by_step() -> None:
     workers = (worker("a"), worker("b", US), worker("c", ASIA))
     asked, seen = request(), []
@@ -147,12 +209,6 @@ def test_a_nominated_cluster_that_becomes_better_or_worse_stays() -> None:
     asked = request(nominated=("dear",), started=1000.0)
     decision = decide(asked, (worker("cheap"), worker("dear", US, prices={"l4": 9.0})), SETTINGS, 1001.0)
     assert (decision.action, decision.nominated) == (Action.KEEP, ("dear",))
-
-
-def test_a_nominated_cluster_that_is_lost_is_replaced_at_once() -> None:
-    asked = request(nominated=("a",), started=1000.0)
-    decision = decide(asked, (worker("a", connected=False), worker("b", US)), SETTINGS, 1001.0)
-    assert (decision.action, decision.nominated) == (Action.NOMINATE, ("b",))
 
 
 def test_a_region_forbidden_later_is_taken_back() -> None:
@@ -249,15 +305,14 @@ def test_no_more_clusters_than_the_field_holds() -> None:
 
 
 def test_two_in_flight_never_count_the_same_gpus() -> None:
-    workers = (worker("a", gpus=8), worker("b", US, gpus=8))
+    books = {"a": Books(objects(8)), "b": Books(objects(8))}
+    workers = (worker("a", books=books["a"]), worker("b", US, books=books["b"]))
     placed = []
     for name in ("one", "two", "three"):
         decision = decide(Request(job(name, 6)), workers, SETTINGS, 1000.0)
         [cluster] = decision.nominated
         placed.append((cluster, score_of(decision, cluster).free))
-        books = next(w.books for w in workers if w.name == cluster)
-        assert books is not None
-        books.expect(job(name, 6))
+        books[cluster].expect(job(name, 6))
     assert placed == [("a", 1.0), ("b", 1.0), ("a", 0.0)]
 
 

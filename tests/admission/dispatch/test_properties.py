@@ -27,6 +27,7 @@ from kueue_fleet.admission.dispatch import (
     describe,
     parse_report,
 )
+from kueue_fleet.admission.dispatch.model import OUT_OF_REACH
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is no failure."""
@@ -59,6 +60,7 @@ def workers(draw: st.DrawFn) -> tuple[Worker, ...]:
                 prices=draw(st.dictionaries(st.just("l4"), st.sampled_from([0.0, 0.5, 2.0]))),
                 waiting_seconds=draw(st.none() | st.floats(0, 1e5)),
                 stale_copy=not draw(st.integers(0, 6)),
+                unknown="" if draw(st.integers(0, 6)) else "not followed",
             )
         )
     return tuple(made)
@@ -74,6 +76,9 @@ REQUESTS = st.builds(
     started=st.none() | st.floats(0, 5000),
     gave_up=st.booleans(),
     given_up=st.dictionaries(st.sampled_from(["w0", "w3"]), st.just(GivenUp(1, 10.0))),
+    bound=st.frozensets(st.sampled_from(["w0", "w1", "gone"]), max_size=2) | st.just(frozenset()),
+    withdrawn=st.frozensets(st.sampled_from(["w0"])),
+    reserved=st.frozensets(st.sampled_from(["w0", "w2"])),
 )
 
 
@@ -86,11 +91,19 @@ def test_nominated_clusters_are_configured_connected_and_allowed(
     by_name = {worker.name: worker for worker in known}
     assert len(set(decision.nominated)) == len(decision.nominated) <= 20
     for name in decision.nominated:
-        assert by_name[name].connected
-        assert request.residency.forbids(by_name[name].region) is None
         [verdict] = [v for v in decision.verdicts if v.cluster == name]
-        assert isinstance(verdict, Scored)
-        assert 0 <= verdict.score <= 1
+        if name in request.bound:
+            continue
+        assert request.residency.forbids(by_name[name].region) is None
+        if isinstance(verdict, Scored):
+            assert by_name[name].connected
+            assert not by_name[name].unknown
+            assert 0 <= verdict.score <= 1
+        else:
+            assert name in request.nominated
+            assert verdict.reason in OUT_OF_REACH
+    if request.bound:
+        assert set(decision.nominated) <= request.bound | set(request.nominated)
 
 
 @QUIET
@@ -103,7 +116,8 @@ def test_the_explanation_agrees_with_the_decision(
     assert set(read) == {verdict.cluster for verdict in decision.verdicts}
     for verdict in decision.verdicts:
         assert (read[verdict.cluster].reason is not None) == isinstance(verdict, Filtered)
-    assert all(read[name].score is not None for name in decision.nominated)
+    out = {name for name in decision.nominated if read[name].score is None}
+    assert out <= {*request.nominated, *request.bound}
 
 
 @QUIET
@@ -130,7 +144,7 @@ def test_who_looks_again_when_told_to_finds_the_next_step(started: float, widen_
 def test_nominations_only_grow_until_they_are_given_up(
     request: Request, known: tuple[Worker, ...], chosen: DispatchSettings, times: list[float]
 ) -> None:
-    asked = replace(request, nominated=(), started=None, gave_up=False)
+    asked = replace(request, nominated=(), started=None, gave_up=False, bound=frozenset())
     for now in times:
         decision = decide(asked, known, chosen, now)
         if decision.started != asked.started and asked.started is not None:

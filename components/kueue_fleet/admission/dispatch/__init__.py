@@ -1,14 +1,22 @@
 """The fleet's own decisions, as pure functions: where a job may run, when it may start, when to try elsewhere.
 
 `dispatcher.decide` filters the worker clusters, scores the rest and nominates; `books.Books` is what it knows of a
-worker's quota, with what is on its way there. `checks` decides admission checks, `watchdog` about capacity that was
-promised and does not come, `rescue` about evictions that Kueue does not finish. `report` turns decisions into the text
-of a condition and back. Time is an argument; whoever calls keeps nothing between two calls but the books, which follow
-from the objects of the clusters.
+worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
+`checks` decides admission checks, `watchdog` about capacity that was promised and does not come, `rescue` about
+evictions that Kueue does not finish. `report` turns decisions into the text of a condition and back. Time is an
+argument; whoever calls keeps nothing between two calls but the books, which follow from the objects of the clusters.
 """
 
 from __future__ import annotations
 
+from kueue_fleet.admission.dispatch.assignment import (
+    AssignmentDecision,
+    Copy,
+    Place,
+    Step,
+    bound_to,
+    decide_assignment,
+)
 from kueue_fleet.admission.dispatch.books import Books, Fit, FitKind
 from kueue_fleet.admission.dispatch.checks import CheckDecision, CheckRules, Window, decide_check
 from kueue_fleet.admission.dispatch.dispatcher import decide, rounds_begun
@@ -27,7 +35,7 @@ from kueue_fleet.admission.dispatch.model import (
     Worker,
 )
 from kueue_fleet.admission.dispatch.report import ParsedReport, ParsedVerdict, describe, parse_report
-from kueue_fleet.admission.dispatch.rescue import EvictedCopy, watch_copy, watch_eviction
+from kueue_fleet.admission.dispatch.rescue import watch_copy, watch_eviction
 from kueue_fleet.admission.dispatch.residency import REGIONS_LABEL, Bound, Residency, parse_regions
 from kueue_fleet.admission.dispatch.settings import dispatch_settings
 from kueue_fleet.admission.dispatch.waiting import WaitingTimes
@@ -36,13 +44,14 @@ from kueue_fleet.admission.dispatch.watchdog import Provisioning, WatchdogDecisi
 __all__ = [
     "REGIONS_LABEL",
     "Action",
+    "AssignmentDecision",
     "Books",
     "Bound",
     "CheckDecision",
     "CheckRules",
+    "Copy",
     "Decision",
     "DispatchSettings",
-    "EvictedCopy",
     "FilterReason",
     "Filtered",
     "Fit",
@@ -50,11 +59,13 @@ __all__ = [
     "GivenUp",
     "ParsedReport",
     "ParsedVerdict",
+    "Place",
     "Provisioning",
     "Reason",
     "Request",
     "Residency",
     "Scored",
+    "Step",
     "Verdict",
     "WaitingTimes",
     "WatchdogDecision",
@@ -62,7 +73,9 @@ __all__ = [
     "Weights",
     "Window",
     "Worker",
+    "bound_to",
     "decide",
+    "decide_assignment",
     "decide_check",
     "describe",
     "dispatch_settings",

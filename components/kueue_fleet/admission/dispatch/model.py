@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final, Protocol
 
-from kueue_fleet.admission.dispatch.books import Books, Fit, FitKind
+from kueue_fleet.admission.dispatch.books import Fit, FitKind
 from kueue_fleet.admission.dispatch.residency import Residency
 from kueue_fleet.admission.model import Workload
 
@@ -40,6 +41,10 @@ class FilterReason(StrEnum):
 
     REGION_NOT_ALLOWED = "RegionNotAllowed"
     DISCONNECTED = "Disconnected"
+    UNKNOWN = "Unknown"
+    """The controller does not know the worker as it is now."""
+    CHECK_MISSING = "AdmissionCheckNotFound"
+    """Its queue lacks the admission check of the assignment, so that a copy could be admitted without one."""
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_INACTIVE = "QueueInactive"
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
@@ -47,6 +52,10 @@ class FilterReason(StrEnum):
     MISCONFIGURED = "Misconfigured"
     BEING_WITHDRAWN = "BeingWithdrawn"
     """Its earlier copy is still to be removed."""
+
+
+OUT_OF_REACH: Final = frozenset((FilterReason.DISCONNECTED, FilterReason.UNKNOWN))
+"""A nominated cluster with one of these stays nominated: its copy keeps its place until the cluster is back."""
 
 
 class Reason(StrEnum):
@@ -58,6 +67,8 @@ class Reason(StrEnum):
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     FITS_NO_CLUSTER = "FitsNoCluster"
     """No cluster can ever run it as they are configured."""
+    WAITING_FOR_WORKER = "WaitingForWorker"
+    """It may run on a cluster that cannot be asked, or that its queue does not have any more."""
 
 
 class Action(StrEnum):
@@ -81,11 +92,21 @@ class GivenUp:
     last: float
 
 
+class Examiner(Protocol):
+    """What says how a workload would fit on a worker; `Books` does."""
+
+    def examine(self, workload: Workload, now: float) -> Fit:
+        """What the workload would find there."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Worker:
     """A worker cluster as dispatch sees it.
 
-    `problem` is why Kueue is not connected to it or, without `books`, why nothing is known of its quota.
+    `problem` is why Kueue is not connected to it or, without `books`, why nothing is known of the workload's quota.
+    `unknown` is why the controller does not know the worker as it is now; empty if it does. `guarded`: whether the
+    queue there has the admission check of the assignment.
     `prices` are per device and hour, by flavor; `waiting_seconds` is what was seen so far for the workload's queue;
     `stale_copy` is a copy of the workload that is there without a nomination.
     """
@@ -94,7 +115,9 @@ class Worker:
     region: str
     connected: bool = True
     problem: str = ""
-    books: Books | None = None
+    unknown: str = ""
+    guarded: bool = True
+    books: Examiner | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
     waiting_seconds: float | None = None
     stale_copy: bool = False
@@ -105,7 +128,9 @@ class Request:
     """A workload with quota on the manager, and what was nominated for it.
 
     `started` is the time of the first nomination since it got its quota, or of the first look that found no cluster;
-    None before that. `given_up` are clusters that failed it, by name.
+    None before that. `given_up` are clusters that failed it since it got its quota, by name. `bound` are the clusters
+    where it may run already (`assignment.bound_to`); those of them in `withdrawn` are not to have it. `reserved` are
+    the nominated clusters where its copy has quota.
     """
 
     workload: Workload
@@ -115,6 +140,9 @@ class Request:
     gave_up: bool = False
     """Whether the last decision was to give up; `started` is then the time of that."""
     given_up: Mapping[str, GivenUp] = field(default_factory=dict)
+    bound: frozenset[str] = frozenset()
+    withdrawn: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +191,11 @@ class Decision:
 
 __all__ = [
     "MOST_CLUSTERS",
+    "OUT_OF_REACH",
     "Action",
     "Decision",
     "DispatchSettings",
+    "Examiner",
     "FilterReason",
     "Filtered",
     "Fit",

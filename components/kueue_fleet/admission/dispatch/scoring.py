@@ -23,6 +23,7 @@ from kueue_fleet.admission.dispatch.model import (
     Weights,
     Worker,
 )
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 
 _FREE: Final[Mapping[FitKind, float]] = {
     FitKind.FREE: 1.0,
@@ -45,6 +46,7 @@ _REFUSED: Final[Mapping[FitKind, FilterReason]] = {
 }
 
 
+_UNGUARDED: Final = f"its queue has no admission check {ASSIGNMENT_CHECK}; deploy the fleet again"
 _NEVER: Final[Mapping[str, FilterReason]] = {reason.value: reason for reason in FilterReason}
 
 
@@ -76,9 +78,13 @@ def _examine(request: Request, worker: Worker, now: float) -> Filtered | Fit:
         return Filtered(worker.name, FilterReason.REGION_NOT_ALLOWED, f"it is in {worker.region}, and {bound.text}")
     if not worker.connected:
         return Filtered(worker.name, FilterReason.DISCONNECTED, worker.problem or "it does not answer")
+    if worker.unknown:
+        return Filtered(worker.name, FilterReason.UNKNOWN, worker.unknown)
     if worker.stale_copy:
         return Filtered(worker.name, FilterReason.BEING_WITHDRAWN, "its earlier copy is being removed")
     fit = worker.books.examine(request.workload, now) if worker.books is not None else UNKNOWN
+    if not worker.guarded and fit.kind not in _REFUSED:
+        return Filtered(worker.name, FilterReason.CHECK_MISSING, _UNGUARDED)
     if fit.kind not in _REFUSED:
         return fit
     reason = _REFUSED[fit.kind]

@@ -1,0 +1,175 @@
+"""Which of the nominated workers may admit a job: one at a time, and written down before that worker may.
+
+Kueue's MultiKueue takes the worker that admitted its copy first, even when another one has been running the job for an
+hour and the first was only out of reach. So every queue of a worker has an AdmissionCheck (`ASSIGNMENT_CHECK`) that the
+fleet's controller answers, and no copy is admitted before the job is assigned to its worker. The assignment is a
+condition on the manager's Workload. It is withdrawn only when the worker answers and has nothing that could run, or
+when an operator has declared the worker gone. What is not known is not decided.
+
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (bestMatchByCondition, reconcileGroup).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from kueue_fleet.admission.model import CheckState
+
+ASSIGNED_CONDITION: Final = "kueue-fleet.dev/Assigned"
+"""Type of the condition on a Workload of the manager. True: only the worker in its message may admit the job."""
+UNREADABLE: Final = "?"
+"""The worker of an assignment that cannot be read: no worker has this name, so nothing is decided."""
+
+_ASSIGNED: Final = re.compile(r"Assigned to (?P<worker>[^\s:]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A job's copy on a worker, as it was last seen.
+
+    `check` is the state of `ASSIGNMENT_CHECK`, None where the copy does not have it; `guarded` says whether the queue
+    there has it, so that Kueue will add it. `owned`: its job is on the worker too. Times are seconds of the epoch, None
+    where a condition is not True; `ready_since` is that of the check.
+    """
+
+    uid: str
+    version: str
+    reserved_at: float | None = None
+    ready_since: float | None = None
+    check: CheckState | None = None
+    guarded: bool = True
+    others_ready: bool = True
+    admitted: bool = False
+    evicted_at: float | None = None
+    finished: bool = False
+    owned: bool = False
+    deleted: bool = False
+
+    @property
+    def binds(self) -> bool:
+        """Whether the job runs there, ran there, or can start there without another word of the controller."""
+        if self.admitted or self.finished or self.check is CheckState.READY:
+            return True
+        if self.evicted_at is not None and self.owned and self.reserved_at is not None:
+            # Its pods are still being ended: Kueue gives the quota back once they are gone.
+            return True
+        return self.check is None and not self.guarded
+
+    @property
+    def waits_for_assignment(self) -> bool:
+        """Whether the assignment is all that keeps it from being admitted."""
+        waiting = self.reserved_at is not None and self.others_ready and self.check is CheckState.PENDING
+        return waiting and self.evicted_at is None and not (self.admitted or self.finished or self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is known of one worker and of a job's copy there.
+
+    `known`: the controller follows the worker, so that `copy` is as it is now; else it is what was seen last.
+    `connected`: Kueue is connected to it. `gone`: an operator says that nothing runs there any more. `allowed`: the job
+    may be in its region.
+    """
+
+    known: bool = True
+    connected: bool = True
+    gone: bool = False
+    allowed: bool = True
+    copy: Copy | None = None
+
+
+class Step(Enum):
+    """What is to be written next."""
+
+    NOTHING = "Nothing"
+    ASSIGN = "Assign"
+    """The assignment, on the manager."""
+    GRANT = "Grant"
+    """Ready, on the worker's copy."""
+    RELEASE = "Release"
+    """That there is no assignment any more, on the manager; before that, Pending again on the copy, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentDecision:
+    """The next step, the worker that it is about, and why."""
+
+    step: Step
+    worker: str = ""
+    why: str = ""
+
+
+_NOTHING: Final = AssignmentDecision(Step.NOTHING)
+
+
+def bound_to(assigned: str, places: Mapping[str, Place]) -> frozenset[str]:
+    """The workers where the job may run, or may have run: it is offered to no other.
+
+    `assigned` is the worker of the assignment, empty if there is none.
+    """
+    found = {name for name, place in places.items() if not place.gone and place.copy is not None and place.copy.binds}
+    if assigned and not _is_void(places.get(assigned, Place(known=False))):
+        found.add(assigned)
+    return frozenset(found)
+
+
+def decide_assignment(assigned: str, nominated: Sequence[str], places: Mapping[str, Place]) -> AssignmentDecision:
+    """The next step for a job that its manager has not admitted.
+
+    Args:
+        assigned: the worker of the assignment; empty: there is none.
+        nominated: the nominated workers, in their order.
+        places: every worker that the fleet has, whether the job's queue has it or not.
+    """
+    if assigned:
+        return _go_on(assigned, nominated, places.get(assigned, Place(known=False)))
+    bound = sorted(bound_to("", places), key=lambda name: (not places[name].known, name))
+    if bound:
+        return AssignmentDecision(Step.ASSIGN, bound[0], "it may run there already")
+    waiting = [
+        (copy.reserved_at or 0.0, index, name)
+        for index, name in enumerate(nominated)
+        if (place := places.get(name)) is not None and _may_start(place) and (copy := place.copy) is not None
+    ]
+    if not waiting:
+        return _NOTHING
+    return AssignmentDecision(Step.ASSIGN, min(waiting)[2], "it has quota there, and all other checks are ready")
+
+
+def _may_start(place: Place) -> bool:
+    reached = place.known and place.connected and place.allowed
+    return reached and place.copy is not None and place.copy.waits_for_assignment
+
+
+def _is_void(place: Place) -> bool:
+    """Whether an assignment to this worker has no effect any more."""
+    return place.gone or (place.known and place.copy is None)
+
+
+def _go_on(assigned: str, nominated: Sequence[str], place: Place) -> AssignmentDecision:
+    if place.gone:
+        return AssignmentDecision(Step.RELEASE, assigned, "an operator has declared the worker gone")
+    if not place.known:
+        return _NOTHING
+    if place.copy is None:
+        return AssignmentDecision(Step.RELEASE, assigned, "there is no copy of it any more")
+    if place.copy.binds:
+        return _NOTHING
+    if assigned in nominated and _may_start(place):
+        return AssignmentDecision(Step.GRANT, assigned)
+    return AssignmentDecision(Step.RELEASE, assigned, "its copy there cannot be admitted now")
+
+
+def describe_assignment(worker: str) -> str:
+    """The message of the condition."""
+    return f"Assigned to {worker}"
+
+
+def parse_assignment(message: str) -> str:
+    """The worker that `describe_assignment` wrote; `UNREADABLE` where the text is another."""
+    found = _ASSIGNED.match(message)
+    return found["worker"] if found else UNREADABLE

@@ -1,0 +1,115 @@
+"""Assignments: written on the manager first, then granted on the worker's copy.
+
+Decided by `admission.dispatch.assignment`. Every write names the version that was seen. So of a leader that was stopped
+in the middle and goes on later, nothing takes effect that another one has not decided too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kueue_fleet.admission.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
+from kueue_fleet.controller import patches
+from kueue_fleet.controller.manager import ManagerState
+from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.places import places_of
+from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.kube.client import Api
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
+
+_LOCAL: Final = "Made on this cluster, which needs no assignment"
+
+log = logging.getLogger(__name__)
+
+
+class Assigner:
+    """Decides and writes. `apis` are those of the workers; `clock` gives seconds of the epoch."""
+
+    def __init__(
+        self,
+        manager: ManagerState,
+        workers: Mapping[str, WorkerState],
+        api: Api,
+        apis: Mapping[str, Api],
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._manager = manager
+        self._workers = workers
+        self._api = api
+        self._apis = apis
+        self._metrics = metrics
+        self._clock = clock
+        self._written: dict[tuple[str, str], str] = {}
+
+    async def look_at(self, record: Record, residency: Residency) -> None:
+        """Take the next steps of a job that waits for its admission. Raises ApiError."""
+        decision = self._decide(record, residency)
+        if decision.step is Step.ASSIGN:
+            known = await self._write(record, decision.worker, decision.why)
+            if known is None or known.assigned != decision.worker:
+                return
+            record, decision = known, self._decide(known, residency)
+        if decision.step is Step.GRANT:
+            await self._answer(decision.worker, record.key, "Assigned to this cluster", ready=True)
+            self._metrics.assignments.labels(decision.worker).inc()
+            log.info("assigned", extra={"fields": {"workload": record.key, "uid": record.uid, "to": decision.worker}})
+        elif decision.step is Step.RELEASE:
+            await self._release(record, decision)
+
+    async def remember(self, record: Record) -> None:
+        """Write down which worker Kueue has given an admitted job to, where that is not known. Raises ApiError."""
+        if record.cluster_name and record.assigned != record.cluster_name:
+            await self._write(record, record.cluster_name, "Kueue has admitted it there")
+
+    async def let_in(self, worker: str, key: str) -> None:
+        """Answer the check of a Workload that is no copy. Raises ApiError."""
+        local = self._workers[worker].local(key)
+        if local is not None and local.waits_for_assignment:
+            await self._answer(worker, key, _LOCAL, ready=True)
+
+    async def activate(self, worker: str) -> None:
+        """Tell a worker's Kueue that the assignment check is answered. Raises ApiError."""
+        version = self._workers[worker].inactive_check
+        if version is not None:
+            body = patches.check_active_body(ASSIGNMENT_CHECK, version, known=True, now=self._clock())
+            path = f"{KUEUE}/admissionchecks/{ASSIGNMENT_CHECK}/status"
+            await self._apis[worker].apply(path, body, patches.ASSIGNMENT_MANAGER)
+
+    def _decide(self, record: Record, residency: Residency) -> AssignmentDecision:
+        places = places_of(record, residency, self._manager, self._workers)
+        return decide_assignment(record.assigned, record.nominated, places)
+
+    async def _release(self, record: Record, decision: AssignmentDecision) -> None:
+        state = self._workers.get(decision.worker)
+        if state is not None and state.followed and state.copy(record.key) is not None:
+            # Whatever was sent there before, and did not arrive yet, is refused from now on.
+            await self._answer(decision.worker, record.key, f"Not assigned: {decision.why}", ready=False)
+        await self._write(record, "", f"released from {decision.worker}, {decision.why}")
+        fields = {"workload": record.key, "uid": record.uid, "from": decision.worker, "why": decision.why}
+        log.warning("released", extra={"fields": fields})
+
+    async def _write(self, record: Record, worker: str, why: str) -> Record | None:
+        """The assignment on the manager; what is known of the Workload then."""
+        body = patches.assignment_body(record, worker, why, self._clock())
+        answer = await self._api.apply(patches.status_path(record.key), body, patches.ASSIGNMENT_MANAGER)
+        self._manager.take_answer(record, answer)
+        return self._manager.records.get(record.key)
+
+    async def _answer(self, worker: str, key: str, why: str, *, ready: bool) -> None:
+        """The check on a worker's Workload; not twice at one version, as the watch may be later than the answer."""
+        state = self._workers[worker]
+        found: Copy | None = state.copy(key) or state.local(key)
+        if found is None or self._written.get((worker, key)) == found.version:
+            return
+        body = patches.grant_body(key, found, self._clock(), why=why, ready=ready)
+        await self._apis[worker].apply(patches.status_path(key), body, patches.ASSIGNMENT_MANAGER)
+        self._written[worker, key] = found.version
+
+    def forget(self, key: str) -> None:
+        """Nothing more is to be answered for this Workload."""
+        for worker in self._workers:
+            self._written.pop((worker, key), None)

@@ -1,0 +1,29 @@
+"""Every worker of the fleet as the decisions about one job need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kueue_fleet.admission.dispatch import Place, Residency
+from kueue_fleet.controller.manager import ManagerState
+from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.workers import WorkerState
+
+
+def places_of(
+    record: Record, residency: Residency, manager: ManagerState, workers: Mapping[str, WorkerState]
+) -> dict[str, Place]:
+    """What is known of each worker, of those too that the job's queue does not have, or not any more.
+
+    A worker that the controller follows is not gone, whatever an operator says.
+    """
+    return {
+        name: Place(
+            known=worker.followed,
+            connected=manager.connection(name)[0],
+            gone=name in manager.gone and not worker.followed,
+            allowed=residency.forbids(worker.region) is None,
+            copy=worker.copy(record.key),
+        )
+        for name, worker in workers.items()
+    } | {name: Place(known=False, connected=False, gone=True) for name in manager.gone.difference(workers)}
