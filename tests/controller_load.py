@@ -189,7 +189,7 @@ class Nominations:
                         self._see(item)
             except ApiError as error:
                 print(f"the follower's watch: {error}", file=sys.stderr)
-                if error.is_gone:
+                if error.asks_for_list:
                     page = await api.get(f"{KUEUE}/workloads")
                     version = page["metadata"]["resourceVersion"]
                     for item in page["items"]:

@@ -235,7 +235,8 @@ async def test_where_kueue_admitted_a_job_is_remembered() -> None:
 
 async def test_a_workload_of_the_worker_itself_needs_no_assignment() -> None:
     made = fixture()
-    worker, told = made.workers["us"], []
+    worker = made.workers["us"]
+    told: list[str] = []
     worker.on_local = told.append
     local = waiting_copy()
     local["metadata"]["labels"] = {}

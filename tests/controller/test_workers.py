@@ -12,6 +12,7 @@ from kube.fake_api import FakeApi
 from kueue_fleet.admission.dispatch import Fit, FitKind
 from kueue_fleet.controller import workers
 from kueue_fleet.controller.workers import CONFIGURED, KUEUE, WorkerState
+from kueue_fleet.kube import watching
 from kueue_fleet.kube.client import ApiError, Json
 
 CLUSTER_QUEUE = ("clusterqueues", "gpu")
@@ -143,3 +144,28 @@ async def test_nothing_is_read_of_a_part_of_the_configuration(monkeypatch: pytes
             while not worker.followed or worker.books is None:
                 await asyncio.sleep(0.01)
         assert vars(worker)["_objects"] == known._objects
+
+
+async def test_a_worker_that_is_lost_or_found_again_is_a_reason_to_decide_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watching, "_FIRST_DELAY", 0.01)
+    told: list[str | None] = []
+    worker, api = WorkerState("us", "us-east4", {}, "multikueue", told.append), FakeApi()
+    async with following(worker, api):
+        async with asyncio.timeout(5):
+            while not worker.followed:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        told.clear()
+        api.refusal = ApiError(0, "", "no route to host")
+        api.drop_watches()
+        async with asyncio.timeout(5):
+            while told != [None]:
+                await asyncio.sleep(0.001)
+        assert "cannot follow" in worker.unknown
+        api.refusal = None
+        async with asyncio.timeout(15):
+            while not worker.followed:
+                await asyncio.sleep(0.01)
+        assert told == [None, None]

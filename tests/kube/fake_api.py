@@ -25,6 +25,7 @@ class FakeApi:
         self.version = 100
         self.oldest = 0
         self.requests: list[str] = []
+        self.cluster = "one"
         self.silent = self.short = False
         self.refusal: ApiError | None = None
         self._log: list[tuple[int, str, str, Json]] = []
@@ -79,6 +80,9 @@ class FakeApi:
         if start + limit < len(items):
             metadata["continue"] = str(start + limit)
         return {"kind": "ThingList", "apiVersion": "v1", "items": page, "metadata": metadata}
+
+    async def identity(self) -> str:
+        return self.cluster
 
     async def create(self, path: str, body: Json) -> Json:
         self._fail(f"POST {path}")

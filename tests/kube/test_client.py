@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from kueue_fleet.kube import client
 from kueue_fleet.kube.access import AccessError, read_access
 from kueue_fleet.kube.client import ApiError, KubeApi
 
@@ -92,6 +94,7 @@ class Server:
         self.url = ""
         self.seen: list[tuple[str, str, str]] = []
         self.more = asyncio.Event()
+        self.busy = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.seen.append((request.method, request.path_qs, request.headers.get("Content-Type", "")))
@@ -99,6 +102,12 @@ class Server:
             return web.json_response({"reason": "Unauthorized", "message": "who are you"}, status=401)
         if request.path == "/missing":
             return web.json_response({"reason": "NotFound", "message": "no such thing"}, status=404)
+        if request.path == "/busy":
+            self.busy -= 1
+            if self.busy >= 0:
+                return web.json_response({"message": "slow down"}, status=429, headers={"Retry-After": "1"})
+        if request.path == "/silent":
+            await self.more.wait()
         if request.path == "/broken":
             return web.Response(status=500, text="<html>")
         if "watch" in request.query:
@@ -111,6 +120,10 @@ class Server:
             if request.path == "/long":
                 await self.more.wait()
                 await answer.write(b'{"type":"ADDED","object":{"n":3}}\n')
+            if request.path == "/future":
+                message = "Too large resource version: 9, current: 7"
+                status = {"code": 504, "reason": "Timeout", "message": message}
+                await answer.write(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
             if request.path == "/gone":
                 await answer.write(b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"old"}}\n')
             return answer
@@ -186,7 +199,7 @@ async def test_a_watch_gives_whole_events_and_errors_as_such(tmp_path: Path) -> 
         with pytest.raises(ApiError) as caught:
             async for _event in api.watch("/gone", "5"):
                 pass
-        assert caught.value.is_gone
+        assert caught.value.asks_for_list
 
 
 async def test_a_watch_goes_on_while_another_request_is_refused_or_fails(tmp_path: Path) -> None:
@@ -244,3 +257,46 @@ async def test_a_watch_says_when_it_has_begun_and_not_before(tmp_path: Path) -> 
         await anext(away.watch("/list", "5", lambda: begun.append("away")))
     await away.close()
     assert begun == ["list"]
+
+
+async def test_a_version_that_is_yet_to_come_asks_for_a_list_too(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, api):
+        with pytest.raises(ApiError) as caught:
+            async for _event in api.watch("/future", "9"):
+                pass
+        assert caught.value.asks_for_list
+    assert not ApiError(504, "Timeout", "context deadline exceeded").asks_for_list
+    assert not ApiError(429, "TooManyRequests", "").asks_for_list
+
+
+async def test_after_a_429_no_request_begins_until_the_server_wants_it(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    async with serving(tmp_path) as (server, api):
+        server.busy = 1
+        with pytest.raises(ApiError) as caught:
+            await api.get("/busy")
+        assert (caught.value.status, caught.value.retry_after) == (429, 1.0)
+        began = loop.time()
+        await asyncio.gather(*(api.get(f"/list{index}") for index in range(3)))
+        assert 0.9 < loop.time() - began < 3.0
+        assert len(server.seen) == 4
+
+
+async def test_a_watch_that_is_never_answered_ends_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "REQUEST_SECONDS", 0.05)
+    async with serving(tmp_path) as (server, api):
+        with pytest.raises(ApiError, match=r"watch of /silent got no answer within 0\.05 s") as caught:
+            await anext(api.watch("/silent", "5"))
+        assert caught.value.status == 0
+        server.more.set()
+
+
+async def test_a_watch_that_falls_silent_ends_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SILENCE_SECONDS", 0.05)
+    async with serving(tmp_path) as (server, api):
+        with pytest.raises(ApiError, match="watch of /long dropped"):
+            async for _event in api.watch("/long", "5"):
+                pass
+        server.more.set()

@@ -37,7 +37,15 @@ class Follower:
         self.objects: dict[str, int] = {}
         self.connections: list[bool] = []
         self.told = 0
-        self.watch = Watch(api, PATH, self.listen, optional=optional, on_connection=self.connection)
+        self.listed: list[tuple[int, bool]] = []
+        self.watch = Watch(
+            api,
+            PATH,
+            self.listen,
+            optional=optional,
+            on_connection=self.connection,
+            on_list=lambda version, reset: self.listed.append((version, reset)),
+        )
 
     def listen(self, key: str, item: Json | None) -> None:
         self.told += 1
@@ -195,3 +203,87 @@ async def test_a_quiet_watch_that_ends_is_begun_again_at_once(monkeypatch: pytes
         await until(lambda: len(begun) == 3)
         assert follower.connections == [True]
         assert follower.watch.lists == 1
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        ApiError(429, "TooManyRequests", "slow down"),
+        ApiError(500, "InternalError", ""),
+        ApiError(403, "Forbidden", "no watch"),
+        ApiError(401, "Unauthorized", ""),
+        ApiError(504, "Timeout", "context deadline exceeded"),
+    ],
+)
+async def test_a_watch_that_is_refused_goes_on_where_it_was_and_costs_no_list(refusal: ApiError) -> None:
+    api = FakeApi()
+    async with following(api) as follower:
+        await until(lambda: follower.watch.connected)
+        api.refusal = refusal
+        api.drop_watches()
+        await until(lambda: not follower.watch.connected)
+        api.put(PATH, thing("a"))
+        api.refusal = None
+        await until(lambda: follower.objects == {"ns/a": 1})
+        assert follower.watch.lists == 1
+
+
+async def test_a_server_that_asks_for_a_pause_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = FakeApi()
+    async with following(api) as follower:
+        await until(lambda: follower.watch.connected)
+        api.refusal = ApiError(429, "TooManyRequests", "slow down", 0.3)
+        api.drop_watches()
+        await until(lambda: len(api.requests) == 4)
+        await asyncio.sleep(0.2)
+        assert len(api.requests) == 4
+
+
+async def test_a_version_that_is_yet_to_come_means_a_new_list() -> None:
+    api = FakeApi()
+    async with following(api) as follower:
+        await until(lambda: follower.watch.connected)
+        api.refusal = ApiError(504, "Timeout", "Too large resource version: 900, current: 100")
+        api.drop_watches()
+        await until(lambda: follower.watch.lists == 2)
+
+
+async def test_a_server_that_went_back_to_an_earlier_state_is_listed_again() -> None:
+    """Its etcd was restored from a backup: a watch from the version that is known would tell of nothing for days."""
+    api = FakeApi()
+    api.version = 900_000
+    api.put(PATH, thing("a"))
+    api.put(PATH, thing("b"))
+    async with following(api) as follower:
+        await until(lambda: follower.watch.connected)
+        api.version = 850_000
+        api.lists[PATH] = {}
+        api._log.clear()
+        api.put(PATH, thing("a", 7))
+        api.drop_watches()
+        await until(lambda: follower.objects == {"ns/a": 7})
+        assert follower.listed == [(900_002, False), (850_001, True)]
+        assert False in follower.connections
+        api.put(PATH, thing("c", 3))
+        await until(lambda: follower.objects == {"ns/a": 7, "ns/c": 3})
+
+
+async def test_a_server_that_was_replaced_under_its_name_is_listed_again() -> None:
+    api = FakeApi()
+    api.put(PATH, thing("a"))
+    async with following(api) as follower:
+        await until(lambda: follower.watch.connected)
+        api.cluster = "another"
+        api.lists[PATH] = {}
+        api.put(PATH, thing("b", 2))
+        api.drop_watches()
+        await until(lambda: follower.objects == {"ns/b": 2})
+        assert [reset for _, reset in follower.listed] == [False, True]
+
+
+async def test_it_is_not_followed_before_the_watch_is_answered() -> None:
+    api = FakeApi()
+    api.silent = True
+    async with following(api) as follower:
+        await asyncio.sleep(0.05)
+        assert not follower.watch.connected

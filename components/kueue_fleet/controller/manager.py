@@ -56,6 +56,7 @@ class ManagerState:
         self._on_change = on_change
         self._namespaces: dict[str, str | None] = {}
         self._components: dict[str, set[str]] = {}
+        self._versions: dict[str, int] = {}
         self._connected: dict[str, tuple[bool, str]] = {}
         self._configs: dict[str, tuple[str, ...]] = {}
 
@@ -69,10 +70,23 @@ class ManagerState:
             f"{KUEUE}/workloads": self.take_workload,
         }
         self.watches = [
-            Watch(api, path, listener, on_connection=lambda: self._on_change(None))
+            Watch(
+                api,
+                path,
+                listener,
+                on_connection=lambda: self._on_change(None),
+                on_list=self.take_list if listener == self.take_workload else None,
+            )
             for path, listener in listeners.items()
         ]
         return self.watches
+
+    def take_list(self, version: int, reset: bool) -> None:
+        """Workloads are listed again: what is older than the list counts less than what it tells.
+
+        What is newer is the answer to a write of ours, which the watch will tell again; not so after a `reset`.
+        """
+        self._versions = {} if reset else {key: known for key, known in self._versions.items() if known > version}
 
     @property
     def followed(self) -> bool:
@@ -83,12 +97,14 @@ class ManagerState:
         """A Workload is new, changed or gone; what is older than what is known is no news."""
         if item is None:
             self._keep_component(self.records.pop(key, None), None)
+            self._versions.pop(key, None)
             self.waiting.gone(key)
             self._on_change(key)
             return
         known, uid = self.records.get(key), item["metadata"].get("uid")
-        if known is not None and known.uid == uid and version_of(item) <= known.version:
+        if known is not None and known.uid == uid and version_of(item) <= self._versions.get(key, 0):
             return
+        self._versions[key] = version_of(item)
         record = read_record(item, self._context, self._pod_sets)
         self.records[key] = record
         self._keep_component(known, record)

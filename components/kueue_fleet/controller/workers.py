@@ -67,16 +67,26 @@ class WorkerState:
         self._provisioning: dict[str, dict[str, tuple[str, Provisioning]]] = {}
         self._owners: dict[str, str] = {}
         self._check_version = ""
+        self._was_followed = False
         self._settling: asyncio.Task[None] | None = None
 
     def watch(self, api: Api) -> list[Watch]:
         """The watches that keep this up to date, to be run."""
         paths = [(f"{KUEUE}/{kind}", self._listener(kind)) for kind in CONFIGURED]
         paths += [(NAMESPACES, self._listener("namespaces")), (f"{KUEUE}/workloads", self.take_workload)]
-        watches = [Watch(api, path, listener, on_connection=self._read_soon) for path, listener in paths]
-        watches.append(Watch(api, PROVISIONING, self.take_provisioning, optional=True, on_connection=self._read_soon))
+        watches = [Watch(api, path, listener, on_connection=self._take_connection) for path, listener in paths]
+        watches.append(
+            Watch(api, PROVISIONING, self.take_provisioning, optional=True, on_connection=self._take_connection)
+        )
         self.watches = watches
         return watches
+
+    def _take_connection(self) -> None:
+        """A watch begins or breaks. What was known of the worker counts again, or no longer: all is decided again."""
+        self._read_soon()
+        if self.followed != self._was_followed:
+            self._was_followed = self.followed
+            self._on_change(None)
 
     @property
     def followed(self) -> bool:

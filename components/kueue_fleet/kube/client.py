@@ -6,6 +6,7 @@ refuses them, so that a token may be rotated at any time; they are never logged.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import random
@@ -21,6 +22,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 
 from kueue_fleet.kube.access import Access, AccessError, read_access
 from kueue_fleet.kube.permissions import RequestListener, ignore, permission
+from kueue_fleet.kube.throttle import Throttle
 
 Json = dict[str, Any]
 """An object as the API server sends it."""
@@ -28,9 +30,13 @@ Json = dict[str, Any]
 APPLY: Final = "application/apply-patch+yaml"
 """Content type of server-side apply."""
 REQUEST_SECONDS: Final = 30.0
-"""Longest that a request takes."""
+"""Longest that a request takes; of a watch, until its answer begins."""
 WATCH_SECONDS: Final = 240
-"""After which the API server ends a watch, and it begins anew."""
+"""After which the API server ends a watch, and it begins again."""
+SILENCE_SECONDS: Final = 150.0
+"""A watch without a word for so long is broken: the API server sends a bookmark each minute or so.
+
+Source: kubernetes@v1.36.3 staging/src/k8s.io/apiserver/pkg/storage/cacher/cacher.go (bookmarkFrequency)."""
 _PROBES: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 """Seconds of silence before a connection is probed, seconds between probes, and how many may stay without answer:
 given up after 40 s."""
@@ -38,18 +44,25 @@ _TOKEN_SECONDS: Final = 10.0
 
 
 class ApiError(Exception):
-    """The API server refused a request, or could not be reached (`status` 0)."""
+    """The API server refused a request, or could not be reached (`status` 0).
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    `retry_after`: seconds after which the server wants to be asked again; None if it does not say.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(f"{message} ({status} {reason})" if status else message)
         self.status = status
         self.reason = reason
         self.message = message
+        self.retry_after = retry_after
 
     @property
-    def is_gone(self) -> bool:
-        """The resource version is too old: list again."""
-        return self.status == 410
+    def asks_for_list(self) -> bool:
+        """The resource version is too old, or newer than any that the server has: list again.
+
+        Source: kubernetes@v1.36.3 staging/src/k8s.io/apiserver/pkg/storage/errors.go (NewTooLargeResourceVersionError).
+        """
+        return self.status == 410 or (self.status == 504 and self.message.startswith("Too large resource version"))
 
     @property
     def is_not_found(self) -> bool:
@@ -83,6 +96,10 @@ class Api(Protocol):
 
     async def apply(self, path: str, body: Json, manager: str) -> Json:
         """Server-side apply as a field manager, taking over contested fields. Raises ApiError."""
+        ...
+
+    async def identity(self) -> str:
+        """What tells this API server's cluster from any other, also one of the same address. Raises ApiError."""
         ...
 
     def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
@@ -124,6 +141,7 @@ class KubeApi:
         self._place: tuple[str, str | None, str | None] | None = None
         self._read_at = float("-inf")
         self._watches: set[aiohttp.ClientResponse] = set()
+        self._throttle = Throttle()
 
     async def close(self) -> None:
         """Close all connections; watches that still run end with an error."""
@@ -183,6 +201,12 @@ class KubeApi:
         """The whole object at `path`, if it has the resource version in `body`. Raises ApiError."""
         return await self._json("PUT", path, body=body)
 
+    async def identity(self) -> str:
+        """See `Api.identity`: the uid of the namespace kube-system, which is made once in a cluster's life."""
+        # A list, since that needs no other permission than to follow namespaces.
+        found = await self.get("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system", "limit": "1"})
+        return next((str(item["metadata"].get("uid", "")) for item in found.get("items") or ()), "")
+
     async def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
         """See `Api.watch`. Raises ApiError where the API server ends the watch with one."""
         params = {
@@ -192,8 +216,12 @@ class KubeApi:
             # Not all watches of all controllers at once.
             "timeoutSeconds": str(WATCH_SECONDS + random.randrange(WATCH_SECONDS)),  # noqa: S311
         }
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=2 * WATCH_SECONDS + 30)
-        response = await self._request("GET", path, params, None, "application/json", timeout)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=SILENCE_SECONDS)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                response = await self._request("GET", path, params, None, "application/json", timeout)
+        except TimeoutError:
+            raise ApiError(0, "", f"watch of {path} got no answer within {REQUEST_SECONDS:g} s") from None
         rest = bytearray()
         self._watches.add(response)
         opened()
@@ -242,6 +270,7 @@ class KubeApi:
         *,
         again: bool = True,
     ) -> aiohttp.ClientResponse:
+        await self._throttle.wait()
         try:
             client = await self.client()
             parts = await client.param_serialize(
@@ -260,7 +289,10 @@ class KubeApi:
                 self._access, self._read_at = None, float("-inf")
                 return await self._request(method, path, params, body, kind, timeout, again=False)
             if response.status >= 400:
-                raise _refusal(response.status, await response.read())
+                refusal = _refusal(response.status, await response.read(), response.headers.get("Retry-After"))
+                if response.status == 429:
+                    self._throttle.pause(1.0 if refusal.retry_after is None else refusal.retry_after)
+                raise refusal
             return response
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
             # aiohttp says RuntimeError where the client was replaced meanwhile.
@@ -271,9 +303,10 @@ class KubeApi:
             raise ApiError(0, "", str(error)) from None
 
 
-def _refusal(status: int, text: bytes) -> ApiError:
+def _refusal(status: int, text: bytes, after: str | None) -> ApiError:
+    seconds = float(after) if after is not None and after.isascii() and after.isdigit() else None
     try:
         body = json.loads(text)
-        return ApiError(status, str(body.get("reason", "")), str(body.get("message", "")))
+        return ApiError(status, str(body.get("reason", "")), str(body.get("message", "")), seconds)
     except (ValueError, AttributeError):
-        return ApiError(status, "", text[:500].decode(errors="replace").strip())
+        return ApiError(status, "", text[:500].decode(errors="replace").strip(), seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import random
 import time
 from collections.abc import Callable
 
@@ -21,13 +22,20 @@ log = logging.getLogger(__name__)
 
 Listener = Callable[[str, Json | None], None]
 """Told of every object that is new or changed, by its key, and with None of one that is gone."""
+Listed = Callable[[int, bool], None]
+"""Told of a new list before its objects: its resource version, and whether the server went back to an earlier state.
+
+Or is another one: then nothing that was known is newer than the list, whatever its version."""
 
 
 class Watch:
     """One list of one API server.
 
-    `synced` is set once the first list was told; `connected` is False from the moment that a watch breaks until another
-    one has begun. A kind that the server does not have (`optional`) is an empty list, looked for again now and then.
+    `synced` is set once the first list was told. `connected` is True while a watch runs, and while one that the server
+    ended in good order is begun again; it is False from the moment that a watch breaks, stays silent or is refused.
+    Before every watch the server is asked whether it is still the same cluster, and has not gone back to an earlier
+    state: a watch from a version that is yet to come would tell of nothing. A kind that the server does not have
+    (`optional`) is an empty list, looked for again now and then.
     """
 
     def __init__(
@@ -38,6 +46,7 @@ class Watch:
         *,
         optional: bool = False,
         on_connection: Callable[[], None] | None = None,
+        on_list: Listed | None = None,
     ) -> None:
         self.path = path
         self.synced = asyncio.Event()
@@ -47,42 +56,74 @@ class Watch:
         self._listener = listener
         self._optional = optional
         self._on_connection = on_connection
+        self._on_list = on_list
         self._keys: set[str] = set()
+        self._version = ""
+        self._identity = ""
+        self._latest = 0
+        self._told = False
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        delay, version = _FIRST_DELAY, ""
+        delay = _FIRST_DELAY
         while True:
-            began, listing, told, followed = math.inf, not version, False, True
+            self._told, began, pause = False, math.inf, 0.0
             try:
-                if listing:
-                    version = await self._list()
-                    listing = False
-                    self.synced.set()
-                    self._set(connected=True)
+                await self._prepare()
                 began = time.monotonic()
-                async for kind, item in self._api.watch(self.path, version, self._opened):
-                    told, version = True, item["metadata"]["resourceVersion"]
-                    if kind != "BOOKMARK":
-                        self._tell(item, gone=kind == "DELETED")
+                await self._follow()
+                broken = False
             except ApiError as error:
-                if error.status:
-                    version = ""
-                followed = error.is_gone and not listing
+                broken = self._take_error(error)
+                pause = error.retry_after or 0.0
                 if error.is_not_found and self._optional:
-                    self.synced.set()
-                    self._set(connected=True)
                     delay = _LAST_DELAY
-                elif not followed:
-                    self._set(connected=False)
-                    log.warning("watch interrupted", extra={"fields": {"path": self.path, "error": str(error)}})
-            if told or time.monotonic() - began > _SHORT_WATCH:
+            if self._told or time.monotonic() - began > _SHORT_WATCH:
                 delay = _FIRST_DELAY
-                if followed:
+                if not broken:
                     continue
             # A server that ends every watch at once, or calls every list too old, is not asked without a pause either.
-            await asyncio.sleep(delay)
+            await asyncio.sleep(max(pause, delay * random.uniform(0.5, 1.0)))  # noqa: S311
             delay = min(2 * delay, _LAST_DELAY)
+
+    async def _prepare(self) -> None:
+        """Know a version from which the server can be followed."""
+        identity = await self._api.identity()
+        reset = bool(self._latest) and identity != self._identity
+        if self._version and not reset:
+            newest = await self._api.get(self.path, {"limit": "1"})
+            reset = _number(newest["metadata"].get("resourceVersion")) < _number(self._version)
+        if reset:
+            log.warning("server went back or is another one", extra={"fields": {"path": self.path}})
+            self._set(connected=False)
+            self._version = ""
+        if not self._version:
+            self._version = await self._list(reset=reset)
+            self._identity = identity
+            self.synced.set()
+
+    async def _follow(self) -> None:
+        async for kind, item in self._api.watch(self.path, self._version, self._opened):
+            self._told, self._version = True, item["metadata"]["resourceVersion"]
+            self._latest = _number(self._version)
+            if kind != "BOOKMARK":
+                self._tell(item, gone=kind == "DELETED")
+
+    def _take_error(self, error: ApiError) -> bool:
+        """Whether the list is not known as it is any more."""
+        if error.is_not_found and self._optional:
+            self._version = ""
+            self.synced.set()
+            self._set(connected=True)
+            return True
+        was_following = bool(self._version)
+        if error.asks_for_list:
+            self._version = ""
+            if was_following:
+                return False
+        self._set(connected=False)
+        log.warning("watch interrupted", extra={"fields": {"path": self.path, "error": str(error)}})
+        return True
 
     def _opened(self) -> None:
         self._set(connected=True)
@@ -93,13 +134,21 @@ class Watch:
             if self._on_connection is not None:
                 self._on_connection()
 
-    async def _list(self) -> str:
+    async def _list(self, *, reset: bool) -> str:
         self.lists += 1
         seen: set[str] = set()
         params = {"limit": str(PAGE)}
+        first = True
         while True:
             page = await self._api.get(self.path, params)
             kind, version = page.get("kind", "").removesuffix("List"), page.get("apiVersion", "")
+            found: str = page["metadata"]["resourceVersion"]
+            if first:
+                first = False
+                number = _number(found)
+                if self._on_list is not None:
+                    self._on_list(number, reset or number < self._latest)
+                self._latest = number
             for item in page.get("items") or ():
                 # Items of a list do not say what they are.
                 item.setdefault("kind", kind)
@@ -113,7 +162,6 @@ class Watch:
         for key in self._keys - seen:
             self._listen(key, None)
         self._keys = seen
-        found: str = page["metadata"]["resourceVersion"]
         return found
 
     def _tell(self, item: Json, *, gone: bool) -> None:
@@ -130,6 +178,11 @@ class Watch:
         except Exception:
             # One object that nobody understands must not end the following of all others.
             log.exception("object not understood", extra={"fields": {"path": self.path, "key": key}})
+
+
+def _number(version: object) -> int:
+    """A resource version; 0 where it is none. API servers compare those of one kind as numbers."""
+    return int(version) if isinstance(version, str) and version.isascii() and version.isdigit() else 0
 
 
 def object_key(item: Json) -> str:
