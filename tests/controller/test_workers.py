@@ -150,22 +150,23 @@ async def test_a_worker_that_is_lost_or_found_again_is_a_reason_to_decide_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watching, "_FIRST_DELAY", 0.01)
-    told: list[str | None] = []
-    worker, api = WorkerState("us", "us-east4", {}, "multikueue", told.append), FakeApi()
-    async with following(worker, api):
-        async with asyncio.timeout(5):
-            while not worker.followed:
-                await asyncio.sleep(0.01)
-        await asyncio.sleep(0.3)
+    told: list[tuple[str | None, bool]] = []
+    worker, api = (
+        WorkerState("us", "us-east4", {}, "multikueue", lambda key: told.append((key, worker.followed))),
+        FakeApi(),
+    )
+
+    async def until(last: bool) -> None:
+        async with asyncio.timeout(15):
+            while (None, last) not in told:
+                await asyncio.sleep(0.001)
         told.clear()
+
+    async with following(worker, api):
+        await until(True)
         api.refusal = ApiError(0, "", "no route to host")
         api.drop_watches()
-        async with asyncio.timeout(5):
-            while told != [None]:
-                await asyncio.sleep(0.001)
+        await until(False)
         assert "cannot follow" in worker.unknown
         api.refusal = None
-        async with asyncio.timeout(15):
-            while not worker.followed:
-                await asyncio.sleep(0.01)
-        assert told == [None, None]
+        await until(True)
