@@ -37,8 +37,11 @@ def test_every_object_of_the_spec_is_made() -> None:
 def test_the_pods_start_when_all_they_need_is_there() -> None:
     recording = alone()
     deployment = recording.one("Deployment")
-    for kind in ("Namespace", "ServiceAccount", "ClusterRoleBinding", "RoleBinding", "ConfigMap", "Secret"):
+    for kind in ("Namespace", "ServiceAccount", "ClusterRoleBinding", "ConfigMap", "Secret"):
         assert recording.is_before(recording.one(kind), deployment), kind
+    bindings = [resource for resource in recording if resource.name.startswith("controller/RoleBinding")]
+    assert len(bindings) == 3
+    assert all(recording.is_before(binding, deployment) for binding in bindings)
 
 
 def test_the_kubeconfigs_are_a_secret_all_the_way() -> None:

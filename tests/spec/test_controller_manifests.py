@@ -34,15 +34,21 @@ def by_kind(objects: list[Data]) -> dict[str, Data]:
     return {one["kind"]: one for one in objects}
 
 
+def by_name(objects: list[Data], kind: str) -> dict[str, Data]:
+    return {one["metadata"]["name"]: one for one in objects if one["kind"] == kind}
+
+
 def test_the_manager_has_all_of_it_and_each_worker_an_account() -> None:
     kinds = [one["kind"] for one in render_controller(watched(), "manager")]
     assert kinds == [
-        "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap",
-        "NetworkPolicy", "PodDisruptionBudget", "Deployment", "PodMonitoring",
+        "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3, "Role",
+        "RoleBinding", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Deployment", "PodMonitoring",
     ]  # fmt: skip
     assert render_controller(with_controller(), "worker-a") == []
     granted = [one["kind"] for one in render_controller_worker_access(with_controller(), "worker-a")]
-    assert granted == ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Secret"]
+    assert granted == [
+        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3, "Secret",
+    ]  # fmt: skip
     assert render_controller_worker_access(with_controller(), "manager") == []
 
 
@@ -63,16 +69,71 @@ def test_without_managed_prometheus_there_is_no_pod_monitoring() -> None:
     assert "PodMonitoring" not in by_kind(render_controller(with_controller(), "manager"))
 
 
-def test_it_may_write_four_statuses_and_events_and_nothing_else_and_reads_no_secret() -> None:
-    rules = by_kind(render_controller(with_controller(), "manager"))["ClusterRole"]["rules"]
-    writes = {rule["resources"][0]: rule["verbs"] for rule in rules if not set(rule["verbs"]) <= {"list", "watch"}}
-    statuses = ("workloads", "admissionchecks", "jobs", "jobsets")
-    assert writes == {"events": ["create"], **{f"{name}/status": ["patch"] for name in statuses}}
-    worker = by_kind(render_controller_worker_access(with_controller(), "worker-a"))["ClusterRole"]["rules"]
-    assert {verb for rule in worker for verb in rule["verbs"]} == {"list", "watch"}
-    for rule in (*rules, *worker):
+def roles(objects: list[Data]) -> dict[str, dict[str, list[str]]]:
+    """By role: the resources that it lets be written, and how."""
+    read = {"get", "list", "watch"}
+    return {
+        one["metadata"]["name"]: {
+            rule["resources"][0]: rule["verbs"] for rule in one["rules"] if not set(rule["verbs"]) <= read
+        }
+        for one in objects
+        if one["kind"] == "ClusterRole"
+    }
+
+
+def test_what_it_may_write_in_a_whole_cluster_are_the_statuses_of_admission_checks() -> None:
+    manager = roles(render_controller(with_controller(), "manager"))["kueue-fleet-controller"]
+    assert manager == {"admissionchecks/status": ["patch"]}
+    granted = render_controller_worker_access(with_controller(), "worker-a")
+    assert roles(granted)["kueue-fleet-controller"] == {"admissionchecks/status": ["patch"]}
+    rules = by_name(granted, "ClusterRole")["kueue-fleet-controller"]["rules"]
+    assert [rule["resourceNames"] for rule in rules if "patch" in rule["verbs"]] == [["kueue-fleet-assignment"]]
+
+
+def test_whatever_belongs_to_jobs_it_may_write_in_the_namespaces_of_teams_and_of_queues_only() -> None:
+    here = {
+        "manager": render_controller(with_controller(), "manager"),
+        "worker-a": render_controller_worker_access(with_controller(), "worker-a"),
+    }
+    statuses = ("workloads", "jobs", "jobsets")
+    wanted = {"events": ["create"], **{f"{name}/status": ["patch"] for name in statuses}}
+    assert roles(here["manager"])["kueue-fleet-controller-jobs"] == wanted
+    assert roles(here["worker-a"])["kueue-fleet-controller-jobs"] == {"workloads/status": ["patch"]}
+    for objects in here.values():
+        bindings = [one for one in objects if one["kind"] == "RoleBinding" and one["roleRef"]["kind"] == "ClusterRole"]
+        assert {one["metadata"]["namespace"] for one in bindings} == {"team-vision", "team-language", "default"}
+        assert {one["roleRef"]["name"] for one in bindings} == {"kueue-fleet-controller-jobs"}
+
+
+def test_no_rule_is_about_everything_or_about_secrets() -> None:
+    objects = render_controller(with_controller(), "manager")
+    objects += render_controller_worker_access(with_controller(), "worker-a")
+    for rule in (rule for one in objects if one["kind"] in ("ClusterRole", "Role") for rule in one["rules"]):
         assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
         assert "secrets" not in rule["resources"]
+
+
+def test_every_queue_of_a_worker_waits_for_the_assignment_and_no_other() -> None:
+    def checks(cluster: str, spec: FleetSpec) -> list[list[str]]:
+        queues = [one["spec"] for one in render_cluster(spec, cluster) if one["kind"] == "ClusterQueue"]
+        return [
+            [rule["name"] for rule in queue.get("admissionChecksStrategy", {}).get("admissionChecks", [])]
+            for queue in queues
+        ]
+
+    check = by_name(render_cluster(with_controller(), "worker-a"), "AdmissionCheck")["kueue-fleet-assignment"]
+    assert check["spec"] == {"controllerName": "kueue-fleet.dev/assignment"}
+    assert all("kueue-fleet-assignment" in found for found in checks("worker-a", with_controller()))
+    assert not any("kueue-fleet-assignment" in found for found in checks("manager", with_controller()))
+    assert not any("kueue-fleet-assignment" in found for found in checks("worker-a", fleet()))
+
+
+def test_a_worker_that_gets_no_jobs_any_more_is_still_asked() -> None:
+    without = fleet(
+        {**OURS, "admissionController": {"image": "example.com/controller:1"}, "multiKueue/workers": ["worker-a"]}
+    )
+    assert [one.name for one in controller_configuration(without).workers] == ["worker-a", "worker-b"]
+    assert render_controller_worker_access(without, "worker-b")
 
 
 def test_only_its_own_lease() -> None:

@@ -312,7 +312,7 @@ class Reconciler:
             return
         rejected = {check: (CheckDecision(CheckState.REJECTED, decision.message), None)}
         body = patches.check_body(record, rejected, decision.now)
-        answer = await self._api.apply(patches.status_path(record), body, patches.REJECT_MANAGER)
+        answer = await self._api.apply(patches.status_path(record.key), body, patches.REJECT_MANAGER)
         self._manager.take_answer(record, answer)
 
     def _note(self, record: Record, decision: Decision) -> None:
