@@ -8,7 +8,7 @@ import pytest
 
 from kueue_fleet.spec import parse_fleet
 from kueue_fleet.spec.compare import compare_fleets
-from spec.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, manager_quotas
+from spec.builders import FIRST_QUOTA, REMOVED, changed, fleet, fleet_data, manager_quotas
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing": ({}, []),
@@ -118,7 +118,8 @@ def test_a_new_worker_and_its_quota() -> None:
     found = [str(each) for each in compare_fleets(old, new)]
     assert found[0] == "clusters[worker-c]: new worker in us-central1"
     assert any("team-vision gains 4 nvidia.com/gpu (0 -> 4), 64 cpu (0 -> 64), 256Gi memory" in text for text in found)
-    gone = "clusters[worker-c]: worker in us-central1 goes, with all it runs"
+    drain = "drain it first: docs/tasks/drain-a-worker.md"
+    gone = f"clusters[worker-c]: worker in us-central1 goes, with all it runs; {drain}"
     assert (
         str(compare_fleets(new, old)[0])
         == f"{gone}; it is protected: set its deletionProtection to false and apply that first"
@@ -126,6 +127,23 @@ def test_a_new_worker_and_its_quota() -> None:
     new = parse_fleet({**fourth(fleet_data()), "deletionProtection": False})
     old = parse_fleet({**fleet_data(), "deletionProtection": False})
     assert str(compare_fleets(new, old)[0]) == gone
+
+
+@pytest.mark.parametrize(
+    ("changes", "queues"),
+    [
+        ({"clusterQueues/0/clusters": ["worker-b"]}, 1),
+        ({"multiKueue/workers": ["worker-b"]}, 2),
+    ],
+    ids=["out of a queue", "out of multiKueue.workers"],
+)
+def test_a_worker_that_leaves_queues_has_to_be_drained_before(changes: dict[str, Any], queues: int) -> None:
+    found = [str(each) for each in compare_fleets(fleet(), fleet(changes)) if each.path == "clusters[worker-a]"]
+    names = [queue.name for queue in fleet().cluster_queues][:queues]
+    text = f"gets no more jobs of {' and '.join(names)}; drain it first: docs/tasks/drain-a-worker.md"
+    assert found == [f"clusters[worker-a]: {text}"]
+    back = compare_fleets(fleet(changes), fleet())
+    assert not [each for each in back if "drain" in each.text]
 
 
 def test_the_same_effect_in_other_words_is_said() -> None:

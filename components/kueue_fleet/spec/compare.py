@@ -22,6 +22,7 @@ Area = Literal["clusters", "capacity", "quota", "settings"]
 """Under which heading a difference is told."""
 
 _UNLIMITED: Final = "no limit"
+_DRAIN: Final = "docs/tasks/drain-a-worker.md"
 # What a team may use, lend or borrow is told as it ends up on each cluster.
 _QUOTA_FIELDS: Final = frozenset({"nominalQuota", "borrowingLimit", "lendingLimit", "perCluster"})
 _POOL_SIZES: Final = frozenset({"nodeCount", "autoscaling", "machineType", "accelerator", "perCluster", "zones"})
@@ -45,7 +46,7 @@ class Difference:
 
 def compare_fleets(old: FleetSpec, new: FleetSpec) -> list[Difference]:
     """Every difference between two fleets, those of clusters first; none if and only if they are equal."""
-    found = [*_clusters(old, new), *_capacity(old, new), *_quotas(old, new)]
+    found = [*_clusters(old, new), *_drains(old, new), *_capacity(old, new), *_quotas(old, new)]
     told = {difference.path for difference in found}
     found += [each for each in _settings(old.wire(), new.wire(), "") if each.path not in told]
     if not found and old != new:
@@ -59,6 +60,8 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         if name not in after:
             entry = old.cluster(name)
             text = f"{entry.role} in {entry.region} goes, with all it runs"
+            if entry.role == "worker":
+                text += f"; drain it first: {_DRAIN}"
             if old.protects(name):
                 text += "; it is protected: set its deletionProtection to false and apply that first"
             yield Difference("clusters", f"clusters[{name}]", text)
@@ -66,6 +69,19 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         if name not in before:
             entry = new.cluster(name)
             yield Difference("clusters", f"clusters[{name}]", f"new {entry.role} in {entry.region}")
+
+
+def _drains(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Workers that stay and lose queues: jobs of these queues that run there go on, and Kueue no longer sees them."""
+    lost: dict[str, list[str]] = {}
+    for queue in old.cluster_queues:
+        after = new.dispatch_workers(queue.name)
+        for worker in old.dispatch_workers(queue.name):
+            if worker not in after and worker in new.cluster_names:
+                lost.setdefault(worker, []).append(queue.name)
+    for worker, queues in lost.items():
+        text = f"gets no more jobs of {_listed(queues)}; drain it first: {_DRAIN}"
+        yield Difference("clusters", f"clusters[{worker}]", text)
 
 
 def _capacity(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:

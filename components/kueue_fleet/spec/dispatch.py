@@ -56,10 +56,10 @@ class Dispatch(RuledModel):
     reject_after: Duration = Duration("2m")
     """How long no worker of its queue can run a job, as quotas and regions are, before the job is rejected; default 2m.
     Kueue then deactivates it, and its quota on the manager is free for others."""
-    give_up_after: Duration = Duration("1h")
-    """After how long without an admission the job starts over; default 1h. Where its queue has an admission check of
-    this controller, it gives its quota back meanwhile. Its requests to DWS are withdrawn too: where jobs may well wait
-    for days there, make it longer."""
+    give_up_after: Duration = Duration("72h")
+    """After how long without quota on any cluster the job starts over; default 72h. It loses its place in the queues
+    then. Where its queue has an admission check of this controller, it gives its quota on the manager back meanwhile.
+    A job that has quota on a cluster, and waits for DWS, say, is never given up."""
     retry_after: Duration = Duration("5m")
     """How long a job rests after that; default 5m."""
     weights: DispatchWeights = Field(default_factory=DispatchWeights)
@@ -138,9 +138,9 @@ class FleetCheck(RuledModel):
 class Watchdog(RuledModel):
     """What to do about capacity that DWS accepted and does not provide."""
 
-    provisioning_timeout: Duration = Duration("30m")
-    """How long a ProvisioningRequest may be Accepted and not Provisioned; default 30m. A long queue at DWS is no
-    failure: where jobs may well wait for days, make it longer."""
+    provisioning_timeout: Duration = Duration("72h")
+    """How long a ProvisioningRequest may be Accepted and not Provisioned; default 72h: DWS may well take days. Then the
+    job is taken back where another cluster has a better score, or no other one could take it."""
     retries: Annotated[Count, Field(le=100)] = 3
     """How often a job is taken back for that, over all clusters; default 3; 0: never."""
     stuck_after: Duration = Duration("2m")

@@ -120,7 +120,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "warning: multiKueue.workers: worker-b is a worker, but not listed, so it gets no jobs from the "
-                "manager; add worker-b, or remove the cluster"
+                "manager; add worker-b, or drain it (docs/tasks/drain-a-worker.md) and remove the cluster"
             )
         ],
     ),

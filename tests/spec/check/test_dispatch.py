@@ -173,16 +173,33 @@ def test_a_fleet_with_all_of_it_has_no_problem() -> None:
     section = {
         "image": "registry.example.com/kueue-fleet/controller:1.0",
         "replicas": 3,
-        "dispatch": {"step": 2, "widenAfter": "1m", "giveUpAfter": "2h", "retryAfter": "0s", "weights": {"free": 5}},
+        "dispatch": {"step": 2, "widenAfter": "1m", "giveUpAfter": "24h", "retryAfter": "0s", "weights": {"free": 5}},
         "prices": {"us-east4": {"l4": 0.7}, "europe-west4": {"l4": 0.8, "t4": 0.35}},
         "regionGroups": {"eu": ["europe-west1", "europe-west4"]},
         "checks": [{"name": "fleet", "runDuration": {"max": "24h"}, "calendar": [window], "regions": False}],
-        "watchdog": {"provisioningTimeout": "1h", "retries": 0},
+        "watchdog": {"provisioningTimeout": "48h", "retries": 0},
     }
     assert (
         problems(changed(fleet_data(), {**OURS, "admissionChecks/+": CHECK, USES: {"name": "fleet"}, AT: section}))
         == []
     )
+
+
+def test_what_waits_for_dws_is_not_to_be_taken_back_within_hours() -> None:
+    section = {**IMAGE, "dispatch": {"giveUpAfter": "2h"}, "watchdog": {"provisioningTimeout": "30m"}}
+    found = problems(changed(fleet_data(), {**OURS, AT: section}))
+    why = "but dws asks DWS for capacity, which may take days, and a job that is taken back loses its place there"
+    assert found == [
+        f"warning: admissionController.dispatch.giveUpAfter: 2h, {why}; write 24h or more",
+        f"warning: admissionController.watchdog.provisioningTimeout: 30m, {why}; write 24h or more",
+    ]
+    assert problems(changed(fleet_data(), WITH)) == []
+
+
+def test_the_name_of_the_assignment_check_is_taken() -> None:
+    own = {"name": "kueue-fleet-assignment", "controllerName": "example.com/other", "clusters": ["manager"]}
+    [found] = [text for text in problems(changed(fleet_data(), {**WITH, "admissionChecks/+": own})) if ".name" in text]
+    assert found.endswith("is the fleet's own check of that name; use another name")
 
 
 def test_what_the_controller_is_told() -> None:

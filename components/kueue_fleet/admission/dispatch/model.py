@@ -31,7 +31,7 @@ class DispatchSettings:
     step: int = 1
     widen_after: float = 300.0
     reject_after: float = 120.0
-    give_up_after: float = 3600.0
+    give_up_after: float = 259200.0
     retry_after: float = 300.0
     weights: Weights = Weights()
 

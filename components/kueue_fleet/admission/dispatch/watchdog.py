@@ -30,7 +30,7 @@ _ENTRY: Final = re.compile(r"(?P<cluster>[^\s;]+) (?P<times>\d{1,6}) times, last
 class WatchdogSettings:
     """The spec's `admissionController.watchdog`. Seconds; `retries` over all clusters together."""
 
-    provisioning_timeout: float = 1800.0
+    provisioning_timeout: float = 259200.0
     retries: int = 3
     stuck_after: float = 120.0
 

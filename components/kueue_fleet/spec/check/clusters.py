@@ -115,7 +115,7 @@ def _workers(scope: Scope) -> Iterator[Problem]:
             yield Problem(
                 "multiKueue.workers",
                 f"{name} is a worker, but not listed, so it gets no jobs from the manager",
-                f"add {name}, or remove the cluster",
+                f"add {name}, or drain it (docs/tasks/drain-a-worker.md) and remove the cluster",
                 "warning",
             )
 

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 
 from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.spec import suggest
+from kueue_fleet.spec.capacity import FlexStart
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterProfile
-from kueue_fleet.spec.dispatch import CHECK_CONTROLLER, DISPATCHER_NAME, AdmissionController
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, CHECK_CONTROLLER, DISPATCHER_NAME, AdmissionController
+from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.problem import Problem
 
 _AT = "admissionController"
+_DAY = Duration("24h")
 
 
 def check_dispatch(scope: Scope) -> Iterator[Problem]:
@@ -29,6 +32,7 @@ def check_dispatch(scope: Scope) -> Iterator[Problem]:
         yield from _checks(scope, section)
         yield from _prices(scope, section)
         yield from _groups(scope, section)
+        yield from _patience(scope, section)
 
 
 def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
@@ -63,6 +67,8 @@ def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[P
     answered = {check.name for check in section.checks} if section is not None else set()
     manager = scope.fleet.manager.name if scope.fleet.manager is not None else None
     for entry in scope.fleet.admission_checks:
+        if entry.name == ASSIGNMENT_CHECK:
+            yield Problem(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
         if entry.controller_name != CHECK_CONTROLLER:
             continue
         if entry.name not in answered:
@@ -101,6 +107,27 @@ def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
             )
         for flavor in prices:
             yield from scope.unknown("flavors", flavor, f"{path}[{flavor}]")
+
+
+def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    """Where jobs wait for DWS, which may take days, they are not taken back within hours."""
+    fleet = scope.fleet
+    asked = [check.name for check in fleet.admission_checks if check.provisioning_request is not None]
+    asked += [pool.name for pool in fleet.node_pools if isinstance(pool.capacity, FlexStart)]
+    if not asked:
+        return
+    for path, value in (
+        ("dispatch.giveUpAfter", section.dispatch.give_up_after),
+        ("watchdog.provisioningTimeout", section.watchdog.provisioning_timeout),
+    ):
+        if value < _DAY:
+            yield Problem(
+                f"{_AT}.{path}",
+                f"{value}, but {asked[0]} asks DWS for capacity, which may take days, and a job that is taken back "
+                "loses its place there",
+                "write 24h or more",
+                "warning",
+            )
 
 
 def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
