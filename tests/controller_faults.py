@@ -1,16 +1,18 @@
-"""Faults for the controller in tests/engines: a proxy before an API server that misbehaves, and a replica whose clock
-is wrong.
+"""Faults for the controller in tests/engines: what stands between it, or Kueue, and an API server, and who watches.
 
-`FaultProxy` is a stand-in for a bad network and a busy API server: it passes requests on to the real one, and answers
-some of them itself, as its seed says. `python -m controller_faults --clock-offset SECONDS ...` is the controller with
-a short Lease and a clock that is off; all other arguments are the controller's own.
+`FaultProxy` is a stand-in for a bad network and a busy API server: it passes requests of the controller on to the real
+one, and answers some of them itself, as its seed says. `Gate` is a relay that cuts Kueue off from a worker. `python -m
+controller_faults ...` is the controller with a short Lease and little patience with silent watches; SIGUSR1 puts its
+clock an hour ahead, SIGUSR2 an hour back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
+import signal
 import ssl
 import sys
 import threading
@@ -19,34 +21,46 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp import web
 
+from kueue_fleet.controller.election import Terms
 from one_cluster import KUEUE, Json, OneCluster
 
 QUIET: Mapping[str, float] = {}
 NOISE: Mapping[str, float] = {"conflict": 0.2, "too old": 0.15, "unauthorized": 0.1, "cut": 0.3, "broken": 0.05}
 """How often each kind of request is spoiled."""
-_REASONS = {401: "Unauthorized", 409: "Conflict", 410: "Expired", 500: "InternalError"}
+STORM: Mapping[str, float] = {"throttled": 0.6}
+LEASE = Terms(lease=4, renew=3, retry=1)
+"""Of the replicas: shorter than the jobs run."""
+SILENCE_SECONDS = 15.0
+_REASONS = {401: "Unauthorized", 409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError"}
+_WATCHES_APART_SECONDS = 0.25
+"""By how much the watches of two servers may tell their news in the wrong order."""
 _PASSED_ON = ("Authorization", "Content-Type", "Accept")
 
 
 class FaultProxy:
     """A server on this machine before the API server of one cluster; it runs until the process ends.
 
-    `noise`: how often requests are spoiled. `unreachable`: connections are closed without an answer. `on_patch`: asked
-    at each write of a Workload's status, once; it says whether the write still gets through.
+    `noise`: how often requests are spoiled. `unreachable`: connections are closed without an answer. `held`: watches of
+    paths that end so are not passed on, and not ended either, until that is over. `on_patch`: asked at each write of a
+    Workload's status, once; it says whether the write still gets through. `cluster`: whose API server it is.
     """
 
     def __init__(self, cluster: OneCluster, seed: int) -> None:
         self.noise: Mapping[str, float] = QUIET
         self.unreachable = False
         self.on_patch: Callable[[], bool] | None = None
+        self.held: tuple[str, ...] = ()
         self.counts: Counter[str] = Counter()
         self.url = ""
-        self._cluster = cluster
+        self.cluster = cluster
         self._random = random.Random(seed)
         self._open: dict[int, web.Request] = {}
         ready = threading.Event()
@@ -54,7 +68,7 @@ class FaultProxy:
         assert ready.wait(20)
 
     async def _serve(self, ready: threading.Event) -> None:
-        context = ssl.create_default_context(cafile=str(self._cluster.ca_file))
+        context = ssl.create_default_context(cafile=str(self.cluster.ca_file))
         connector = aiohttp.TCPConnector(ssl=context, limit=0)
         async with aiohttp.ClientSession(connector=connector, skip_auto_headers=["Accept-Encoding"]) as self._session:
             application = web.Application(client_max_size=2**26)
@@ -80,6 +94,8 @@ class FaultProxy:
         try:
             if self.unreachable:
                 return _hang_up(request)
+            if self._spoiled("throttled"):
+                return _refusal(429)
             if self._spoiled("unauthorized"):
                 return _refusal(401)
             if self._spoiled("broken"):
@@ -102,7 +118,7 @@ class FaultProxy:
             if not await asyncio.to_thread(hook):
                 return _hang_up(request)
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
-        url = f"{self._cluster.server}{request.path_qs}"
+        url = f"{self.cluster.server}{request.path_qs}"
         timeout = aiohttp.ClientTimeout(total=None)
         async with self._session.request(request.method, url, headers=headers, data=body, timeout=timeout) as answer:
             kind = answer.headers.get("Content-Type", "application/json")
@@ -111,6 +127,8 @@ class FaultProxy:
             made = web.StreamResponse(status=answer.status, headers={"Content-Type": kind})
             await made.prepare(request)
             async for chunk in answer.content.iter_any():
+                while request.path.endswith(self.held or "\0"):
+                    await asyncio.sleep(0.05)
                 if self._spoiled("cut"):
                     # In the middle of an event.
                     await made.write(chunk[: len(chunk) // 2])
@@ -125,7 +143,7 @@ class FaultProxy:
 
 def _refusal(status: int) -> web.Response:
     body = {"kind": "Status", "code": status, "reason": _REASONS[status], "message": "fault proxy: spoiled"}
-    return web.json_response(body, status=status)
+    return web.json_response(body, status=status, headers={"Retry-After": "1"} if status == 429 else {})
 
 
 def _hang_up(request: web.Request) -> web.Response:
@@ -134,14 +152,82 @@ def _hang_up(request: web.Request) -> web.Response:
     return web.Response(status=500)
 
 
+class Gate:
+    """A TCP relay before an API server, for Kueue; while it is shut, connections are ended at once."""
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self._shut = False
+        self._writers: set[asyncio.StreamWriter] = set()
+        ready = threading.Event()
+        threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True).start()
+        assert ready.wait(20)
+
+    async def _serve(self, ready: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(self._relay, "127.0.0.1", 0)
+        self.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        ready.set()
+        await server.serve_forever()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target = urlsplit(self.server)
+        try:
+            if self._shut:
+                raise ConnectionRefusedError
+            up_reader, up_writer = await asyncio.open_connection(target.hostname, target.port)
+        except OSError:
+            writer.transport.abort()
+            return
+        mine = {writer, up_writer}
+        self._writers |= mine
+        try:
+            await asyncio.gather(_pump(reader, up_writer), _pump(up_reader, writer))
+        finally:
+            self._writers -= mine
+
+    def shut(self) -> None:
+        """Cut what is connected, and let nothing through."""
+        self._shut = True
+        self._loop.call_soon_threadsafe(self._cut)
+
+    def _cut(self) -> None:
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    def open(self) -> None:
+        """Let everything through again."""
+        self._shut = False
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+
+
+@dataclass
+class Sighting:
+    """An object, from when to when it was seen; `gone_at` None: it is there."""
+
+    item: Json
+    seen_at: float
+    gone_at: float | None = None
+
+
 class Witness:
     """What was ever seen in a list of a cluster, whatever happens to its API server meanwhile."""
 
     def __init__(
         self, cluster: OneCluster, path: str, listener: Callable[[Json, bool], None] = lambda item, gone: None
     ) -> None:
-        self.seen: dict[str, Json] = {}
-        """The last state of every object, by uid."""
+        self.seen: dict[str, Sighting] = {}
+        """Every object, in its last state, by uid."""
         self._listener = listener
         self._cluster = cluster
         self._path = path
@@ -162,6 +248,10 @@ class Witness:
                     version = page["metadata"]["resourceVersion"]
                     for item in page["items"]:
                         self._see(item, gone=False)
+                    there = {item["metadata"]["uid"] for item in page["items"]}
+                    for sighting in list(self.seen.values()):
+                        if sighting.item["metadata"]["uid"] not in there:
+                            self._see(sighting.item, gone=True)
                 watch = self._get(f"?watch=1&resourceVersion={version}&timeoutSeconds=600")
                 with urllib.request.urlopen(watch, context=self._context, timeout=650) as stream:
                     for line in stream:
@@ -175,14 +265,28 @@ class Witness:
                 if isinstance(error, urllib.error.HTTPError) and error.code == 410:
                     version = ""
                 time.sleep(0.1)
+                version = self._checked(version)
+
+    def _checked(self, version: str) -> str:
+        """The version, if the server has reached it; of one that was restored from a backup nothing would be heard."""
+        try:
+            with urllib.request.urlopen(self._get("?limit=1"), context=self._context, timeout=30) as answer:
+                newest = json.loads(answer.read())["metadata"]["resourceVersion"]
+        except (OSError, ValueError):
+            return version
+        return version if version and int(version) <= int(newest) else ""
 
     def _see(self, item: Json, *, gone: bool) -> None:
-        self.seen[item["metadata"]["uid"]] = item
+        now, uid = time.monotonic(), item["metadata"]["uid"]
+        sighting = self.seen.setdefault(uid, Sighting(item, now))
+        sighting.item = item
+        if sighting.gone_at is None and gone:
+            sighting.gone_at = now
         self._listener(item, gone)
 
     def names(self) -> Counter[str]:
         """How many objects of each name there ever were."""
-        return Counter(item["metadata"]["name"] for item in list(self.seen.values()))
+        return Counter(sighting.item["metadata"]["name"] for sighting in list(self.seen.values()))
 
 
 class Witnesses:
@@ -192,26 +296,67 @@ class Witnesses:
         self.copies = {name: Witness(cluster, f"{KUEUE}/workloads") for name, cluster in workers.items()}
         self.jobs = {name: Witness(cluster, "/apis/batch/v1/jobs") for name, cluster in workers.items()}
 
-    def places(self, workload: str) -> set[str]:
-        """Workers that ever had a copy of a Workload."""
-        return {name for name, witness in self.copies.items() if workload in witness.names()}
+    def places(self, job: str) -> set[str]:
+        """Workers that ever had a copy of a job's Workload."""
+        return {
+            worker
+            for worker, witness in self.copies.items()
+            if job in {name.removeprefix("job-").rpartition("-")[0] for name in witness.names()}
+        }
+
+    def lost(self, worker: str) -> None:
+        """Everything on a worker went with its API server, which no watch tells."""
+        for witness in (self.copies[worker], self.jobs[worker]):
+            for sighting in list(witness.seen.values()):
+                sighting.gone_at = sighting.gone_at or time.monotonic()
 
     def runs(self, job: str) -> int:
         """How many jobs of that name there ever were on workers: how often it ran."""
         return sum(witness.names()[job] for witness in self.jobs.values())
 
+    def overlaps(self) -> list[str]:
+        """Jobs that were on workers twice at one time."""
+        runs: dict[str, list[tuple[float, float, str]]] = {}
+        for worker, witness in self.jobs.items():
+            for sighting in list(witness.seen.values()):
+                end = math.inf if sighting.gone_at is None else sighting.gone_at
+                runs.setdefault(sighting.item["metadata"]["name"], []).append((sighting.seen_at, end, worker))
+        return [
+            f"{name} on {first[2]} until {first[1]:.1f} and on {second[2]} from {second[0]:.1f}"
+            for name, found in runs.items()
+            for first, second in pairwise(sorted(found))
+            if second[0] < first[1] - _WATCHES_APART_SECONDS
+        ]
+
+
+class Clock:
+    """The clock of a replica: right at first."""
+
+    def __init__(self) -> None:
+        self._real, self._offset = time.time, 0.0
+
+    def __call__(self) -> float:
+        return self._real() + self._offset
+
+    def jump(self, number: int, frame: object) -> None:
+        """SIGUSR1: an hour ahead; SIGUSR2: an hour back."""
+        del frame
+        self._offset += 3600.0 if number == signal.SIGUSR1 else -3600.0
+
 
 def main(arguments: list[str]) -> int:
-    """The controller, with a clock that is off."""
-    offset, real = float(arguments[arguments.index("--clock-offset") + 1]), time.time
-    time.time = lambda: real() + offset
-    from kueue_fleet.controller.election import Terms
+    """The controller, with a short Lease and a clock that can be set."""
+    clock = Clock()
+    time.time = clock
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, clock.jump)
     from kueue_fleet.controller.main import Settings, run
+    from kueue_fleet.kube import client
 
+    client.SILENCE_SECONDS = SILENCE_SECONDS  # type: ignore[misc]
     given = dict(zip(arguments[::2], arguments[1::2], strict=True))
     workers, kubeconfig = Path(given["--workers"]), Path(given["--kubeconfig"])
-    terms = Terms(lease=10, renew=5, retry=1)
-    return run(Settings(Path(given["--config"]), workers, kubeconfig, "127.0.0.1", 0, given["--identity"], terms))
+    return run(Settings(Path(given["--config"]), workers, kubeconfig, "127.0.0.1", 0, given["--identity"], LEASE))
 
 
 if __name__ == "__main__":

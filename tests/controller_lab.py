@@ -204,11 +204,11 @@ class ControllerLab:
         arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers", "--listen", "127.0.0.1:0"]
         return self._run("kueue_fleet.controller", folder, [*arguments, "--identity", identity])
 
-    def start_faulty(self, identity: str, servers: Mapping[str, str], clock_offset: float = 0.0) -> ControllerProcess:
-        """A replica that reaches the API servers by other addresses, has a short Lease, and a clock that is off."""
-        folder = self._configure(identity, servers, {})
+    def start_faulty(self, identity: str, servers: Mapping[str, str], **changes: Any) -> ControllerProcess:
+        """A replica that reaches the API servers by other addresses, and has a short Lease; see `controller_faults`."""
+        folder = self._configure(identity, servers, changes)
         arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers"]
-        arguments += ["--kubeconfig", folder / "manager", "--identity", identity, "--clock-offset", str(clock_offset)]
+        arguments += ["--kubeconfig", folder / "manager", "--identity", identity]
         return self._run("controller_faults", folder, arguments)
 
     def _configure(self, identity: str, servers: Mapping[str, str], changes: Mapping[str, Any]) -> Path:
@@ -252,6 +252,15 @@ class ControllerLab:
             return self._answers(name)
 
         wait_until(answers)
+
+    def replace_worker(self, name: str) -> None:
+        """Destroy a worker, and make another one of its name, with Kueue and the same queues."""
+        region, worker = self.fleet.cluster(name).region, self.clusters[name]
+        self.supervisor.client.delete_cluster(name)
+        made = self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
+        worker.server = f"https://{made['endpoint']}"
+        write_kubeconfig(worker.folder / "kubeconfig", lab_kubeconfig([made], worker.token, name))
+        _install(self, name)
 
     def _answers(self, name: str) -> bool:
         try:
@@ -354,11 +363,15 @@ def _cluster(supervisor: RunningSupervisor, paths: RehearsalPaths, entry: Any, e
     return OneCluster(entry.name, supervisor, engines, f"https://{made['endpoint']}", folder, token, ca_file)
 
 
-def install_kueue(lab: ControllerLab, name: str, kubernetes_version: str | None = None) -> None:
-    """Kueue as the fleet has it on a cluster, or would have it if that were of another version."""
-    cluster = lab.clusters[name]
+def install_kueue(lab: ControllerLab, name: str, kubernetes_version: str | None = None, **multi_kueue: Any) -> None:
+    """Kueue as the fleet has it on a cluster, or would have it if that were of another version.
+
+    `multi_kueue`: changes to the section multiKueue.
+    """
+    cluster, wire = lab.clusters[name], lab.fleet.wire()
+    fleet = parse_fleet({**wire, "multiKueue": {**wire["multiKueue"], **multi_kueue}}) if multi_kueue else lab.fleet
     values = cluster.folder / "values.yaml"
-    values.write_text(yaml.safe_dump(kueue_helm_values(lab.fleet, name, kubernetes_version)))
+    values.write_text(yaml.safe_dump(kueue_helm_values(fleet, name, kubernetes_version)))
     cluster.helm(
         "upgrade", "--install", "kueue", str(cluster.engines.asset("kueue-chart")), "--namespace", "kueue-system",
         "--create-namespace", "--wait", "--timeout", f"{2 * PATIENCE_SECONDS:.0f}s", "--values", str(values),
@@ -373,6 +386,16 @@ def wait_until_connected(lab: ControllerLab) -> None:
         return bool(clusters) and all(condition(item, "Active") == "True" for item in clusters)
 
     wait_until(ready)
+
+
+def route(lab: ControllerLab, worker: str, server: str) -> None:
+    """The manager's Kueue reaches a worker by another address."""
+    file = lab.folder / f"multikueue-{worker}"
+    write_kubeconfig_for(file, lab.workers[worker], server)
+    cluster = lab.manager.get(f"{KUEUE}/multikueueclusters/{worker}")
+    path = f"/api/v1/namespaces/kueue-system/secrets/{cluster['spec']['clusterSource']['kubeConfig']['location']}"
+    body = {"data": {"kubeconfig": base64.b64encode(file.read_bytes()).decode()}}
+    lab.manager.request("PATCH", path, body, "application/merge-patch+json")
 
 
 def _install(lab: ControllerLab, name: str) -> None:

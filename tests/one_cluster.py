@@ -59,7 +59,7 @@ class Refused(Exception):  # noqa: N818 (not a failure: what the test wants to s
     """The API server said no."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class OneCluster:
     """A running cluster. Requests are made as its administrator unless `token` says otherwise."""
 

@@ -234,7 +234,9 @@ def test_a_crashed_leader_is_followed_by_the_other_replica_with_nothing_lost(
 
 
 def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewhere(lab: ControllerLab) -> None:
+    """It is taken back only for a cluster with a better score: here one where nothing has waited so far."""
     lab.replicas[-1].stop()
+    lab.clear()
     lab.start_controller(
         "watchdog",
         dispatch={
@@ -242,7 +244,7 @@ def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewh
             "rejectAfter": "1s",
             "giveUpAfter": "120s",
             "retryAfter": "2s",
-            "weights": {"waiting": 0},
+            "weights": {"price": 0, "waiting": 1, "free": 0},
         },
         watchdog={"provisioningTimeout": "2s", "retries": 1},
     )
