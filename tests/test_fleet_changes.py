@@ -204,6 +204,7 @@ def test_prod_a_region_less(prod: Recording) -> None:
         for pool in data["nodePools"]:
             pool.get("perCluster", {}).pop(gone, None)
         data["multiKueue"]["workers"].remove(gone)
+        del data["admissionController"]["prices"][region]
 
     found = difference(prod, prod_after(change))
     assert not found.added
@@ -212,8 +213,9 @@ def test_prod_a_region_less(prod: Recording) -> None:
     own = "manager-europe-west4/multikueue/multikueue-foundation"
     assert elsewhere == {f"AdmissionCheck {own}", f"MultiKueueConfig {own}"}
     assert {f"Cluster {gone}", f"Reservation atlas-prod/l4-{region}"} <= found.removed
-    # The manager's quotas are the sum of the workers', and alerts name the clusters.
-    assert {item.split()[0] for item in found.changed} == {"MultiKueueConfig", "ClusterQueue", "Cohort", "AlertPolicy"}
+    # The manager's quotas are the sum of the workers', and alerts name the clusters, as the controller's files do.
+    kinds = {"MultiKueueConfig", "ClusterQueue", "Cohort", "AlertPolicy", "ConfigMap", "Deployment", "Secret"}
+    assert {item.split()[0] for item in found.changed} == kinds
     assert all(item.split()[1].startswith(("manager-europe-west4/", "atlas-prod/")) for item in found.changed)
 
 
@@ -240,9 +242,13 @@ def test_prod_credentials_rotated(prod: Recording) -> None:
         data["multiKueue"]["credentials"] |= {"rotation": "2027-02", "rotateBy": "2027-05-01"}
 
     found = difference(prod, prod_after(change))
-    secrets = {f"Secret {worker}/multikueue/token" for worker in PROD_WORKERS}
-    secrets |= {f"Secret manager-europe-west4/multikueue/{worker}" for worker in PROD_WORKERS}
-    assert found == Difference(frozenset(), frozenset(), frozenset(secrets))
+    changed = {f"Secret {worker}/{who}/token" for worker in PROD_WORKERS for who in ("multikueue", "controller")}
+    changed |= {f"Secret manager-europe-west4/multikueue/{worker}" for worker in PROD_WORKERS}
+    changed |= {
+        "Secret manager-europe-west4/controller/workers",
+        "Deployment manager-europe-west4/controller/Deployment",
+    }
+    assert found == Difference(frozenset(), frozenset(), frozenset(changed))
 
 
 def test_prod_protects_what_cannot_be_had_again(prod: Recording) -> None:

@@ -28,10 +28,10 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def test_jobs_overflow_from_reserved_to_flex_start_to_spot_to_on_demand() -> None:
+def test_jobs_overflow_from_the_reserved_nodes_of_each_region_to_flex_start_to_spot() -> None:
     found = flavors("dev")
     tilers = [found[f"tiler-{number}"] for number in (1, 2, 3, 4)]
-    assert tilers == [["l4-reserved"], ["l4-flex"], ["l4-spot"], ["l4-on-demand"]]
+    assert tilers == [["l4-reserved"], ["l4-reserved"], ["l4-flex"], ["l4-spot"]]
     assert found["foundation"] == ["h100-flex"]
 
 

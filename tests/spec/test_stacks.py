@@ -134,7 +134,7 @@ class TestCompany:
 
     @pytest.mark.parametrize("other", ["dev", "staging"])
     def test_environments_differ_only_where_they_must(self, other: str) -> None:
-        """In names, release channel, protection, exclusions, channels of alerts; and in numbers."""
+        """In names, where images are, release channel, protection, exclusions, channels of alerts; and in numbers."""
         assert set(_differences(config("prod"), config(other))) <= {
             "name",
             "project",
@@ -147,6 +147,7 @@ class TestCompany:
             "cohorts[].resourceGroups[].flavors[].resources[].nominalQuota",
             "clusterQueues[].resourceGroups[].flavors[].resources[].nominalQuota",
             "observability.alerts",
+            "admissionController.image",
         }
 
     def test_the_same_jobs(self) -> None:
