@@ -28,8 +28,8 @@ READY = {"multikueue": "Pending", "fleet": "Ready"}
 RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
 
 
-def gated(**rules: Any) -> Fixture:
-    made = Fixture(checks=[{"name": "fleet", **rules}])
+def gated(dispatch: dict[str, Any] | None = None, **rules: Any) -> Fixture:
+    made = Fixture(checks=[{"name": "fleet", **rules}], dispatch=dispatch or {})
     made.take_check("fleet", CHECK)
     return made
 
@@ -218,7 +218,7 @@ async def test_it_widens_after_the_time_counted_from_the_condition() -> None:
 
 
 async def test_it_gives_up_and_starts_over_where_no_check_of_ours_gives_the_quota_back() -> None:
-    fixture = Fixture()
+    fixture = Fixture(dispatch={"giveUpAfter": "1h"})
     await fixture.look(workload())
     fixture.clock.now += 3600
     await fixture.reconciler.look_at("ns/train")
@@ -233,7 +233,7 @@ async def test_it_gives_up_and_starts_over_where_no_check_of_ours_gives_the_quot
 
 
 async def test_with_a_check_of_ours_giving_up_gives_the_quota_back() -> None:
-    fixture = gated()
+    fixture = gated(dispatch={"giveUpAfter": "1h"})
     await fixture.look(workload(checks=READY))
     fixture.clock.now += 3600
     await fixture.reconciler.look_at("ns/train")
