@@ -23,7 +23,7 @@ def run(data: dict[str, Any], jobs: list[dict[str, Any]], until: float | None = 
 
 def occupied() -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Seven of the eight GPUs of each worker are taken for ever: `large` is offered, given up and offered again."""
-    data = dispatched_data()
+    data = dispatched_data(giveUpAfter="1h")
     data["multiKueue"]["headroomPercent"] = 100
     taken = [
         job(f"taken-{region}", pods=7, runSeconds=None, labels={"kueue-fleet.dev/regions": region})
@@ -112,7 +112,7 @@ def test_incremental_asks_more_workers_although_times_are_rounded() -> None:
 
 def test_window_that_opens_between_two_numbers_opens() -> None:
     # 1980-04-13T09:25:53.1Z and the seconds from there to the window are together less than the window's beginning.
-    data = dispatched_data()
+    data = dispatched_data(giveUpAfter="1h")
     data["admissionChecks"] = [
         {"name": "ours", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
     ]
