@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from kueue_fleet.cli import app, console
+from spec.builders import standalone_data
 
 ROOT = Path(__file__).parents[2]
 STACK = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"
@@ -65,3 +67,22 @@ def test_slips_are_named(tmp_path: Path) -> None:
     broken = tmp_path / "broken.yaml"
     broken.write_text(STACK.read_text().replace("clusterQueue: dws", "clusterQueue: dsw"))
     assert "there is no queue dsw; did you mean dws?" in str(run(str(STACK), str(broken)).exception)
+
+
+def test_rows_that_look_equal_say_what_differs(tmp_path: Path) -> None:
+    """A job that runs at the same time in the same place, on another flavor."""
+    files = []
+    for flavor in ("l4", "t4"):
+        data = json.loads(json.dumps(standalone_data()).replace('"l4"', f'"{flavor}"'))
+        files.append(tmp_path / f"{flavor}.yaml")
+        files[-1].write_text(yaml.safe_dump(data))
+    workload = tmp_path / "jobs.yaml"
+    requests = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": "1"}
+    job = {"name": "one", "namespace": "default", "queue": "gpu", "runSeconds": 1234567, "requests": requests}
+    workload.write_text(yaml.safe_dump({"jobs": [job]}))
+    lines = run(*map(str, files), "--workload", str(workload)).stdout.splitlines()
+    shown = [line.split(maxsplit=2) for line in lines if line.startswith("default/one")]
+    assert [(run, " ".join(rest.split())) for _, run, rest in shown] == [
+        ("before", "0 Finished only - on l4"),
+        ("after", "0 Finished only - on t4"),
+    ]

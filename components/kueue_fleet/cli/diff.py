@@ -16,12 +16,18 @@ from kueue_fleet.spec.compare import Difference, compare_fleets
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
 
-_HEADINGS = {"clusters": "Clusters", "capacity": "Node pools", "quota": "Quotas", "settings": "Settings"}
+_HEADINGS = {
+    "consequences": "What it does to what runs",
+    "clusters": "Clusters",
+    "capacity": "Node pools",
+    "quota": "Quotas",
+    "settings": "Settings",
+}
 
 
 def register(app: typer.Typer) -> None:
     """Add the command of this module to APP."""
-    app.command(short_help="Say what is different between two fleet files, team by team.")(diff)
+    app.command(short_help="Say what a change of a fleet file does, and to whom.")(diff)
 
 
 def diff(
@@ -45,7 +51,7 @@ def diff(
     ] = Output.text,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if there is a difference.")] = False,
 ) -> None:
-    """Say what is different between two fleet files: clusters, node pools, what each team gains or loses, settings.
+    """Say what a change of a fleet file does to what runs, what each team gains or loses, and which settings differ.
 
     Quotas are compared as they end up on each cluster. Both files are checked first.
 

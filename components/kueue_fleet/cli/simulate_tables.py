@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
 
 _SHOWN_WORKLOADS = 60
+_MILLION = 1_000_000
 
 
 def show(result: Result) -> None:
@@ -31,11 +32,10 @@ def show(result: Result) -> None:
     )
     workloads = result.as_json()["workloads"]
     for workload in workloads[:_SHOWN_WORKLOADS]:
-        flavors = dict.fromkeys(name for pod_set in workload["flavors"].values() for name in pod_set.values())
         table.add(
             f"{workload['namespace']}/{workload['name']}",
             "/".join(part for part in (workload["cluster"], workload["clusterQueue"]) if part) or "-",
-            ", ".join(flavors) or "-",
+            _flavors(workload) or "-",
             workload["state"],
             "" if workload["state"] in (workload["reason"], "Finished") else workload["reason"],
             *(_time(workload[name]) for name in ("arrivedAt", "admittedAt", "finishedAt")),
@@ -58,8 +58,14 @@ def show(result: Result) -> None:
     console.show(waits)
 
 
+def _flavors(workload: Mapping[str, Any]) -> str:
+    return ", ".join(dict.fromkeys(name for pod_set in workload["flavors"].values() for name in pod_set.values()))
+
+
 def _time(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:g}"
+    if seconds is None:
+        return "-"
+    return f"{seconds:.6g}" if abs(seconds) < _MILLION else f"{seconds:.0f}"
 
 
 def _span(seconds: float | None) -> str:
@@ -72,6 +78,7 @@ def show_difference(before: Result, after: Result) -> None:
     from kueue_fleet.simulation.what_if import differences
 
     found = differences(before, after)
+    unseen = any(map(_looks_equal, found[:_SHOWN_WORKLOADS]))
     table = Table(
         Column("workload"),
         Column("run"),
@@ -79,10 +86,12 @@ def show_difference(before: Result, after: Result) -> None:
         Column("state"),
         Column("cluster", leave_out=2),
         Column("evicted", right=True, leave_out=1),
+        *([Column("otherwise")] if unseen else []),
     )
     for difference in found[:_SHOWN_WORKLOADS]:
         for run in ("before", "after"):
-            table.add(f"{difference['namespace']}/{difference['name']}", run, *_fate(difference[run]))
+            more = [_unseen(difference, run)] if unseen else []
+            table.add(f"{difference['namespace']}/{difference['name']}", run, *_fate(difference[run]), *more)
     if found:
         console.show(table)
         console.line()
@@ -111,3 +120,21 @@ def _fate(side: Mapping[str, Any] | None) -> tuple[str, str, str, str]:
     if side is None:
         return "-", "not submitted", "-", "-"
     return _time(side["admittedAt"]), side["state"], side["cluster"] or "-", str(len(side["evictions"]) or "-")
+
+
+def _looks_equal(difference: Mapping[str, Any]) -> bool:
+    return _fate(difference["before"]) == _fate(difference["after"])
+
+
+def _unseen(difference: Mapping[str, Any], run: str) -> str:
+    """What of a run is different although its row looks the same: exact times, flavors."""
+    if not _looks_equal(difference):
+        return ""
+    side, other = difference[run], difference["after" if run == "before" else "before"]
+    told = {
+        "admittedAt": f"admitted {side['admittedAt']}",
+        "finishedAt": f"finished {side['finishedAt'] if side['finishedAt'] is not None else 'never'}",
+        "flavors": f"on {_flavors(side) or 'no flavor'}",
+        "evictions": f"evicted {', '.join(str(eviction['time']) for eviction in side['evictions']) or 'never'}",
+    }
+    return "; ".join(text for field, text in told.items() if side[field] != other[field])
