@@ -10,11 +10,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
+from command_line import call
 from kueue_fleet import cli
 from kueue_fleet.cli.job_report import group_reasons
 from kueue_fleet.rehearsal.job_views import JobState, JobView
@@ -53,13 +55,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from kueue_fleet.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
-
-
 def rehearse(*arguments: str | Path, stack: str = "tiny", **environ: str) -> subprocess.CompletedProcess[str]:
-    return run("rehearse", "--stack", stack, *arguments, **environ)
+    return call("rehearse", "--stack", stack, *arguments, **environ)
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], message: str) -> None:
@@ -77,7 +74,7 @@ def test_every_problem_of_the_spec_is_listed_and_nothing_is_started(project: Pat
     (project / "Pulumi.tiny.yaml").write_text(wrong)
     done = rehearse()
     assert_refused(done, r"Pulumi\.tiny\.yaml does not describe a fleet:")
-    for problem in run("check", project / "Pulumi.tiny.yaml").stderr.splitlines():
+    for problem in call("check", project / "Pulumi.tiny.yaml").stderr.splitlines():
         assert problem.removeprefix(f"error: {project}/Pulumi.tiny.yaml: ") in done.stderr
     assert len(done.stderr.splitlines()) >= 3
 
@@ -241,7 +238,7 @@ def test_a_stack_is_named_by_its_file_too(
 
 def test_a_stack_file_without_a_project(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.tiny.yaml").write_text(FLEET)
-    done = run("rehearse", tmp_path / "Pulumi.tiny.yaml")
+    done = call("rehearse", tmp_path / "Pulumi.tiny.yaml")
     message = "Pulumi.tiny.yaml: there is no Pulumi.yaml beside or above it; name its folder with --project\n"
     assert (done.returncode, done.stderr) == (1, f"error: {tmp_path}/{message}")
 
@@ -313,9 +310,9 @@ def test_a_state_folder_of_ones_own_needs_no_home(monkeypatch: pytest.MonkeyPatc
 
 
 def test_help_names_the_files() -> None:
-    assert "Pulumi.<stack>.yaml" in run("rehearse", "--help", COLUMNS="80").stdout
-    assert " check [OPTIONS] {FILE}...\n" in run("check", "--help", COLUMNS="80").stdout
-    assert "..." not in run("--help", COLUMNS="80").stdout.partition("Commands:")[2].partition("simulate")[0]
+    assert "Pulumi.<stack>.yaml" in call("rehearse", "--help", COLUMNS="80").stdout
+    assert " check [OPTIONS] {FILE}...\n" in call("check", "--help", COLUMNS="80").stdout
+    assert "..." not in call("--help", COLUMNS="80").stdout.partition("Commands:")[2].partition("simulate")[0]
 
 
 REASON = "ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor t4-dws (8 > 4)"
@@ -351,6 +348,7 @@ def show_environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": f"{ROOT / 'components'}:{ROOT / 'tests'}", "TERM": "xterm-256color"}
 
 
+@cache
 def on_a_terminal(columns: int, **environ: str) -> str:
     """What SHOW writes to a terminal of that many columns."""
     ours, theirs = pty.openpty()

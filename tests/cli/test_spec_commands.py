@@ -7,6 +7,8 @@ import pytest
 import yaml
 from syrupy.assertion import SnapshotAssertion
 
+from command_line import call
+
 STACK = Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml"
 
 GOOD = """
@@ -30,11 +32,6 @@ localQueues: [{ name: gpu, namespace: default, clusterQueue: queue }]
 """
 
 
-def run(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from kueue_fleet.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture
 def fleet_file(tmp_path: Path) -> Path:
     file = tmp_path / "fleet.yaml"
@@ -43,20 +40,20 @@ def fleet_file(tmp_path: Path) -> Path:
 
 
 def test_check_says_that_a_good_fleet_is_valid(fleet_file: Path) -> None:
-    done = run("check", fleet_file)
+    done = call("check", fleet_file)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, ")
 
 
 def test_check_reads_standard_input() -> None:
-    assert run("check", "-", stdin=GOOD).returncode == 0
+    assert call("check", "-", stdin=GOOD).returncode == 0
 
 
 def test_check_reports_every_problem_of_every_file_and_fails(fleet_file: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.yaml"
     wrong = GOOD.replace("nominalQuota: 4 ", "nominalQuota: -4 ").replace("region: us-east4", "regoin: us-east4")
     broken.write_text(wrong)
-    done = run("check", fleet_file, broken)
+    done = call("check", fleet_file, broken)
     assert done.returncode == 1
     assert f"{fleet_file}: fleet tiny is valid" in done.stdout
     paths = [line.split(": ")[2] for line in done.stderr.splitlines()]
@@ -65,7 +62,7 @@ def test_check_reports_every_problem_of_every_file_and_fails(fleet_file: Path, t
 
 
 def test_check_as_json_is_one_document(fleet_file: Path) -> None:
-    done = run("check", "--output", "json", fleet_file, "-", stdin="name: x")
+    done = call("check", "--output", "json", fleet_file, "-", stdin="name: x")
     result = json.loads(done.stdout)
     assert done.returncode == 1
     assert [file["file"] for file in result["files"]] == [str(fleet_file), "-"]
@@ -86,24 +83,24 @@ def test_a_file_that_cannot_be_read_ends_in_one_sentence(tmp_path: Path, make: o
     assert callable(make)
     file = tmp_path / "some.yaml"
     make(file)
-    done = run("check", file)
+    done = call("check", file)
     assert done.returncode == 1
     assert done.stderr == f"error: {file}: {message}\n"
 
 
 def test_a_mistyped_option_exits_2() -> None:
-    assert run("check", "--stirct", "x.yaml").returncode == 2
+    assert call("check", "--stirct", "x.yaml").returncode == 2
 
 
 def test_schema_is_the_schema_of_a_stack_file() -> None:
-    done = run("schema")
+    done = call("schema")
     schema = json.loads(done.stdout)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert "clusterQueues" in json.dumps(schema)
 
 
 def test_render_prints_one_document_an_object_in_apply_order(fleet_file: Path) -> None:
-    done = run("render", fleet_file)
+    done = call("render", fleet_file)
     objects = [document for document in yaml.safe_load_all(done.stdout) if document]
     kinds = [each["kind"] for each in objects]
     assert done.returncode == 0, done.stderr
@@ -111,13 +108,13 @@ def test_render_prints_one_document_an_object_in_apply_order(fleet_file: Path) -
 
 
 def test_render_of_one_cluster_names_the_known_ones_when_it_is_mistyped() -> None:
-    done = run("render", STACK, "--cluster", "worker-us-east")
+    done = call("render", STACK, "--cluster", "worker-us-east")
     assert done.returncode == 2
     assert "the fleet has no cluster 'worker-us-east'; it has manager-europe-west4, worker-europe-west4" in done.stderr
 
 
 def test_render_of_the_dws_fleet(snapshot: SnapshotAssertion) -> None:
-    done = run("render", STACK)
+    done = call("render", STACK)
     assert done.returncode == 0, done.stderr
     assert done.stdout == snapshot
 

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 _PROGRAM = """
-import base64, json, os, pathlib, ssl, sys, time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import os, pathlib, sys, time
 
 here, name = pathlib.Path(__file__).parent, pathlib.Path(__file__).name
 versions = {"etcd": "etcd Version: 3.6.8"}
@@ -33,6 +32,9 @@ if mode.startswith("slow"):
 print("started", os.getpid(), flush=True)
 if name in ("kube-controller-manager", "kube-scheduler"):
     time.sleep(3600)
+
+import base64, json, ssl
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Etcd(BaseHTTPRequestHandler):

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from kueue_fleet.rehearsal.supervisor_client import (
     SupervisorClient,
     SupervisorError,
     SupervisorGoneError,
+    start_supervisor,
 )
 from rehearsal.conftest import SupervisorStarter
 
@@ -54,24 +55,31 @@ def state_of(client: SupervisorClient, cluster: str, process: str) -> dict[str, 
     return found
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSupervisor]:
+    """One with the cluster `worker`, for tests that ask and change nothing."""
+    starter = SupervisorStarter(tmp_path_factory.mktemp("asked"))
+    running = starter()
+    running.client.put_cluster("worker", **WORKER)
+    yield running
+    starter.end()
+
+
 # What it is to its owner.
 
 
-def test_only_the_owner_may_talk_to_it(supervisor_starter: SupervisorStarter) -> None:
-    running = supervisor_starter()
-    paths = running.paths
+def test_only_the_owner_may_talk_to_it(asked: RunningSupervisor) -> None:
+    paths = asked.paths
     assert stat.S_IMODE(paths.socket.stat().st_mode) == 0o600
     assert stat.S_IMODE(paths.root.stat().st_mode) == 0o700
     assert stat.S_IMODE(paths.admin_token.stat().st_mode) == 0o600
-    assert paths.lock.read_text().strip() == str(running.process.pid)
+    assert paths.lock.read_text().strip() == str(asked.process.pid)
 
 
-def test_nothing_listens_off_loopback(supervisor_starter: SupervisorStarter) -> None:
-    running = supervisor_starter()
-    running.client.put_cluster("worker", **WORKER)
+def test_nothing_listens_off_loopback(asked: RunningSupervisor) -> None:
     listening = [
         connection.laddr.ip
-        for pid in pids(running.client).values()
+        for pid in pids(asked.client).values()
         for connection in psutil.Process(pid).net_connections("inet")
         if connection.status == psutil.CONN_LISTEN
     ]
@@ -79,13 +87,13 @@ def test_nothing_listens_off_loopback(supervisor_starter: SupervisorStarter) -> 
     assert all(address.startswith("127.") for address in listening)
 
 
-def test_a_second_supervisor_is_refused_and_the_first_stays(supervisor_starter: SupervisorStarter) -> None:
-    first = supervisor_starter()
-    with pytest.raises(
-        RehearsalError, match=rf"a rehearsal runs here already \(process {first.process.pid}\); take it"
-    ):
-        supervisor_starter()
-    assert first.client.health()["status"] == "ok"
+def test_a_second_supervisor_is_refused_and_the_first_stays(
+    asked: RunningSupervisor, supervisor_starter: SupervisorStarter
+) -> None:
+    runs = rf"a rehearsal runs here already \(process {asked.process.pid}\); take it"
+    with pytest.raises(RehearsalError, match=runs):
+        start_supervisor(asked.paths, services="none", environ=supervisor_starter.environ)
+    assert asked.client.health()["status"] == "ok"
 
 
 def test_what_a_killed_supervisor_left_is_no_obstacle(supervisor_starter: SupervisorStarter) -> None:
@@ -198,8 +206,8 @@ def test_a_file_as_standard_input_is_refused(supervisor_starter: SupervisorStart
 # Clusters.
 
 
-def test_put_makes_a_cluster_and_is_idempotent(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter().client
+def test_put_makes_a_cluster_and_is_idempotent(asked: RunningSupervisor) -> None:
+    client = asked.client
     made = client.put_cluster("worker", **WORKER)
     assert made["endpoint"].startswith("127.0.0.1:")
     assert made["version"] == "1.36.3-gke.0"
@@ -222,9 +230,8 @@ def test_clusters_start_side_by_side_and_once_each(supervisor_starter: Superviso
     assert len(pids(client)) == 2 + 2 * 3
 
 
-def test_another_cluster_of_the_same_name_is_a_conflict(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter().client
-    client.put_cluster("worker", **WORKER)
+def test_another_cluster_of_the_same_name_is_a_conflict(asked: RunningSupervisor) -> None:
+    client = asked.client
     with pytest.raises(
         SupervisorError, match=r"location is 'us-east4', asked for is 'us-west1'.*delete it first"
     ) as error:
@@ -234,9 +241,9 @@ def test_another_cluster_of_the_same_name_is_a_conflict(supervisor_starter: Supe
 
 
 @pytest.mark.parametrize("name", ["Worker", "1worker", "worker-", "w" * 41, "a/b"])
-def test_names_that_gke_would_refuse(supervisor_starter: SupervisorStarter, name: str) -> None:
+def test_names_that_gke_would_refuse(asked: RunningSupervisor, name: str) -> None:
     with pytest.raises(SupervisorError, match="not a GKE cluster name; use up to 40") as error:
-        supervisor_starter().client.put_cluster(name, **WORKER)
+        asked.client.put_cluster(name, **WORKER)
     assert error.value.status == 400
 
 
@@ -248,14 +255,14 @@ def test_names_that_gke_would_refuse(supervisor_starter: SupervisorStarter, name
         ({**WORKER, "autopilot": "yes"}, "autopilot: must be true or false, is 'yes'"),
     ],
 )
-def test_wrong_parameters(supervisor_starter: SupervisorStarter, body: dict[str, Any], sentence: str) -> None:
+def test_wrong_parameters(asked: RunningSupervisor, body: dict[str, Any], sentence: str) -> None:
     with pytest.raises(SupervisorError, match=sentence) as error:
-        supervisor_starter().client.put_cluster("worker", **body)
+        asked.client.put_cluster("another", **body)
     assert error.value.status == 400
 
 
-def test_what_does_not_exist_is_a_404(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter().client
+def test_what_does_not_exist_is_a_404(asked: RunningSupervisor) -> None:
+    client = asked.client
     for ask in (client.get_cluster, client.delete_cluster):
         with pytest.raises(SupervisorError, match="cluster nobody: there is none of that name") as error:
             ask("nobody")
@@ -319,10 +326,9 @@ def test_a_dead_etcd_is_reported_and_mended_by_the_next_put(supervisor_starter: 
     assert "None/etcd" in pids(client)
 
 
-def test_an_unknown_signal_is_refused(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter().client
+def test_an_unknown_signal_is_refused(asked: RunningSupervisor) -> None:
     with pytest.raises(SupervisorError, match="'SIGNONSENSE' is no signal; use a name such as SIGKILL"):
-        client.kill(None, "etcd", "SIGNONSENSE")
+        asked.client.kill(None, "etcd", "SIGNONSENSE")
 
 
 def test_a_cluster_that_cannot_start_leaves_only_its_logs(supervisor_starter: SupervisorStarter) -> None:
@@ -484,9 +490,8 @@ def test_a_cluster_that_cannot_be_prepared_is_not_up(supervisor_starter: Supervi
     assert client.clusters() == []
 
 
-def test_node_pools_without_a_service_for_them(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter().client
-    client.put_cluster("worker", **WORKER)
+def test_node_pools_without_a_service_for_them(asked: RunningSupervisor) -> None:
+    client = asked.client
     client.put_autoscaling("worker", {})
     assert client.refused_pods() == []
     with pytest.raises(SupervisorError, match="cluster worker: its nodes are not simulated here") as error:
@@ -503,9 +508,8 @@ def test_services_that_are_not_there(supervisor_starter: SupervisorStarter, serv
 # Numbers, and the state left behind.
 
 
-def test_processes_are_listed_with_what_they_use(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter().client
-    client.put_cluster("worker", **WORKER)
+def test_processes_are_listed_with_what_they_use(asked: RunningSupervisor) -> None:
+    client = asked.client
     rows = client.processes()
     assert [(row["cluster"], row["name"]) for row in rows] == [
         (None, "supervisor"),
@@ -549,11 +553,9 @@ def test_the_command_says_why_it_does_not_start(tmp_path: Path, capsys: pytest.C
     assert not deep.exists()
 
 
-def test_descriptors_of_the_supervisor_are_not_inherited(supervisor_starter: SupervisorStarter) -> None:
-    running = supervisor_starter()
-    running.client.put_cluster("worker", **WORKER)
-    lock = os.stat(running.paths.lock)
-    for name, pid in pids(running.client).items():
+def test_descriptors_of_the_supervisor_are_not_inherited(asked: RunningSupervisor) -> None:
+    lock = os.stat(asked.paths.lock)
+    for name, pid in pids(asked.client).items():
         held = [
             path
             for path in Path(f"/proc/{pid}/fd").iterdir()
