@@ -12,6 +12,7 @@ ROUNDS ?= 10
 FLEETS ?= 1000
 SEED ?= 20261121
 READY := $(VENV)/.ready
+IN_PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
 .PHONY: help
 help: ## list the targets
@@ -23,11 +24,11 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 
 .PHONY: test
 test: $(READY) engines ## every test, those on real control planes included
-	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder
+	@$(BIN)/pytest $(IN_PARALLEL)
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need no engine
-	@$(BIN)/pytest --ignore=tests/engines
+	@$(BIN)/pytest $(IN_PARALLEL) --ignore=tests/engines
 
 .PHONY: faults
 faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=10 times, from SEED=n
