@@ -167,8 +167,8 @@ class Project:
         settings = yaml.safe_load((self.folder / "Pulumi.yaml").read_text()) | {"main": "program"}
         (self.folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
 
-    def write_jobs(self, *jobs: dict[str, Any]) -> Path:
-        file = self.folder / "jobs.yaml"
+    def write_jobs(self, *jobs: dict[str, Any], name: str = "jobs.yaml") -> Path:
+        file = self.folder / name
         file.write_text(yaml.safe_dump_all(jobs))
         return file
 

@@ -34,14 +34,8 @@ def helm_installs(command: Command, tiny: Project) -> None:
     command.until(lambda: any("helm" in line.split()[0] for line in tiny.processes()), "helm installs Kueue")
 
 
-def job_runs(command: Command, tiny: Project) -> None:
-    command.until_said("Admitted solo")
-
-
-@pytest.mark.parametrize("moment", [supervisor_begins, cluster_starts, helm_installs, job_runs])
-def test_ctrl_c_leaves_nothing_but_logs(tiny: Project, moment: Callable[[Command, Project], None]) -> None:
-    command = tiny.start("--jobs", tiny.write_jobs(job("long", seconds=600)))
-    moment(command, tiny)
+def interrupt(command: Command, tiny: Project) -> None:
+    """Ctrl-C, which leaves nothing but logs."""
     ended, seconds = command.interrupt()
     assert ended.err == f"error: interrupted; everything is taken down, the logs are in {tiny.paths().root}\n"
     assert ended.code == 130
@@ -50,16 +44,48 @@ def test_ctrl_c_leaves_nothing_but_logs(tiny: Project, moment: Callable[[Command
     assert tiny.left() == {"command.lock"}
 
 
+@pytest.mark.parametrize("moment", [supervisor_begins, cluster_starts, helm_installs])
+def test_ctrl_c_leaves_nothing_but_logs(tiny: Project, moment: Callable[[Command, Project], None]) -> None:
+    command = tiny.start()
+    moment(command, tiny)
+    interrupt(command, tiny)
+
+
+def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(tiny: Project) -> None:
+    tiny.write(fleet("other"), stack="second")
+    command = tiny.start("--jobs", tiny.write_jobs(job("long", seconds=600)))
+    beside = tiny.start("--jobs", tiny.write_jobs(job("one"), name="others.yaml"), stack="second")
+    command.until_said("Admitted solo")
+    interrupt(command, tiny)
+    ended = beside.end()
+    assert ended.code == 0, ended.err
+    assert "Finished other" in ended.out
+    assert [place.name for place in (tiny.state / "rehearsals").iterdir()] == [STACK]
+
+
 def test_a_killed_command_takes_everything_with_it(tiny: Project) -> None:
     command = tiny.start()
-    helm_installs(command, tiny)
+    cluster_starts(command, tiny)
     command.kill()
     tiny.assert_gone()
     assert tiny.run("--down").out == "The rehearsal of tiny is gone: its processes, its clusters and its state.\n"
     assert not tiny.paths().root.exists()
 
 
-def test_after_a_killed_command_the_next_one_works(tiny: Project) -> None:
+NOT_WAITED_FOR = """
+metadata = {"name": "web", "namespace": "default", "annotations": {"pulumi.com/skipAwait": "true"}}
+k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"), opts=inside)
+"""
+CANNOT_RUN = (
+    "no program on this machine stands for image {} (there is no container engine: only jobset/jobset, "
+    "kueue-fleet/controller, kueue/kueue are run, and pods of jobs are simulated)"
+)
+
+
+def test_after_a_killed_command_the_next_one_works_and_tells_in_the_end_what_it_did_not_wait_for(
+    tiny: Project,
+) -> None:
+    tiny.add_to_program(NOT_WAITED_FOR)
     command = tiny.start()
     helm_installs(command, tiny)
     command.kill()
@@ -68,6 +94,7 @@ def test_after_a_killed_command_the_next_one_works(tiny: Project) -> None:
     assert following.code == 0, following.err
     assert "Finished solo" in following.out
     assert "waits: solo: ExceedsMaxQuota: " in following.out
+    assert f"Not run       solo: Deployment default/web: {CANNOT_RUN.format('nginx:1.27')}\n" in following.out
     tiny.assert_gone()
     assert not tiny.paths().root.exists()
 
@@ -115,20 +142,14 @@ def test_ctrl_c_of_an_update_leaves_the_kept_clusters_running(kept: Project) -> 
     assert kept.queue()["metadata"]["name"] == "queue"
 
 
-def test_a_killed_update_is_made_good_by_the_next_command(kept: Project) -> None:
+def test_a_killed_update_is_made_good_by_the_next_command_which_takes_locks_of_the_dead_away(kept: Project) -> None:
     change(kept, 7).kill()
+    folder = kept.paths().pulumi_backend / ".pulumi" / "locks" / "organization" / "kueue-fleet" / STACK
+    (folder / "c0ffee.json").write_text(json.dumps({"pid": 999999999, "username": "me", "hostname": "here"}))
     done = kept.run()
     assert done.code == 0, done.err
     assert gpus(kept) == "7"
     assert kept.client().health()["status"] == "ok"
-
-
-def test_the_lock_of_a_dead_pulumi_is_taken_away(kept: Project) -> None:
-    folder = kept.paths().pulumi_backend / ".pulumi" / "locks" / "organization" / "kueue-fleet" / STACK
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "c0ffee.json").write_text(json.dumps({"pid": 999999999, "username": "me", "hostname": "here"}))
-    done = kept.run()
-    assert done.code == 0, done.err
     assert kept.locks() == []
 
 
@@ -222,14 +243,6 @@ spec:
     metadata: {labels: {app: till}}
     spec: {containers: [{name: till, image: "httpd:2.4"}]}
 """
-NOT_WAITED_FOR = """
-metadata = {"name": "web", "namespace": "default", "annotations": {"pulumi.com/skipAwait": "true"}}
-k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"), opts=inside)
-"""
-CANNOT_RUN = (
-    "no program on this machine stands for image {} (there is no container engine: only jobset/jobset, "
-    "kueue-fleet/controller, kueue/kueue are run, and pods of jobs are simulated)"
-)
 
 
 def test_images_that_nobody_here_can_run_end_it_within_seconds(tiny: Project) -> None:
@@ -258,22 +271,3 @@ def test_images_that_nobody_here_can_run_end_it_within_seconds(tiny: Project) ->
     ]
     tiny.assert_gone()
     assert tiny.left() == {"command.lock"}
-
-
-def test_what_is_not_waited_for_is_told_in_the_end_and_stops_nothing(tiny: Project) -> None:
-    tiny.add_to_program(NOT_WAITED_FOR)
-    done = tiny.run("--jobs", tiny.write_jobs(job("one")))
-    assert done.code == 0, done.err
-    assert "Finished solo" in done.out
-    assert f"Not run       solo: Deployment default/web: {CANNOT_RUN.format('nginx:1.27')}\n" in done.out
-    tiny.assert_gone()
-
-
-def test_two_stacks_are_rehearsed_side_by_side(tiny: Project) -> None:
-    tiny.write(fleet("other"), stack="second")
-    commands = [tiny.start("--jobs", tiny.write_jobs(job("one"))), tiny.start("--jobs", "jobs.yaml", stack="second")]
-    first, second = [command.end() for command in commands]
-    assert (first.code, second.code) == (0, 0), first.err + second.err
-    assert "Finished solo" in first.out
-    assert "Finished other" in second.out
-    assert not any((tiny.state / "rehearsals").iterdir())

@@ -139,8 +139,7 @@ CONTROLLERS = (
 )
 """Which of kube-controller-manager's controllers run."""
 # Four clusters share two cores: more threads than cores gain nothing.
-import os
-_GO_RUNTIME = {"GOMAXPROCS": "2", **dict(x.split("=") for x in os.environ.get("KF_GO","").split(",") if x)}
+_GO_RUNTIME = {"GOMAXPROCS": "2"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +237,7 @@ def api_server_process(plan: ControlPlanePlan) -> ProcessSpec:
             # A loopback address is not allowed in the endpoints of the Service `kubernetes`.
             "--endpoint-reconciler-type=none",
             "--enable-priority-and-fairness=false",
-            "--profiling=true",
+            "--profiling=false",
             "--shutdown-delay-duration=0s",
         ),
         env=_GO_RUNTIME,
