@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -125,22 +125,26 @@ def shown_conditions(thing: dict[str, Any]) -> str:
 
 
 @contextmanager
-def rehearsed(stack: str, tmp_path_factory: pytest.TempPathFactory, **settings: Any) -> Iterator[FleetInRehearsal]:
-    """STACK, up until the end of the context; `settings` are those of the simulated cloud, the stack's own if none."""
+def copied(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]:
+    """STACK in a project of its own, with a state folder of its own; nothing is up yet."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "stacks").mkdir()
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
     project["main"] = str(ROOT / "stacks")
     (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
     shutil.copy(ROOT / "stacks" / f"Pulumi.{stack}.yaml", folder / "stacks")
-    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack_of:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
         session = Session.for_stack(stack, folder)
-        stack_of.enter_context(session.exclusive())
         session.prepare_engines(print)
-        stack_of.enter_context(session.running(keep=False))
-        session.stand_ins()
-        fleet = FleetInRehearsal(folder, session)
+        yield FleetInRehearsal(folder, session)
+
+
+@contextmanager
+def rehearsed(stack: str, tmp_path_factory: pytest.TempPathFactory, **settings: Any) -> Iterator[FleetInRehearsal]:
+    """STACK, up until the end of the context; `settings` are those of the simulated cloud, the stack's own if none."""
+    with copied(stack, tmp_path_factory) as fleet, fleet.session.exclusive(), fleet.session.running(keep=False):
+        fleet.session.stand_ins()
         if settings:
             fleet.simulate(**settings)
         fleet.up()

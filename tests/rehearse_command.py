@@ -123,7 +123,7 @@ class Command:
         while not happened():
             assert self.process.poll() is None, f"it has ended before {what}: {self.end()}"
             assert time.monotonic() < deadline, f"not seen: {what}; {self._out.read_text()}"
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def until_said(self, text: str) -> None:
         self.until(lambda: text in self._out.read_text(), text)

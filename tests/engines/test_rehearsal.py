@@ -1,26 +1,37 @@
-"""A whole fleet on real control planes: brought up, used, changed and destroyed by the real Pulumi."""
+"""A whole fleet on real control planes: brought up by the README's first command, used, changed and destroyed."""
 
 from __future__ import annotations
 
 import copy
 import os
+import re
+import shutil
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from fleet_in_rehearsal import ROOT, FleetInRehearsal, rehearsed
-from kueue_fleet.rehearsal.job_views import JobState, JobView
+from docs.console import blocks
+from docs.rehearsal_output import lacks
+from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
+from kueue_fleet.rehearsal.job_views import JobState
 from kueue_fleet.rehearsal.jobs import read_jobs
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.session import Session
+from kueue_fleet.rehearsal.session import Session, take_down
 from kueue_fleet.simulation.rows import JobRow
 from side_by_side import rehearsed_rows, simulated, table
 
 STACK = "dws-multikueue"
+JOBS = ROOT / "examples" / STACK / "jobs.yaml"
+RUN_SECONDS = 900
 JOBS_SECONDS = 240
 MANAGER = "manager-europe-west4"
 WORKERS = ["worker-europe-west4", "worker-us-east4", "worker-asia-southeast1"]
@@ -38,10 +49,41 @@ def active(thing: dict[str, Any]) -> bool:
     return any(condition["type"] == "Active" and condition["status"] == "True" for condition in conditions)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A rehearsal that a command has left running, and what the command printed."""
+
+    lab: FleetInRehearsal
+    printed: str
+
+
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]:
-    with rehearsed(STACK, tmp_path_factory) as fleet:
-        yield fleet
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    with copied(STACK, tmp_path_factory) as fleet:
+        jobs = fleet.session.project_dir / "examples" / STACK
+        jobs.mkdir(parents=True)
+        shutil.copy(JOBS, jobs)
+        options = f"--keep --project {fleet.session.project_dir}"
+        try:
+            done = subprocess.run(
+                ["make", "rehearse", f"VENV={Path(sys.executable).parents[1]}", f"OPTIONS={options}"],
+                cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, timeout=RUN_SECONDS,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+            with fleet.session.exclusive(), fleet.session.running(keep=True):
+                yield Kept(fleet, done.stdout)
+        finally:
+            take_down(STACK)
+
+
+@pytest.fixture(scope="module")
+def lab(kept: Kept) -> FleetInRehearsal:
+    return kept.lab
+
+
+def test_make_rehearse_prints_what_the_readme_shows(kept: Kept) -> None:
+    [shown] = blocks(ROOT / "README.md", "text")
+    assert lacks(shown, kept.printed) == [], kept.printed
 
 
 def test_after_up_every_queue_check_and_cluster_is_active(lab: FleetInRehearsal) -> None:
@@ -72,28 +114,16 @@ def test_no_credential_is_in_clear_in_the_state_or_in_any_log(lab: FleetInRehear
         assert not any(secret in text for secret in secrets), file
 
 
-def follow(lab: FleetInRehearsal, jobs: list[dict[str, Any]]) -> list[JobView]:
-    views: list[JobView] = []
-    for views in lab.session.run_jobs(lab.fleet, jobs, JOBS_SECONDS):  # noqa: B007
-        pass
-    return views
-
-
-def test_twelve_jobs_spread_over_the_workers_and_one_that_fits_nowhere_says_why(lab: FleetInRehearsal) -> None:
-    views = follow(lab, read_jobs(ROOT / "examples" / STACK / "jobs.yaml"))
-    fitting = [view for view in views if not view.name.startswith("too-big-")]
-    assert len(fitting) == 12
-    stuck = [view.name for view in fitting if view.state is not JobState.FINISHED]
-    assert not stuck, lab.why_unfinished(stuck, [MANAGER, *WORKERS])
-    assert set(Counter(view.cluster for view in fitting)) == set(WORKERS)
-    assert {view.flavors for view in fitting} == {("t4-dws",)}
-    [too_big] = [view for view in views if view.name.startswith("too-big-")]
-    assert too_big.hopeless
-    assert [reason.split(": ")[:2] for reason in too_big.reasons] == [
-        [worker, "ExceedsMaxQuota"] for worker in sorted(WORKERS)
-    ]
-    simulation = simulated(lab.fleet, read_jobs(ROOT / "examples" / STACK / "jobs.yaml"), 3600)
-    rehearsal = rows_of(views)
+def test_twelve_jobs_spread_over_the_workers_and_one_that_fits_nowhere_says_why(kept: Kept) -> None:
+    jobs = [job for job in jobs_table(kept.printed) if not job["job"].startswith("too-big-")]
+    assert len(jobs) == 12
+    stuck = [job["job"] for job in jobs if job["state"] != "Finished"]
+    assert not stuck, kept.lab.why_unfinished(stuck, [MANAGER, *WORKERS])
+    assert {job["cluster"] for job in jobs} == set(WORKERS)
+    assert {job["flavor"] for job in jobs} == {"t4-dws"}
+    assert f"waits: {', '.join(sorted(WORKERS))}: ExceedsMaxQuota: " in kept.printed
+    simulation = simulated(kept.lab.fleet, read_jobs(JOBS), 3600)
+    rehearsal = rows_of(jobs_table(kept.printed))
     both = table(simulation, rehearsal)
     print(both)
     # Which worker is the first with capacity is chance; who runs, and on which flavor, is not.
@@ -101,15 +131,23 @@ def test_twelve_jobs_spread_over_the_workers_and_one_that_fits_nowhere_says_why(
     assert {row.cluster for row in simulation if row.cluster} <= set(WORKERS), both
 
 
-def rows_of(views: list[JobView]) -> list[JobRow]:
+def jobs_table(printed: str) -> list[dict[str, str]]:
+    """The table of jobs that the command printed."""
+    lines = iter(printed.splitlines())
+    header = next(line for line in lines if line.startswith("job ")).split()
+    rows = takewhile(lambda row: len(row) == len(header), (re.split(r" {2,}", line.strip()) for line in lines))
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def rows_of(jobs: list[dict[str, str]]) -> list[JobRow]:
     """With numbers for the letters that Kubernetes ends generated names with, as a simulation has them."""
     numbers: Counter[str] = Counter()
     rows = []
-    for view in views:
-        prefix = f"{view.namespace}/{view.name.rpartition('-')[0]}"
+    for job in jobs:
+        prefix = f"{job['team']}/{job['job'].rpartition('-')[0]}"
         numbers[prefix] += 1
-        ran = [view.flavors] if view.flavors else []
-        rows += rehearsed_rows(f"{prefix}-{numbers[prefix]}", view.cluster, ran, 0)
+        ran = [] if job["cluster"] == "-" else [[job["flavor"]]]
+        rows += rehearsed_rows(f"{prefix}-{numbers[prefix]}", job["cluster"], ran, 0)
     return rows
 
 
@@ -131,7 +169,7 @@ def wait_until_nothing_is_held(lab: FleetInRehearsal, workers: list[str]) -> Non
 
 
 def one_job(run_seconds: str, **annotations: str) -> list[dict[str, Any]]:
-    (job, *_) = read_jobs(ROOT / "examples" / STACK / "jobs.yaml")
+    (job, *_) = read_jobs(JOBS)
     job = copy.deepcopy(job)
     job["metadata"]["annotations"] |= {f"provreq.kueue.x-k8s.io/{key}": value for key, value in annotations.items()}
     job["spec"]["template"]["metadata"]["annotations"]["kueue-fleet.dev/run-seconds"] = run_seconds

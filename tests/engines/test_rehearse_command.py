@@ -173,11 +173,11 @@ def test_jobs_that_are_refused_say_why_and_none_is_submitted(kept: Project) -> N
     assert refused.code == 1
     lines = refused.err.splitlines()
     assert lines[0] == 'error: Job nowhere/lost-: solo refused it: namespaces "nowhere" not found'
-    assert lines[1].startswith("Job team-a/typo-: solo refused it: ")
+    assert lines[1].startswith("  Job team-a/typo-: solo refused it: ")
     assert 'unknown field "spec.completion"' in lines[1]
     assert lines[2:] == [
-        "no job has been submitted; correct these and run it again",
-        "the kept rehearsal of tiny is still there",
+        "  no job has been submitted; correct these and run it again",
+        "  the kept rehearsal of tiny is still there",
     ]
     assert not any(each["metadata"]["name"].startswith("fine-") for each in kept.jobs())
 
@@ -219,7 +219,7 @@ def test_a_pulumi_up_that_fails_half_way_shows_each_cause_once(tiny: Project) ->
     root = tiny.paths().root
     assert ended.err.startswith("error: pulumi up failed:\n")
     assert ended.err.endswith(
-        f"(its whole output is in {root}/pulumi-up.log)\neverything is taken down, the logs are in {root}\n"
+        f"(its whole output is in {root}/pulumi-up.log)\n  everything is taken down, the logs are in {root}\n"
     )
     lines = ended.err.splitlines()
     assert len(lines) == len(set(lines)) < 12
@@ -259,15 +259,15 @@ def test_images_that_nobody_here_can_run_end_it_within_seconds(tiny: Project) ->
     assert time.monotonic() - began < SOON_SECONDS
     assert ended.code == 1
     lines = ended.err.splitlines()
-    assert sorted(line.removeprefix("error: ") for line in lines[:-2]) == [
+    assert sorted(line.removeprefix("error: ").lstrip() for line in lines[:-2]) == [
         f"solo: Deployment default/till: {CANNOT_RUN.format('httpd:2.4')}; leave Helm release default/shop out of the "
         "stack, or set its skipAwait",
         f"solo: Deployment default/web: {CANNOT_RUN.format('nginx:1.27')}; leave it out of the stack, or give it the "
         'annotation pulumi.com/skipAwait: "true"',
     ]
     assert lines[-2:] == [
-        "pulumi up was ended: it would wait in vain",
-        f"everything is taken down, the logs are in {tiny.paths().root}",
+        "  pulumi up was ended: it would wait in vain",
+        f"  everything is taken down, the logs are in {tiny.paths().root}",
     ]
     tiny.assert_gone()
     assert tiny.left() == {"command.lock"}

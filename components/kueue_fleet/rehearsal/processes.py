@@ -26,7 +26,7 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PARENT_DIED_EXIT = 127
 # What a child gets of our own environment: no proxies, no credentials, no KUBECONFIG of the user.
-_INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ")
+_INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "GOGC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
