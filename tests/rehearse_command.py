@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import yaml
 
-from kueue_fleet.rehearsal.jobs import ClusterClients
+from kueue_fleet.rehearsal.cluster_clients import ClusterClients
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.supervisor_client import SupervisorClient
 

@@ -22,7 +22,8 @@ from kueue_fleet.rehearsal.gke_crds import install_gke_definitions
 from kueue_fleet.rehearsal.gke_tolerations import install_tolerations
 from kueue_fleet.rehearsal.kube_api import ApiError, KubeApi
 from kueue_fleet.rehearsal.kwok import keep_running, kwok_process, write_kwok_files
-from kueue_fleet.rehearsal.node_agent import NodeAgent, default_programs
+from kueue_fleet.rehearsal.node_agent.agent import NodeAgent
+from kueue_fleet.rehearsal.node_agent.programs import default_programs
 from kueue_fleet.rehearsal.node_pool_rules import Reservation, refusals
 from kueue_fleet.rehearsal.node_pool_store import NodePoolStore
 from kueue_fleet.rehearsal.node_templates import Place

@@ -14,14 +14,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import yaml
 
 from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.job_views import JobView
-from kueue_fleet.rehearsal.jobs import ClusterClients, follow_jobs, read_jobs, submit_jobs
+from kueue_fleet.rehearsal.jobs import follow_jobs, read_jobs, submit_jobs
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
@@ -48,6 +48,9 @@ from kueue_fleet.rehearsal.supervisor_client import (
     start_supervisor,
 )
 from kueue_fleet.spec import FleetSpec
+
+if TYPE_CHECKING:
+    from kueue_fleet.rehearsal.cluster_clients import ClusterClients
 
 _MIB = 1024**2
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -282,6 +285,8 @@ class Session:
 
     def clients(self, fleet: FleetSpec) -> ClusterClients:
         """The API servers of the fleet's clusters."""
+        from kueue_fleet.rehearsal.cluster_clients import ClusterClients
+
         return ClusterClients(self.paths.kubeconfig, fleet.cluster_names)
 
     def run_jobs(

@@ -4,8 +4,3 @@
 which program here; `pods`, `volumes`, `status` and `probes` decide what a kubelet would decide; `services` lets the
 API server reach the pods' webhooks; `credentials` gives each pod its own service account.
 """
-
-from kueue_fleet.rehearsal.node_agent.agent import NodeAgent
-from kueue_fleet.rehearsal.node_agent.programs import Program, default_programs
-
-__all__ = ["NodeAgent", "Program", "default_programs"]
