@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from api_server import ApiServer
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, SupervisorClient, start_supervisor
@@ -55,21 +54,14 @@ class BareCluster:
     authority: str
     token: str = field(repr=False)
 
+    @cached_property
+    def _api_server(self) -> ApiServer:
+        return ApiServer(self.server, self.authority)
+
     def call(self, method: str, path: str, body: Json | None = None, *, token: str | None = None) -> Answer:
         token = self.token if token is None else token
-        request = urllib.request.Request(
-            self.server + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})},
-        )
-        context = ssl.create_default_context(cadata=self.authority)
-        try:
-            with urllib.request.urlopen(request, context=context, timeout=30) as response:
-                return Answer(response.status, json.loads(response.read()))
-        except urllib.error.HTTPError as error:
-            with error:
-                return Answer(error.code, json.loads(error.read()))
+        status, text = self._api_server.request(method, path, body, token=token)
+        return Answer(status, json.loads(text))
 
     def create(self, path: str, body: Json) -> Json:
         """The object made. Fails the test when it is refused."""

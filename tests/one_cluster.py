@@ -5,18 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import os
-import ssl
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from api_server import ApiServer
 from kueue_fleet.rehearsal.cluster_services import cluster_services
 from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.dws_decisions import DwsSettings
@@ -71,25 +69,18 @@ class OneCluster:
     token: str = field(repr=False)
     ca_file: Path = field(repr=False)
 
+    @cached_property
+    def _api_server(self) -> ApiServer:
+        return ApiServer(self.server, self.ca_file.read_text())
+
     def request(self, method: str, path: str, body: Any = None, content_type: str = "", token: str = "") -> Json:
-        request = urllib.request.Request(
-            self.server + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={
-                "Authorization": f"Bearer {token or self.token}",
-                "Content-Type": content_type or "application/json",
-            },
+        status, text = self._api_server.request(
+            method, path, body, token=token or self.token, content_type=content_type or "application/json"
         )
-        context = ssl.create_default_context(cafile=str(self.ca_file))
-        try:
-            with urllib.request.urlopen(request, context=context, timeout=30) as response:
-                answer: Json = json.loads(response.read())
-                return answer
-        except urllib.error.HTTPError as error:
-            with error:
-                text = error.read().decode()
-            raise Refused(f"{error.code} {json.loads(text)['message'] if text.startswith('{') else text}") from None
+        if status >= 400:
+            raise Refused(f"{status} {json.loads(text)['message'] if text.startswith('{') else text}")
+        answer: Json = json.loads(text)
+        return answer
 
     def get(self, path: str) -> Json:
         return self.request("GET", path)
