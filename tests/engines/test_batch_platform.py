@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -25,6 +25,10 @@ GPU = "nvidia.com/gpu"
 RESERVED, ON_DEMAND, SPOT, COMPACT = "gpu-l4-reserved", "gpu-l4-ondemand", "gpu-l4-spot", "gpu-a100-compact-spot"
 STEP = "kueue-fleet.dev/step"
 RUN_SECONDS = {"low-priority": "60", "high-priority": "30", "compact": "5", "jobset": "5", "dws": "5"}
+"""By kind of job, as simulated."""
+HELD = {"low-priority": "3600", "high-priority": "3600"}
+"""In the rehearsal these run until they are let go, so that it does not matter how fast the machine is."""
+RUN_SECONDS_ANNOTATION = "kueue-fleet.dev/run-seconds"
 PAIRS = {"team-a": "team-a-b", "team-b": "team-a-b", "team-c": "team-c-d", "team-d": "team-c-d"}
 
 
@@ -65,12 +69,14 @@ class Walk:
     begun_to_end: set[str] = field(default_factory=set)
     """Kinds of job of which a pod has ended."""
     nodes_at_first: dict[str, int] = field(default_factory=dict)
+    let_go: set[str] = field(default_factory=set)
+    """Kinds of job whose pods end as soon as they run."""
     submitted: dict[str, float] = field(default_factory=dict)
     """Kind of job -> when it was submitted, in seconds after the first one."""
     began: float = field(default_factory=time.monotonic)
 
     def submit(self, *steps: str) -> None:
-        documents = [job for job in jobs_of_the_walk() if step_of(job) in steps]
+        documents = [job for job in jobs_of_the_walk(RUN_SECONDS | HELD) if step_of(job) in steps]
         if not self.submitted:
             self.began = time.monotonic()
         self.submitted |= dict.fromkeys(steps, round(time.monotonic() - self.began, 1))
@@ -111,6 +117,13 @@ class Walk:
                 story.starts.add(pod.status.start_time)
             if pod.status.phase == "Succeeded":
                 self.begun_to_end.add(story.step)
+            if pod.status.phase == "Running" and story.step in self.let_go:
+                self._let_go(pod.metadata, HELD[story.step])
+
+    def _let_go(self, pod: Any, held: str) -> None:
+        if pod.annotations[RUN_SECONDS_ANNOTATION] == held:
+            body = {"metadata": {"annotations": {RUN_SECONDS_ANNOTATION: "1"}}}
+            self.api.patch_namespaced_pod(pod.name, pod.namespace, body)
 
     def until(self, happened: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -145,10 +158,10 @@ class Walk:
         return "\n".join(story.row() for story in self.stories.values())
 
 
-def jobs_of_the_walk() -> list[dict[str, Any]]:
+def jobs_of_the_walk(run_seconds: Mapping[str, str] = RUN_SECONDS) -> list[dict[str, Any]]:
     documents = read_jobs(ROOT / "examples" / STACK / "jobs.yaml")
     for job in documents:
-        run_for(job, RUN_SECONDS[step_of(job)])
+        run_for(job, run_seconds[step_of(job)])
     return documents
 
 
@@ -158,8 +171,8 @@ def step_of(job: dict[str, Any]) -> str:
 
 def run_for(part: Any, seconds: str) -> None:
     if isinstance(part, dict):
-        if "kueue-fleet.dev/run-seconds" in part:
-            part["kueue-fleet.dev/run-seconds"] = seconds
+        if RUN_SECONDS_ANNOTATION in part:
+            part[RUN_SECONDS_ANNOTATION] = seconds
         parts: Iterable[Any] = part.values()
     else:
         parts = part if isinstance(part, list) else ()
@@ -179,6 +192,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
         made.submit("high-priority")
         made.until(lambda: sum(story.admitted for story in made.of("high-priority")) == 6)
         made.submit("compact", "jobset", "dws")
+        made.let_go |= HELD.keys()
         made.until(lambda: all(story.finished for story in made.stories.values()))
         print(made.table())
         yield made
