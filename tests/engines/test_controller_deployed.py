@@ -18,7 +18,7 @@ import yaml
 from controller_lab import JOBS, MANAGER, fleet_data, job
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.spec.controller_manifests import CONTROLLER_NAME
+from kueue_fleet.spec.controller_manifests import CONTROLLER_NAME, JOBS_ROLE_NAME
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -172,7 +172,7 @@ def requests_of(deployed: Deployed) -> set[tuple[str, str, str, str]]:
 def granted(deployed: Deployed, cluster: str) -> set[tuple[str, str]]:
     """Verb and resource of each rule of the controller's roles, as the API server has them."""
     here, rbac = deployed.clusters[cluster], "/apis/rbac.authorization.k8s.io/v1"
-    roles = [here.get(f"{rbac}/clusterroles/{CONTROLLER_NAME}")]
+    roles = [here.get(f"{rbac}/clusterroles/{name}") for name in (CONTROLLER_NAME, JOBS_ROLE_NAME)]
     if cluster == MANAGER:
         roles.append(here.get(f"{rbac}/namespaces/{NAMESPACE}/roles/{CONTROLLER_NAME}"))
     found = set()
@@ -191,6 +191,10 @@ REFUSED = [
     ("GET", "/apis/batch/v1/jobs"),
     ("POST", JOBS),
     ("PATCH", f"{JOBS}/long"),
+    ("GET", "/apis/batch/v1/namespaces/kube-system/jobs/any"),
+    ("PATCH", "/apis/batch/v1/namespaces/kube-system/jobs/any/status"),
+    ("PATCH", f"{KUEUE}/namespaces/kube-system/workloads/any/status"),
+    ("POST", "/api/v1/namespaces/kube-system/events"),
     ("PATCH", f"{KUEUE}/clusterqueues/gpu"),
     ("DELETE", f"{KUEUE}/clusterqueues/gpu"),
     ("PATCH", f"{KUEUE}/namespaces/team/workloads/any"),
@@ -202,7 +206,7 @@ REFUSED = [
 REFUSED_ON_A_WORKER = [
     ("PATCH", f"{JOBS}/long/status"),
     ("DELETE", f"{KUEUE}/namespaces/team/workloads/any"),
-    ("PATCH", f"{KUEUE}/namespaces/team/workloads/any/status"),
+    ("PATCH", f"{KUEUE}/namespaces/default/workloads/any/status"),
     ("PATCH", f"{KUEUE}/admissionchecks/dws/status"),
     ("POST", "/api/v1/namespaces/team/events"),
     ("PATCH", "/apis/autoscaling.x-k8s.io/v1/namespaces/team/provisioningrequests/any"),
