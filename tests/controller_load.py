@@ -34,6 +34,7 @@ from kueue_fleet.controller.main import CONCURRENT
 from kueue_fleet.kube.client import ApiError, Json, KubeApi
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 API = "kueue.x-k8s.io/v1beta2"
@@ -110,9 +111,11 @@ async def prepare(manager: KubeApi, worker: KubeApi, workers: list[str], gpus: i
     quotas = [{"name": GPU, "nominalQuota": str(gpus)}]
     groups = [{"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": quotas}]}]
     await make(worker, f"{KUEUE}/resourceflavors", "ResourceFlavor", "l4", {})
-    await make(
-        worker, f"{KUEUE}/clusterqueues", "ClusterQueue", "gpu", {"namespaceSelector": {}, "resourceGroups": groups}
-    )
+    assigned = {"admissionChecks": [{"name": ASSIGNMENT_CHECK}]}
+    queue = {"namespaceSelector": {}, "resourceGroups": groups, "admissionChecksStrategy": assigned}
+    await make(worker, f"{KUEUE}/clusterqueues", "ClusterQueue", "gpu", queue)
+    ours = {"controllerName": ASSIGNMENT_CONTROLLER}
+    await make(worker, f"{KUEUE}/admissionchecks", "AdmissionCheck", ASSIGNMENT_CHECK, ours)
     await make(worker, f"{KUEUE}/namespaces/team/localqueues", "LocalQueue", "gpu", {"clusterQueue": "gpu"}, "team")
     parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "multikueue"}
     check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
@@ -207,7 +210,7 @@ class Nominations:
 def configuration(workers: list[str]) -> Json:
     """The configuration of a controller for what `prepare` makes."""
     return {
-        "fleet": "load", "namespace": "system", "dispatches": True,
+        "fleet": "load", "namespace": "system", "origin": "multikueue", "dispatches": True,
         "controller": {"image": "example.com/controller:1", "prices": {"us-east4": {"l4": 1.0}}},
         "teamRegions": {}, "kueue": {},
         "workers": [{"name": name, "region": "us-east4", "kueue": {}} for name in workers],

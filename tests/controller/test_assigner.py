@@ -224,6 +224,13 @@ async def test_with_kueues_own_dispatchers_too_only_one_worker_may_admit_a_job()
     assert (check_on(made, "us")["state"], check_on(made, "eu")["state"]) == ("Ready", "Pending")
 
 
+async def test_what_kueue_gives_to_a_cluster_without_a_nomination_is_assigned_there() -> None:
+    made = fixture()
+    put(made, "eu", waiting_copy())
+    await made.look(workload(status={"clusterName": "eu"}))
+    assert (assigned(made), check_on(made, "eu")["state"], made.nominated()) == ("eu", "Ready", [])
+
+
 async def test_where_kueue_admitted_a_job_is_remembered() -> None:
     made = fixture()
     admitted = [condition("QuotaReserved"), condition("Admitted")]

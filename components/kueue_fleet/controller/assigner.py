@@ -81,7 +81,9 @@ class Assigner:
 
     def _decide(self, record: Record, residency: Residency) -> AssignmentDecision:
         places = places_of(record, residency, self._manager, self._workers)
-        return decide_assignment(record.assigned, record.nominated, places)
+        # Kueue gives a new slice of an elastic job to the cluster of the one before, without a nomination.
+        nominated = (record.cluster_name,) if record.cluster_name else record.nominated
+        return decide_assignment(record.assigned, nominated, places)
 
     async def _release(self, record: Record, decision: AssignmentDecision) -> None:
         state = self._workers.get(decision.worker)

@@ -130,7 +130,8 @@ class Reconciler:
         if record is None or not self._waits_for_kueue(record):
             self._forget(key, record)
             return again if again < math.inf else None
-        if self._configuration.dispatches and not self._manager.cluster_of_components(record):
+        by_kueue = record.cluster_name or self._manager.cluster_of_components(record)
+        if self._configuration.dispatches and not by_kueue:
             again = min(again, await self._dispatch(record))
             record = self._manager.records.get(key)
         if record is not None and self._waits_for_kueue(record):
@@ -156,7 +157,7 @@ class Reconciler:
 
     def _waits_for_kueue(self, record: Record) -> bool:
         """Kueue's own conditions for a nomination (multikueue/workload.go, ShouldSkipClusterNomination)."""
-        if record.cluster_name or not record.holds_quota:
+        if not record.holds_quota:
             return False
         check = self._manager.dispatch_check(record)
         if check is None or record.checks[check].state != CheckState.PENDING:

@@ -61,7 +61,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
     return ControllerConfiguration(
         fleet=fleet.name,
         namespace=section.namespace,
-        origin=kueue_configuration(fleet, fleet.manager.name)["multiKueue"].get("origin", DEFAULT_ORIGIN),
+        origin=kueue_configuration(fleet, fleet.manager.name).get("multiKueue", {}).get("origin", DEFAULT_ORIGIN),
         dispatches=settings.dispatcher_name == DISPATCHER_NAME,
         controller=section.model_copy(update={"checks": fleet_checks(fleet)}),
         workers=tuple(
