@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controller.build import NOW, Fixture, condition, configured, when, workload
 from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
+from kueue_fleet.kube.client import Json
 
 NOMINATED = "Nominated us, eu of 2 clusters"
 
@@ -65,3 +68,38 @@ def test_workloads_are_looked_at_when_a_check_appears_or_means_something_else_an
     changed = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": {"name": "multikueue"}}
     fixture.manager.take_check("fleet", configured("AdmissionCheck", "fleet", changed))
     assert fixture.touched == [None, None]
+
+
+def versioned(version: int, **changes: Any) -> Json:
+    made = workload(**changes)
+    made["metadata"]["resourceVersion"] = str(version)
+    return made
+
+
+EU = {"kueue-fleet.dev/regions": "europe-west4"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "reset"),
+    [(850_000, True), (950_000, False)],
+    ids=["restored from a backup", "and written to since"],
+)
+def test_what_a_list_tells_counts_although_its_versions_are_lower_than_those_that_were_known(
+    listed: int, reset: bool
+) -> None:
+    manager = Fixture().manager
+    manager.take_workload("ns/train", versioned(900_000))
+    manager.take_list(listed, reset)
+    manager.take_workload("ns/train", versioned(840_000, labels=EU))
+    assert manager.records["ns/train"].regions == "europe-west4"
+    assert manager.records["ns/train"].version == 840_000
+
+
+def test_the_answer_to_a_write_that_is_newer_than_a_list_stays() -> None:
+    manager = Fixture().manager
+    manager.take_workload("ns/train", versioned(900, labels=EU))
+    manager.take_list(850, False)
+    manager.take_workload("ns/train", versioned(840))
+    assert manager.records["ns/train"].regions == "europe-west4"
+    manager.take_workload("ns/train", versioned(901))
+    assert manager.records["ns/train"].regions is None
