@@ -254,9 +254,8 @@ class ControllerLab:
         wait_until(answers)
 
     def replace_worker(self, name: str) -> None:
-        """Destroy a worker, and make another one of its name, with Kueue and the same queues."""
+        """Make another worker of the name of one that was destroyed, with Kueue and the same queues."""
         region, worker = self.fleet.cluster(name).region, self.clusters[name]
-        self.supervisor.client.delete_cluster(name)
         made = self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
         worker.server = f"https://{made['endpoint']}"
         write_kubeconfig(worker.folder / "kubeconfig", lab_kubeconfig([made], worker.token, name))

@@ -7,7 +7,7 @@ import copy
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from kueue_fleet.kube.client import ApiError, Json, Opened, nothing
+from kueue_fleet.kube.client import ApiError, Identity, Json, Opened, nothing
 from kueue_fleet.kube.watching import object_key
 
 
@@ -81,8 +81,8 @@ class FakeApi:
             metadata["continue"] = str(start + limit)
         return {"kind": "ThingList", "apiVersion": "v1", "items": page, "metadata": metadata}
 
-    async def identity(self) -> str:
-        return self.cluster
+    async def identity(self) -> Identity:
+        return Identity(self.cluster, str(self.version))
 
     async def create(self, path: str, body: Json) -> Json:
         self._fail(f"POST {path}")

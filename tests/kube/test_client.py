@@ -15,7 +15,7 @@ from aiohttp import web
 
 from kueue_fleet.kube import client
 from kueue_fleet.kube.access import AccessError, read_access
-from kueue_fleet.kube.client import ApiError, KubeApi
+from kueue_fleet.kube.client import ApiError, Identity, KubeApi
 
 CA = base64.b64encode(b"PEM").decode()
 
@@ -86,6 +86,19 @@ def test_outside_of_a_pod_there_is_no_account() -> None:
         read_access(None, {})
 
 
+ANSWERS: dict[str, Any] = {
+    "/api/v1/namespaces": {
+        "metadata": {"resourceVersion": "77"},
+        "items": [{"metadata": {"uid": "uid-of-kube-system"}}],
+    },
+}
+ENDS: dict[str, Any] = {
+    "/gone": {"code": 410, "reason": "Expired", "message": "old"},
+    "/future": {"code": 504, "reason": "Timeout", "message": "Too large resource version: 9, current: 7"},
+}
+"""How watches of these paths end."""
+
+
 class Server:
     """A server that knows one token."""
 
@@ -100,34 +113,32 @@ class Server:
         self.seen.append((request.method, request.path_qs, request.headers.get("Content-Type", "")))
         if request.headers.get("Authorization") != f"Bearer {self.token}":
             return web.json_response({"reason": "Unauthorized", "message": "who are you"}, status=401)
-        if request.path == "/missing":
-            return web.json_response({"reason": "NotFound", "message": "no such thing"}, status=404)
         if request.path == "/busy":
             self.busy -= 1
             if self.busy >= 0:
                 return web.json_response({"message": "slow down"}, status=429, headers={"Retry-After": "1"})
         if request.path == "/silent":
             await self.more.wait()
+        if "watch" in request.query:
+            return await self.watch(request)
         if request.path == "/broken":
             return web.Response(status=500, text="<html>")
-        if "watch" in request.query:
-            lines = b'{"type":"ADDED","object":{"n":1}}\n{"type":"BOOKM', b'ARK","object":{"n":2}}\n'
-            answer = web.StreamResponse()
-            await answer.prepare(request)
-            for line in lines:
-                await answer.write(line)
-                await asyncio.sleep(0)
-            if request.path == "/long":
-                await self.more.wait()
-                await answer.write(b'{"type":"ADDED","object":{"n":3}}\n')
-            if request.path == "/future":
-                message = "Too large resource version: 9, current: 7"
-                status = {"code": 504, "reason": "Timeout", "message": message}
-                await answer.write(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
-            if request.path == "/gone":
-                await answer.write(b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"old"}}\n')
-            return answer
-        return web.json_response({"ok": True})
+        if request.path == "/missing":
+            return web.json_response({"reason": "NotFound", "message": "no such thing"}, status=404)
+        return web.json_response(ANSWERS.get(request.path, {"ok": True}))
+
+    async def watch(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for line in (b'{"type":"ADDED","object":{"n":1}}\n{"type":"BOOKM', b'ARK","object":{"n":2}}\n'):
+            await answer.write(line)
+            await asyncio.sleep(0)
+        if request.path == "/long":
+            await self.more.wait()
+            await answer.write(b'{"type":"ADDED","object":{"n":3}}\n')
+        if request.path in ENDS:
+            await answer.write(json.dumps({"type": "ERROR", "object": ENDS[request.path]}).encode() + b"\n")
+        return answer
 
 
 @asynccontextmanager
@@ -300,3 +311,11 @@ async def test_a_watch_that_falls_silent_ends_with_an_error(tmp_path: Path, monk
             async for _event in api.watch("/long", "5"):
                 pass
         server.more.set()
+
+
+async def test_the_identity_of_a_cluster_is_asked_once_for_many_watches(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, api):
+        found = await asyncio.gather(*(api.identity() for _ in range(9)))
+        assert set(found) == {Identity("uid-of-kube-system", "77")}
+        assert len(server.seen) == 1
+        assert server.seen[0][1] == "/api/v1/namespaces?fieldSelector=metadata.name%3Dkube-system"

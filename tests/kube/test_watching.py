@@ -234,9 +234,9 @@ async def test_a_server_that_asks_for_a_pause_has_one(monkeypatch: pytest.Monkey
         await until(lambda: follower.watch.connected)
         api.refusal = ApiError(429, "TooManyRequests", "slow down", 0.3)
         api.drop_watches()
-        await until(lambda: len(api.requests) == 4)
+        await until(lambda: len(api.requests) == 3)
         await asyncio.sleep(0.2)
-        assert len(api.requests) == 4
+        assert len(api.requests) == 3
 
 
 async def test_a_version_that_is_yet_to_come_means_a_new_list() -> None:
@@ -287,3 +287,25 @@ async def test_it_is_not_followed_before_the_watch_is_answered() -> None:
     async with following(api) as follower:
         await asyncio.sleep(0.05)
         assert not follower.watch.connected
+
+
+async def test_a_watch_that_is_soon_there_again_was_never_lost() -> None:
+    api, connections = FakeApi(), []
+    watch = Watch(
+        api, PATH, lambda key, item: None, on_connection=lambda: connections.append(watch.connected), grace=0.2
+    )
+    task = asyncio.create_task(watch.run())
+    await until(lambda: connections == [True])
+    api.drop_watches()
+    await asyncio.sleep(0.3)
+    assert connections == [True]
+    api.refusal = ApiError(0, "", "no route to host")
+    api.drop_watches()
+    await asyncio.sleep(0.1)
+    assert watch.connected
+    await until(lambda: connections == [True, False])
+    api.refusal = None
+    await until(lambda: connections == [True, False, True])
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

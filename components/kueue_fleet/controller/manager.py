@@ -11,7 +11,7 @@ from kueue_fleet.admission.from_configuration import parse_configuration
 from kueue_fleet.admission.from_workloads import Context
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER
 from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
-from kueue_fleet.controller.workers import KUEUE, NAMESPACES
+from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.kube.client import Api, Json
 from kueue_fleet.kube.watching import Watch
 
@@ -75,7 +75,9 @@ class ManagerState:
                 path,
                 listener,
                 on_connection=lambda: self._on_change(None),
-                on_list=self.take_list if listener == self.take_workload else None,
+                on_list=self.take_list if path.endswith("/workloads") else None,
+                # Where a job may run is decided by labels of namespaces, whose versions are in no write.
+                grace=0.0 if path == NAMESPACES else GRACE_SECONDS,
             )
             for path, listener in listeners.items()
         ]

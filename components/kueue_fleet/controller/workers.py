@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from kueue_fleet.admission.dispatch import Books, Copy, Fit, FitKind, Provisioning
@@ -29,6 +30,8 @@ CONFIGURED: Final = ("clusterqueues", "cohorts", "resourceflavors", "admissionch
 """Kinds of Kueue that decide what fits, all of them read only."""
 PROVISIONING: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 """Path of all ProvisioningRequests."""
+GRACE_SECONDS: Final = 2.0
+"""For how long a broken watch may be on its way back: every write names the version that it was decided at."""
 NAMESPACES: Final = "/api/v1/namespaces"
 """Path of all namespaces."""
 _SETTLE_SECONDS: Final = 0.1
@@ -74,12 +77,10 @@ class WorkerState:
         """The watches that keep this up to date, to be run."""
         paths = [(f"{KUEUE}/{kind}", self._listener(kind)) for kind in CONFIGURED]
         paths += [(NAMESPACES, self._listener("namespaces")), (f"{KUEUE}/workloads", self.take_workload)]
-        watches = [Watch(api, path, listener, on_connection=self._take_connection) for path, listener in paths]
-        watches.append(
-            Watch(api, PROVISIONING, self.take_provisioning, optional=True, on_connection=self._take_connection)
-        )
-        self.watches = watches
-        return watches
+        follow = partial(Watch, api, on_connection=self._take_connection, grace=GRACE_SECONDS)
+        self.watches = [follow(path, listener) for path, listener in paths]
+        self.watches.append(follow(PROVISIONING, self.take_provisioning, optional=True))
+        return self.watches
 
     def _take_connection(self) -> None:
         """A watch begins or breaks. What was known of the worker counts again, or no longer: all is decided again."""

@@ -13,6 +13,7 @@ import random
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -41,6 +42,16 @@ _PROBES: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 """Seconds of silence before a connection is probed, seconds between probes, and how many may stay without answer:
 given up after 40 s."""
 _TOKEN_SECONDS: Final = 10.0
+_IDENTITY_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A cluster at a moment: the uid of its namespace kube-system, which is made once in a cluster's life, and the
+    resource version that it has got to."""
+
+    uid: str
+    version: str
 
 
 class ApiError(Exception):
@@ -98,8 +109,8 @@ class Api(Protocol):
         """Server-side apply as a field manager, taking over contested fields. Raises ApiError."""
         ...
 
-    async def identity(self) -> str:
-        """What tells this API server's cluster from any other, also one of the same address. Raises ApiError."""
+    async def identity(self) -> Identity:
+        """Which cluster this is, and how far it has got. Raises ApiError."""
         ...
 
     def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
@@ -142,6 +153,9 @@ class KubeApi:
         self._read_at = float("-inf")
         self._watches: set[aiohttp.ClientResponse] = set()
         self._throttle = Throttle()
+        self._identity: Identity | None = None
+        self._identified_at = float("-inf")
+        self._identifying = asyncio.Lock()
 
     async def close(self) -> None:
         """Close all connections; watches that still run end with an error."""
@@ -201,11 +215,16 @@ class KubeApi:
         """The whole object at `path`, if it has the resource version in `body`. Raises ApiError."""
         return await self._json("PUT", path, body=body)
 
-    async def identity(self) -> str:
-        """See `Api.identity`: the uid of the namespace kube-system, which is made once in a cluster's life."""
-        # A list, since that needs no other permission than to follow namespaces.
-        found = await self.get("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system", "limit": "1"})
-        return next((str(item["metadata"].get("uid", "")) for item in found.get("items") or ()), "")
+    async def identity(self) -> Identity:
+        """See `Api.identity`. Asked for by many watches at once, the server is asked once."""
+        async with self._identifying:
+            if self._identity is None or time.monotonic() - self._identified_at > _IDENTITY_SECONDS:
+                # A list, since that needs no other permission than to follow namespaces.
+                page = await self.get("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system"})
+                uids = [str(item["metadata"].get("uid", "")) for item in page.get("items") or ()]
+                self._identity = Identity(uids[0] if uids else "", str(page["metadata"].get("resourceVersion", "")))
+                self._identified_at = time.monotonic()
+            return self._identity
 
     async def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
         """See `Api.watch`. Raises ApiError where the API server ends the watch with one."""

@@ -14,7 +14,7 @@ from kueue_fleet.kube.client import Api, ApiError, Json
 PAGE = 250
 """Objects of one page of a list."""
 _FIRST_DELAY = 0.2
-_LAST_DELAY = 10.0
+_LAST_DELAY = 5.0
 _SHORT_WATCH = 1.0
 """Seconds. A watch that ends sooner, and told nothing, is taken for a failure."""
 
@@ -32,7 +32,7 @@ class Watch:
     """One list of one API server.
 
     `synced` is set once the first list was told. `connected` is True while a watch runs, and while one that the server
-    ended in good order is begun again; it is False from the moment that a watch breaks, stays silent or is refused.
+    ended in good order is begun again; it is False `grace` seconds after a watch broke, stayed silent or was refused.
     Before every watch the server is asked whether it is still the same cluster, and has not gone back to an earlier
     state: a watch from a version that is yet to come would tell of nothing. A kind that the server does not have
     (`optional`) is an empty list, looked for again now and then.
@@ -47,6 +47,7 @@ class Watch:
         optional: bool = False,
         on_connection: Callable[[], None] | None = None,
         on_list: Listed | None = None,
+        grace: float = 0.0,
     ) -> None:
         self.path = path
         self.synced = asyncio.Event()
@@ -57,6 +58,8 @@ class Watch:
         self._optional = optional
         self._on_connection = on_connection
         self._on_list = on_list
+        self._grace = grace
+        self._losing: asyncio.TimerHandle | None = None
         self._keys: set[str] = set()
         self._version = ""
         self._identity = ""
@@ -89,17 +92,16 @@ class Watch:
     async def _prepare(self) -> None:
         """Know a version from which the server can be followed."""
         identity = await self._api.identity()
-        reset = bool(self._latest) and identity != self._identity
-        if self._version and not reset:
-            newest = await self._api.get(self.path, {"limit": "1"})
-            reset = _number(newest["metadata"].get("resourceVersion")) < _number(self._version)
+        reset = bool(self._latest) and identity.uid != self._identity
+        # Of an API server that keeps kinds in several stores, this may ask for a list that was not needed.
+        reset = reset or (bool(self._version) and _number(identity.version) < _number(self._version))
         if reset:
             log.warning("server went back or is another one", extra={"fields": {"path": self.path}})
-            self._set(connected=False)
+            self._lose()
             self._version = ""
         if not self._version:
             self._version = await self._list(reset=reset)
-            self._identity = identity
+            self._identity = identity.uid
             self.synced.set()
 
     async def _follow(self) -> None:
@@ -121,14 +123,23 @@ class Watch:
             self._version = ""
             if was_following:
                 return False
-        self._set(connected=False)
+        if self.connected and self._losing is None and self._grace:
+            self._losing = asyncio.get_running_loop().call_later(self._grace, self._lose)
+        elif not self._grace:
+            self._lose()
         log.warning("watch interrupted", extra={"fields": {"path": self.path, "error": str(error)}})
         return True
 
     def _opened(self) -> None:
         self._set(connected=True)
 
+    def _lose(self) -> None:
+        self._set(connected=False)
+
     def _set(self, *, connected: bool) -> None:
+        if self._losing is not None:
+            self._losing.cancel()
+            self._losing = None
         if connected != self.connected:
             self.connected = connected
             if self._on_connection is not None:
