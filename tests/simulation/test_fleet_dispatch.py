@@ -102,3 +102,12 @@ def test_checks_of_the_fleet_are_answered_by_its_rules() -> None:
     assert found["fits"]["admittedAt"] == 600.0
     for name in ("silent", "long"):
         assert (found[name]["state"], found[name]["reason"]) == ("Pending", "Deactivated")
+
+
+def test_job_that_ran_on_a_lost_worker_starts_nowhere_else_before_the_worker_is_back() -> None:
+    outage = {"cluster": EUROPE, "at": 100, "seconds": 5000}
+    found = run(dispatched_data(), [job("a", runSeconds=30_000)], outages=[outage])["a"]
+    assert [eviction["time"] for eviction in found["evictions"]] == [5100.0]
+    assert [each["startedAt"] >= 5100.0 for each in found["runs"]] == [False, True]
+    ended = run(dispatched_data(), [job("a", runSeconds=3000)], outages=[outage])["a"]
+    assert (len(ended["runs"]), ended["evictions"], ended["state"]) == (1, [], "Finished")

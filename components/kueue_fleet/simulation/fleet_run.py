@@ -2,8 +2,8 @@
 
 MultiKueue: once only its check is left, the manager offers the workload to workers, as `offers` says. Each gets a copy;
 the first to admit it wins, and the other copies are deleted. Losing the copy that runs sends the workload back to the
-manager. A worker that the manager has not reached for `workerLostTimeout` has lost its jobs; its copies are deleted
-when it is there again. Admission checks are answered by `checks`.
+manager. A worker that the manager has not reached for `workerLostTimeout` has lost its jobs, at once or when it is back,
+as the dispatcher says; its copies are deleted then. Admission checks are answered by `checks`.
 Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
 """
 
@@ -85,6 +85,7 @@ class FleetRun:
         self._lost_timeout = WORKER_LOST_SECONDS if timeout is None else timeout.seconds
         self._orphans: dict[str, dict[str, None]] = {name: {} for name in objects}
         self._unheard: dict[str, list[Callable[[float], None]]] = {name: [] for name in objects}
+        self._missed: dict[str, list[Callable[[float], None]]] = {name: [] for name in objects}
         for outage in file.outages:
             self.agenda.plan(outage.at, partial(self.lose, outage.cluster))
             self.agenda.plan(outage.at + outage.seconds, partial(self.reach, outage.cluster))
@@ -336,7 +337,13 @@ class FleetRun:
 
     def _miss(self, job: Job, worker: str, now: float) -> None:
         """A worker that runs a job has not been reached for too long."""
-        if worker in self.lost and job.winner == worker:
+        if worker in self.lost and self.dispatcher.waits_for_lost:
+            self._missed[worker].append(partial(self._give_back, job, worker))
+        elif worker in self.lost:
+            self._give_back(job, worker, now)
+
+    def _give_back(self, job: Job, worker: str, now: float) -> None:
+        if job.winner == worker and job.record.finished_at is None:
             job.record.evict(now, EvictionReason.ADMISSION_CHECK.value)
             self._send_back(job, now)
 
@@ -348,8 +355,9 @@ class FleetRun:
                 self.handle(worker, Deleted(now, key))
             self._leave_nodes(self.jobs[key], worker, now)
         self._orphans[worker].clear()
-        unheard, self._unheard[worker] = self._unheard[worker], []
-        for action in unheard:
+        heard = [*self._unheard[worker], *self._missed[worker]]
+        self._unheard[worker], self._missed[worker] = [], []
+        for action in heard:
             action(now)
         for job in list(self.jobs.values()):
             if job.offered_since is not None or job.offered:

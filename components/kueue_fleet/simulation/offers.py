@@ -49,7 +49,12 @@ class Offer:
 
 
 class Dispatcher(Protocol):
-    """How workers are chosen. `lost` are workers that the manager cannot reach."""
+    """How workers are chosen. `lost` are workers that the manager cannot reach.
+
+    `waits_for_lost`: a job that ran on one starts nowhere else before the manager reaches it again.
+    """
+
+    waits_for_lost: bool
 
     def offer(self, job: Job, lost: frozenset[str], now: float) -> Offer:
         """Who is to have a copy of the job now."""
@@ -69,6 +74,8 @@ class Dispatcher(Protocol):
 
 class KueueDispatcher:
     """AllAtOnce (`step` None): to all. Incremental: `step` more each round, most preferred first."""
+
+    waits_for_lost = False
 
     def __init__(self, fleet: FleetSpec) -> None:
         self._fleet = fleet
@@ -103,6 +110,8 @@ class KueueDispatcher:
 
 class FleetDispatcher:
     """The fleet's own dispatcher, with everything that its controller would know of the workers."""
+
+    waits_for_lost = True
 
     def __init__(
         self, fleet: FleetSpec, clusters: Mapping[str, SimulatedCluster], objects: Mapping[str, Objects]
