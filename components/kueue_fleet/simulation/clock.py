@@ -73,12 +73,13 @@ def drive(
         now = max(now, min(due))
         if until is None and pace.repeats(now):
             return End(EndReason.REPEATS, now)
+        left = pace.left(now)
+        if left <= 0:
+            return End(EndReason.NEVER_SETTLES, now)
         changes, happened = sum(cluster.changes for cluster in clusters), agenda.happened
-        agenda.happen(now, pace.left(now))
+        agenda.happen(now, left)
         for cluster in clusters:
             cluster.wake(now)
-        if pace.left(now) <= 0:
-            return End(EndReason.NEVER_SETTLES, now)
         changed = agenda.happened > happened or agenda.next_time is not None
         quiet = 0 if changed or sum(cluster.changes for cluster in clusters) > changes else quiet + 1
 
@@ -88,6 +89,8 @@ class _Pace:
 
     def __init__(self, agenda: Agenda, clusters: Sequence[SimulatedCluster]) -> None:
         self._agenda, self._clusters = agenda, clusters
+        by_job = _MOST_A_SECOND_BY_JOB * sum(cluster.patience for cluster in clusters)
+        self._most = _MOST_A_SECOND + by_job * agenda.jobs
         self._second = float("-inf")
         self._before = 0
         self._progress: tuple[float, int] = (float("-inf"), 0)
@@ -100,8 +103,7 @@ class _Pace:
         steps = self._steps()
         if now >= self._second + 1:
             self._second, self._before = now, steps
-        by_job = _MOST_A_SECOND_BY_JOB * sum(cluster.patience for cluster in self._clusters)
-        return self._before + _MOST_A_SECOND + by_job * self._agenda.jobs - steps
+        return self._before + self._most - steps
 
     def repeats(self, now: float) -> bool:
         """Whether only the same has happened again and again since the last progress."""
