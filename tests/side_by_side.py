@@ -8,7 +8,7 @@ from typing import Any
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.rows import JobRow, job_rows
 from kueue_fleet.simulation.workload_file import read_workload_file
 from kueue_fleet.spec import FleetSpec
@@ -23,7 +23,7 @@ def simulated(
     """The rows of a simulation; `workload` are fields of the workload file."""
     file = read_workload_file(json.dumps(workload), "workload")
     documents = [Document(f"jobs[{number}]", job) for number, job in enumerate(jobs)]
-    return job_rows(simulate_fleet(fleet, file, Delays(), manifests=documents, until=until).records)
+    return job_rows(prepare_fleet(fleet, file, Delays(), manifests=documents, until=until).run().records)
 
 
 def rehearsed_rows(job: str, cluster: str, flavors: Sequence[Sequence[str]], preempted: int) -> list[JobRow]:

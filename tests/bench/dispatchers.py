@@ -22,7 +22,7 @@ from controller_faults import Witness
 from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, install_kueue, job, queue_data
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_problems import STEP_LABEL
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_fleet.spec import parse_fleet
@@ -142,7 +142,9 @@ def agreement(lab: ControllerLab) -> dict[str, Any]:
     fleet = lab.fleet.wire()
     fleet["admissionController"] |= patient
     file = WorkloadFile(steps=steps)
-    result = simulate_fleet(parse_fleet(fleet), file, Delays(), seed=SEED, manifests=documents, until=float(COUNT + 60))
+    result = prepare_fleet(
+        parse_fleet(fleet), file, Delays(), seed=SEED, manifests=documents, until=float(COUNT + 60)
+    ).run()
     expected = {one["name"]: one["cluster"] for one in result.as_json()["workloads"] if one["admittedAt"] is not None}
     lab.replicas[-1].stop()
     lab.clear()

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.generator import HARNESS_DELAYS, Creation, read_generator, simulate_generated
+from kueue_fleet.simulation.generator import HARNESS_DELAYS, Creation, prepare_generated, read_generator
 from kueue_fleet.simulation.result import Result
 
 # Cohorts, queues in each; per class: workloads in a queue, interval, run time, priority, CPUs.
@@ -65,14 +65,14 @@ def measure(
 ) -> dict[str, Any]:
     """Seconds of wall and CPU, peak MiB of this process, and mean seconds to admission by class, over so many seeds."""
     began, busy = time.perf_counter(), time.process_time()
-    result = simulate_generated(read_generator(generator_text(name), name, creation=creation), delays)
+    result = prepare_generated(read_generator(generator_text(name), name, creation=creation), delays).run()
     seconds, cpu = time.perf_counter() - began, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     waits: defaultdict[str, list[float]] = defaultdict(list)
     _add_waits(waits, result)
     for seed in range(1, seeds):
         generated = read_generator(generator_text(name), name, creation=creation)
-        _add_waits(waits, simulate_generated(generated, delays, seed=seed))
+        _add_waits(waits, prepare_generated(generated, delays, seed=seed).run())
     means = {label: statistics.fmean(seconds) for label, seconds in sorted(waits.items())}
     return {
         "wallSeconds": seconds,

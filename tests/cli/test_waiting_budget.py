@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from kueue_fleet.cli import app
 from kueue_fleet.cli.console import CommandError
 from kueue_fleet.cli.waiting_budget import Budget, BudgetError, check_budgets, parse_budget
+from kueue_fleet.simulation.clock import End, EndReason
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
 from simulation.objects import cluster, job
@@ -32,7 +33,8 @@ def waited(*waits: float | None, arrived: float = 1000.0, queue: str = "gpu") ->
 
 
 def finding(budget: float, *records: Record, until: float | None = None) -> tuple[bool, float, int, int]:
-    (found,) = check_budgets([Budget("gpu", budget)], Result(records, origin=1000.0, until=until))
+    end = End(EndReason.NOTHING_MORE, 0.0) if until is None else End(EndReason.UNTIL, 1000.0 + until)
+    (found,) = check_budgets([Budget("gpu", budget)], Result(records, origin=1000.0, end=end))
     return found.kept, found.p95, found.longer, found.never
 
 
@@ -63,7 +65,7 @@ def test_each_queue_has_its_own() -> None:
 
 
 def test_a_queue_without_jobs_is_a_mistake() -> None:
-    with pytest.raises(BudgetError, match="no job came to this ClusterQueue; did you mean gpu"):
+    with pytest.raises(BudgetError, match="no job comes to this ClusterQueue; did you mean gpu"):
         check_budgets([Budget("gpus", 60)], Result(tuple(waited(1.0))))
 
 

@@ -9,7 +9,7 @@ from admission import expand
 from differential.replay import parse
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.result import Result
-from kueue_fleet.simulation.runner import Arrival, simulate_cluster
+from kueue_fleet.simulation.runner import Arrival, prepare_cluster
 
 Json = dict[str, Any]
 
@@ -79,7 +79,7 @@ def simulated(case: Json, jobs: Json, delays: Delays | None = None, until: float
         Arrival(replace(workload, created=60.0 * number), workload.name, 60.0 * number)
         for number, workload in enumerate(parsed.workloads)
     ]
-    return simulate_cluster(parsed.objects, arrivals, delays or Delays(), until=until, **more)
+    return prepare_cluster(parsed.objects, arrivals, delays or Delays(), until=until, **more).run()
 
 
 def manifests(case: Json, jobs: Json) -> list[Json]:

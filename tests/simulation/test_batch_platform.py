@@ -20,7 +20,7 @@ import yaml
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.objects_run import simulate_objects
+from kueue_fleet.simulation.objects_run import prepare_objects
 from kueue_fleet.simulation.raw import read_raw
 from kueue_fleet.spec import parse_fleet_text, render_cluster
 
@@ -79,7 +79,7 @@ def jobs() -> list[dict[str, Any]]:
 def simulated(as_published: bool) -> Sequence[dict[str, Any]]:
     """Every job's record."""
     documents = [Document(f"{index}", item) for index, item in enumerate([*objects(as_published), *jobs()])]
-    found: list[dict[str, Any]] = simulate_objects(read_raw(documents), Delays()).as_json()["workloads"]
+    found: list[dict[str, Any]] = prepare_objects(read_raw(documents), Delays()).run().as_json()["workloads"]
     return found
 
 

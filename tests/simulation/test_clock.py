@@ -9,7 +9,7 @@ import pytest
 from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.clock import REPEATS_SECONDS, End, EndReason, drive
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.spec import parse_fleet
 from simulation.fleets import US, dispatched_data, fleet_data, job, workload_file
@@ -18,7 +18,7 @@ DAY = 86_400.0
 
 
 def run(data: dict[str, Any], jobs: list[dict[str, Any]], until: float | None = None, **rest: Any) -> Result:
-    return simulate_fleet(parse_fleet(data), workload_file(jobs, **rest), Delays(), until=until)
+    return prepare_fleet(parse_fleet(data), workload_file(jobs, **rest), Delays(), until=until).run()
 
 
 def occupied() -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -95,7 +95,7 @@ def test_what_plans_itself_again_a_little_later_each_time_is_stopped() -> None:
 
 def test_interrupted_run_knows_what_happened_before() -> None:
     data, file = parse_fleet(fleet_data()), workload_file([job("a", count=50, interval=100)])
-    found = simulate_fleet(data, file, Delays(), watch=lambda now: now < 1000)
+    found = prepare_fleet(data, file, Delays()).run(lambda now: now < 1000)
     assert found.end == End(EndReason.INTERRUPTED, 1000.0)
     assert len(found.records) == 11
     assert sum(record.finished_at is not None for record in found.records) == 10

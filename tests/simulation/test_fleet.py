@@ -9,7 +9,7 @@ import pytest
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import parse_distribution
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_problems import Sources
 from kueue_fleet.simulation.workload_file import read_workload_file
 from kueue_fleet.spec import FleetSpec, parse_fleet_text
@@ -42,7 +42,7 @@ def run(
 
     file = read_workload_file(json.dumps({"jobs": jobs, "waits": waits or []}), "w.yaml")
     sources = Sources("stack.yaml", "w.yaml")
-    result = simulate_fleet(spec or fleet(), file, Delays(), seed=seed, until=until, sources=sources)
+    result = prepare_fleet(spec or fleet(), file, Delays(), seed=seed, until=until, sources=sources).run()
     return {workload["name"]: workload for workload in result.as_json()["workloads"]}
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.spec import parse_fleet
 from simulation.fleets import EUROPE, US, dispatched_data, job, workload_file
 
 
 def run(data: dict[str, Any], jobs: list[dict[str, Any]], until: float | None = None, **rest: Any) -> dict[str, Any]:
-    result = simulate_fleet(parse_fleet(data), workload_file(jobs, **rest), Delays(), until=until)
+    result = prepare_fleet(parse_fleet(data), workload_file(jobs, **rest), Delays(), until=until).run()
     return {workload["name"]: workload for workload in result.as_json()["workloads"]}
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
 from simulation.fleets import EUROPE, US, fleet, job, workload_file
 
 
 def run(jobs: list[dict[str, Any]], *, until: float | None = None, seed: int = 0, **rest: Any) -> dict[str, Any]:
-    result = simulate_fleet(fleet(), workload_file(jobs, **rest), Delays(), until=until, seed=seed)
+    result = prepare_fleet(fleet(), workload_file(jobs, **rest), Delays(), until=until, seed=seed).run()
     return {workload["name"]: workload for workload in result.as_json()["workloads"]}
 
 
@@ -89,7 +89,7 @@ def test_job_without_nodes_on_a_lost_worker_is_taken_back_while_another_one_ther
         [job("a", count=3, runSeconds=500, requests={"cpu": 10})],
         outages=[{"cluster": EUROPE, "at": 50, "seconds": 600}],
     )
-    result = simulate_fleet(fleet(kueue={"configuration": configuration}), jobs, Delays())
+    result = prepare_fleet(fleet(kueue={"configuration": configuration}), jobs, Delays()).run()
     assert sorted(record.finished_at or 0 for record in result.records) == [650, 650, 660]
 
 
@@ -116,5 +116,5 @@ def test_jobs_wait_while_no_worker_can_be_reached() -> None:
 )
 def test_mistakes_are_named(rest: dict[str, Any], said: str) -> None:
     with pytest.raises(SimulationError) as refused:
-        simulate_fleet(fleet(), workload_file([job("a")], **rest), Delays())
+        prepare_fleet(fleet(), workload_file([job("a")], **rest), Delays()).run()
     assert said in str(refused.value)

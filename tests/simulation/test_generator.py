@@ -4,7 +4,7 @@ import pytest
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.generator import read_generator, simulate_generated
+from kueue_fleet.simulation.generator import prepare_generated, read_generator
 from kueue_fleet.simulation.result import waiting_times
 
 TEXT = """
@@ -31,7 +31,7 @@ cohorts:
 
 
 def test_workloads_come_at_the_interval_and_all_finish() -> None:
-    result = simulate_generated(read_generator(TEXT, "g.yaml"), Delays(decision=0.01))
+    result = prepare_generated(read_generator(TEXT, "g.yaml"), Delays(decision=0.01)).run()
     assert len(result.records) == 2 * 2 * 12
     first = [r for r in result.records if r.namespace == "cq-0-0-cohort-0" and r.label == "small"]
     assert [round(r.arrived_at, 3) for r in first[:3]] == [0.1, 0.2, 0.3]
@@ -39,7 +39,7 @@ def test_workloads_come_at_the_interval_and_all_finish() -> None:
 
 
 def test_waiting_times_by_class() -> None:
-    result = simulate_generated(read_generator(TEXT, "g.yaml"), Delays())
+    result = prepare_generated(read_generator(TEXT, "g.yaml"), Delays()).run()
     waits = {wait.name: wait for wait in waiting_times(result.records)}
     assert {name: (wait.workloads, wait.admitted) for name, wait in waits.items()} == {
         "large": (8, 8),
@@ -49,7 +49,7 @@ def test_waiting_times_by_class() -> None:
 
 
 def test_never_more_than_the_cohort_has() -> None:
-    result = simulate_generated(read_generator(TEXT, "g.yaml"), Delays())
+    result = prepare_generated(read_generator(TEXT, "g.yaml"), Delays()).run()
     moments: list[tuple[float, int]] = []
     for record in result.records:
         if record.namespace.endswith("cohort-0"):

@@ -4,7 +4,7 @@ import pytest
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.generator import read_generator, simulate_generated
+from kueue_fleet.simulation.generator import prepare_generated, read_generator
 
 TEXT = """
 topology:
@@ -29,7 +29,7 @@ cohorts:
 
 
 def admissions(constraint: str, text: str = TEXT) -> list[float]:
-    result = simulate_generated(read_generator(text.replace("CONSTRAINT", constraint), "g.yaml"), Delays())
+    result = prepare_generated(read_generator(text.replace("CONSTRAINT", constraint), "g.yaml"), Delays()).run()
     return sorted(round(r.admitted_at or -1, 1) for r in result.records)
 
 

@@ -9,7 +9,7 @@ import pytest
 from bench.harness import recorded
 from bench.harness_delays import WINDOW_SECONDS, measure_delays
 from bench.simulation import HARNESS_MEANS, generator_text, measure
-from kueue_fleet.simulation.generator import HARNESS_DELAYS, read_generator, simulate_generated
+from kueue_fleet.simulation.generator import HARNESS_DELAYS, prepare_generated, read_generator
 from kueue_fleet.simulation.result import waiting_times
 
 WORKERS = HARNESS_DELAYS.workers
@@ -135,7 +135,7 @@ def test_delays_change_as_the_machine_does() -> None:
 
 
 def test_waits_of_the_baseline_are_within_a_fifth_of_what_kueue_publishes() -> None:
-    result = simulate_generated(read_generator(generator_text("baseline"), "baseline"), HARNESS_DELAYS)
+    result = prepare_generated(read_generator(generator_text("baseline"), "baseline"), HARNESS_DELAYS).run()
     for wait in waiting_times(result.records):
         assert wait.mean == pytest.approx(HARNESS_MEANS["baseline"][wait.name] / 1000, rel=0.2)
 

@@ -9,13 +9,13 @@ from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import constant
 from kueue_fleet.simulation.documents import read_documents
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.objects_run import simulate_objects
+from kueue_fleet.simulation.objects_run import prepare_objects
 from kueue_fleet.simulation.raw import read_raw
 from simulation.objects import API, at, cluster, documents, job
 
 
 def run(*objects: dict[str, Any], until: float | None = None, delays: Delays | None = None) -> dict[str, Any]:
-    found = simulate_objects(read_raw(documents(*objects)), delays or Delays(), until=until).as_json()["workloads"]
+    found = prepare_objects(read_raw(documents(*objects)), delays or Delays(), until=until).run().as_json()["workloads"]
     return {workload["name"]: workload for workload in found}
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.fleet import simulate_fleet
-from kueue_fleet.simulation.objects_run import simulate_objects
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.objects_run import prepare_objects
 from kueue_fleet.simulation.raw import read_raw
 from kueue_fleet.simulation.report import REST, report_data
 from kueue_fleet.simulation.result import Result
@@ -16,7 +16,7 @@ from simulation.objects import cluster, documents, job
 
 
 def objects_result(*jobs: dict[str, Any], until: float | None = None, **spec: Any) -> Result:
-    return simulate_objects(read_raw(documents(*cluster(**spec), *jobs)), Delays(), until=until)
+    return prepare_objects(read_raw(documents(*cluster(**spec), *jobs)), Delays(), until=until).run()
 
 
 def section(result: Result) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_many_changes_become_averages_with_the_same_sum() -> None:
 
 
 def test_teams_have_their_names_and_gpus_come_first() -> None:
-    result = simulate_fleet(fleet(), workload_file([fleet_job("a", count=4)]), Delays())
+    result = prepare_fleet(fleet(), workload_file([fleet_job("a", count=4)]), Delays()).run()
     gpus, cpus = section(result)["use"]
     assert (gpus["resource"], cpus["resource"]) == ("nvidia.com/gpu", "cpu")
     assert [series["name"] for series in gpus["teams"]["series"]] == ["team-a"]
@@ -66,7 +66,7 @@ def test_the_smallest_users_are_one() -> None:
         teams=[{"name": f"t{n:02d}", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]} for n in range(12)]
     )
     jobs = [fleet_job("a", namespace=f"t{n:02d}", runSeconds=100 * (1 + n)) for n in range(12)]
-    teams = section(simulate_fleet(spec, workload_file(jobs), Delays()))["use"][0]["teams"]["series"]
+    teams = section(prepare_fleet(spec, workload_file(jobs), Delays()).run())["use"][0]["teams"]["series"]
     assert [series["name"] for series in teams] == [*(f"t{n:02d}" for n in range(4, 12)), REST]
 
 
@@ -80,7 +80,7 @@ def test_waits_have_the_numbers_of_each_queue() -> None:
 
 def test_places_and_timeline_say_where_jobs_ran() -> None:
     file = workload_file([fleet_job("a", runSeconds=3000)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 5000}])
-    found = section(simulate_fleet(fleet(), file, Delays()))
+    found = section(prepare_fleet(fleet(), file, Delays()).run())
     assert found["places"] == {"clusters": [EUROPE, US], "series": [{"name": "l4-spot", "y": [1, 1]}]}
     assert [(run["where"], run["end"]) for run in found["timeline"]] == [
         (f"{EUROPE} l4-spot", "AdmissionCheck"),

@@ -21,7 +21,7 @@ from kueue_fleet.simulation.delays import Delays, parse_delays
 from kueue_fleet.simulation.fleet import fleet_run
 from kueue_fleet.simulation.records import Record, State
 from kueue_fleet.simulation.result import Result
-from kueue_fleet.simulation.runner import Arrival, simulate_cluster
+from kueue_fleet.simulation.runner import Arrival, prepare_cluster
 from simulation.random_fleets import random_fleet
 
 SEED = int(os.environ.get("KUEUE_FLEET_SIMULATIONS_SEED") or 20261122)
@@ -73,7 +73,9 @@ def test_run_of_a_random_cluster_with_fair_sharing_ends(setting: str) -> None:
             arrivals.append(Arrival(replace(workload, created=at), workload.name, at, seconds))
         engines: dict[str, Engine] = {}
         delays = parse_delays(rng.choice([[], [], ["stop=0.02"], ["stop=exponential(3)", "cycle=0.01"]]), Delays())
-        found = simulate_cluster(parsed.objects, arrivals, delays, until=rng.choice([None, 86_400.0]), engines=engines)
+        found = prepare_cluster(
+            parsed.objects, arrivals, delays, until=rng.choice([None, 86_400.0]), engines=engines
+        ).run()
         assert found.end.reason in (EndReason.NOTHING_MORE, EndReason.UNTIL), name
         assert engines[""].cycles <= 100 * len(arrivals), name
         for pair in found.contended:

@@ -11,7 +11,7 @@ import pytest
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document, read_documents
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.fleet import simulate_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.rows import job_rows
 from kueue_fleet.simulation.workload_file import read_workload_file
@@ -30,13 +30,13 @@ def load(stack: str) -> tuple[FleetSpec, list[Document]]:
 def simulated(stack: str, until: float | None = None, **workload: Any) -> Result:
     fleet, jobs = load(stack)
     file = read_workload_file(json.dumps(workload), "w.yaml")
-    return simulate_fleet(fleet, file, Delays(), manifests=jobs, until=until)
+    return prepare_fleet(fleet, file, Delays(), manifests=jobs, until=until).run()
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_every_stack_runs_its_jobs(stack: str) -> None:
     fleet, jobs = load(stack)
-    result = simulate_fleet(fleet, read_workload_file("{}", "w"), Delays(), manifests=jobs, until=86400)
+    result = prepare_fleet(fleet, read_workload_file("{}", "w"), Delays(), manifests=jobs, until=86400).run()
     assert len(result.records) == len(jobs)
     assert all(record.cluster_queue for record in result.records)
     assert any(record.finished_at is not None for record in result.records)
@@ -98,7 +98,7 @@ def test_copies_that_lose_the_race_give_their_quota_back() -> None:
 def test_mistakes_are_named(documents: list[Document], steps: dict[str, float], said: str) -> None:
     fleet, _ = load("dws-multikueue")
     with pytest.raises(SimulationError) as refused:
-        simulate_fleet(fleet, read_workload_file(json.dumps({"steps": steps}), "w"), Delays(), manifests=documents)
+        prepare_fleet(fleet, read_workload_file(json.dumps({"steps": steps}), "w"), Delays(), manifests=documents).run()
     assert said in str(refused.value)
 
 
@@ -108,5 +108,5 @@ def test_a_job_and_a_jobset_may_have_the_same_name() -> None:
     assert set(kinds) == {"Job", "JobSet"}
     metadata = kinds["Job"].data["metadata"]
     same = [Document(where, {**data, "metadata": metadata}) for where, data in kinds.values()]
-    result = simulate_fleet(fleet, read_workload_file("{}", "w"), Delays(), manifests=same, until=86400)
+    result = prepare_fleet(fleet, read_workload_file("{}", "w"), Delays(), manifests=same, until=86400).run()
     assert [record.name for record in result.records] == [metadata["name"]] * 2

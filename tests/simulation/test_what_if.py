@@ -4,7 +4,7 @@ import pytest
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.objects_run import simulate_objects
+from kueue_fleet.simulation.objects_run import prepare_objects
 from kueue_fleet.simulation.raw import read_raw
 from kueue_fleet.simulation.what_if import apply_changes, apply_to_documents, differences, parse_change
 from simulation.objects import cluster, documents, job
@@ -50,8 +50,8 @@ def test_difference_of_more_quota() -> None:
     given = documents(*cluster(), job("a", 0, "100"), job("b", 10, "5"))
     quota = "resourceGroups[0].flavors[rf].resources[cpu].nominalQuota"
     changes = [parse_change(f"ClusterQueue[cq].spec.{quota}=4")]
-    before = simulate_objects(read_raw(given), Delays())
-    after = simulate_objects(read_raw(apply_to_documents(given, changes)), Delays())
+    before = prepare_objects(read_raw(given), Delays()).run()
+    after = prepare_objects(read_raw(apply_to_documents(given, changes)), Delays()).run()
     found = differences(before, after)
     assert [(d["name"], d["before"]["admittedAt"], d["after"]["admittedAt"]) for d in found] == [("b", 101, 10)]
 

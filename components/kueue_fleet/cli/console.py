@@ -119,9 +119,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def interactive() -> bool:
-    """Whether output can change in place: a terminal that moves its cursor, and NO_COLOR (no-color.org) is not set."""
-    return sys.stdout.isatty() and _has_styles(sys.stdout)
+def interactive(stream: TextIO | None = None) -> bool:
+    """Whether what STREAM, or stdout, shows can change in place: it is a terminal that moves its cursor, and NO_COLOR
+    (no-color.org) is not set."""
+    stream = stream or sys.stdout
+    return stream.isatty() and _has_styles(stream)
 
 
 def _has_styles(stream: TextIO) -> bool:

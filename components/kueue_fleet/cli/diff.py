@@ -66,7 +66,7 @@ def diff(
         raise console.CommandError("OLD and NEW are both `-`; only one can be read from stdin", exit_code=2)
     fleets = load_fleet(old), load_fleet(new)
     found = compare_fleets(*fleets)
-    results = _simulate(fleets, workload, seed, until) if workload is not None else None
+    results = _simulate((old, new), fleets, workload, seed, until) if workload is not None else None
     if output is Output.json:
         console.json_document(_document(found, results))
     else:
@@ -76,6 +76,10 @@ def diff(
 
             console.line()
             simulate_tables.show_difference(*results)
+    if results is not None:
+        from kueue_fleet.cli import simulate_ends
+
+        simulate_ends.tell(results)
     if found and exit_code:
         raise typer.Exit(1)
 
@@ -104,17 +108,21 @@ def _document(found: list[Difference], results: tuple[Result, Result] | None) ->
 
 
 def _simulate(
-    fleets: tuple[FleetSpec, FleetSpec], workload: Path, seed: int, until: float | None
+    names: tuple[Path, Path], fleets: tuple[FleetSpec, FleetSpec], workload: Path, seed: int, until: float | None
 ) -> tuple[Result, Result]:
     from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.errors import SimulationError
-    from kueue_fleet.simulation.fleet import simulate_fleet
+    from kueue_fleet.simulation.fleet import prepare_fleet
+    from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.models import as_model, read_data
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
     try:
         file = as_model(read_data(read_text(workload, "a workload file"), str(workload)), str(workload), WorkloadFile)
-        before, after = (simulate_fleet(fleet, file, Delays(), until=until, seed=seed) for fleet in fleets)
+        before, after = (
+            prepare_fleet(fleet, file, Delays(), until=until, seed=seed, sources=Sources(str(name), str(workload)))
+            for name, fleet in zip(names, fleets, strict=True)
+        )
     except SimulationError as refused:
         raise console.wrong_input(workload, refused.problems) from None
-    return before, after
+    return before.run(), after.run()

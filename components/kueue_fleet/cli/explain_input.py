@@ -243,18 +243,20 @@ class Moment(NamedTuple):
 def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     """The cluster in PATH after so many seconds of virtual time. Raises CommandError with every problem."""
     from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
+    from kueue_fleet.cli import simulate_ends
     from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.errors import SimulationError
-    from kueue_fleet.simulation.objects_run import simulate_objects
+    from kueue_fleet.simulation.objects_run import prepare_objects
     from kueue_fleet.simulation.raw import read_raw
 
     configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
     engines: dict[str, Engine] = {}
     try:
         raw = read_raw(read_objects(path), configuration)
-        result = simulate_objects(raw, Delays(), until=second, engines=engines)
+        result = prepare_objects(raw, Delays(), until=second, engines=engines).run()
     except SimulationError as refused:
         raise console.wrong_input(path, refused.problems) from None
+    simulate_ends.tell([result])
     return Moment(
         second, _as_clusters(engines, f"{path} at second {second:g}", raw.origin + second, result.records, {}), result
     )
@@ -262,11 +264,13 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
 
 def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Moment:
     """The fleet of a stack after so many seconds of its workload file. Raises CommandError with every problem."""
+    from kueue_fleet.cli import simulate_ends
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.simulation.clock import drive
     from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import fleet_run
+    from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.offers import FleetDispatcher
     from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.workload_file import read_workload_file
@@ -274,11 +278,12 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
     fleet = load_fleet(stack)
     try:
         file = read_workload_file(read_text(workload, "a workload file"), str(workload))
-        run = fleet_run(fleet, file, Delays(), seed=seed)
+        run = fleet_run(fleet, file, Delays(), seed=seed, sources=Sources(str(stack), str(workload)))
     except SimulationError as refused:
         raise console.wrong_input(workload, refused.problems) from None
-    drive(run.agenda, list(run.clusters.values()), 0.0, second)
-    result = Result(tuple(run.settle()), 0.0, second, seed)
+    end = drive(run.agenda, list(run.clusters.values()), 0.0, second)
+    result = Result(tuple(run.settle()), 0.0, second, seed, end=end)
+    simulate_ends.tell([result])
     engines = {name: run.clusters[name].engine for name in dict.fromkeys((run.home, *run.clusters))}
     source = f"{stack} with {workload} at second {second:g}"
     decisions = {run.home: run.dispatcher.decisions} if isinstance(run.dispatcher, FleetDispatcher) else {}

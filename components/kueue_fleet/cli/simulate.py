@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kueue_fleet.cli import console, simulate_budgets, simulate_report, simulate_tables
-from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output, read_objects, read_text
-from kueue_fleet.spec import SpecError, parse_fleet
-from kueue_fleet.spec.parse import fleet_data
-from kueue_fleet.spec.yamltext import load_yaml
+from kueue_fleet.cli.input_files import Output
 
 if TYPE_CHECKING:
-    # The other commands start without the admission core.
-    from kueue_fleet.simulation.delays import Delays
+    # --help is there without the admission core.
+    from kueue_fleet.cli.simulate_input import Options
+    from kueue_fleet.simulation.prepared import Prepared
     from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.what_if import Change
-
-    Run = Callable[[Sequence[Change]], Result]
-
-JOB_FIELDS = ("jobs", "waits", "reclaims", "outages", "steps", "begin")
-"""What --what-if changes in the workload file; everything else is the stack's."""
 
 
 def register(app: typer.Typer) -> None:
@@ -130,11 +122,6 @@ def simulate(
       kueue-fleet simulate --objects dump/ --until 3600 --fair-sharing -o json
       kueue-fleet simulate --kueue-generator generator.yaml
     """
-    from kueue_fleet.simulation.delays import Delays, parse_delays
-    from kueue_fleet.simulation.errors import SimulationError
-    from kueue_fleet.simulation.generator import HARNESS_DELAYS
-    from kueue_fleet.simulation.what_if import comparison, parse_change
-
     of_stack = workload is not None or jobs is not None
     if [stack, objects, kueue_generator].count(None) != 2 or (stack is not None) != of_stack:
         raise console.CommandError(
@@ -145,100 +132,97 @@ def simulate(
         raise console.CommandError(f"--until {until:g}: is no number of seconds; write 0 or more", exit_code=2)
     if fair_sharing and stack is not None:
         raise console.CommandError("--fair-sharing: a stack says so itself, in kueue.configuration", exit_code=2)
+    from kueue_fleet.cli import simulate_ends
+    from kueue_fleet.simulation.errors import SimulationError
+
+    options, changes = _parse(delay, what_if, until, seed, fair_sharing=fair_sharing, of_harness=bool(kueue_generator))
+    budgets = simulate_budgets.parse(max_wait)
+    if report is not None:
+        simulate_report.check_report_file(report)
     try:
-        delays = parse_delays(delay, Delays() if kueue_generator is None else HARNESS_DELAYS)
-        changes = [parse_change(text) for text in what_if]
-        budgets = simulate_budgets.parse(max_wait)
-        if stack is not None:
-            run = _of_stack(stack, workload, jobs, delays, until, seed)
-        elif kueue_generator is not None:
-            run = _of_generator(kueue_generator, delays, until, seed, fair_sharing=fair_sharing)
-        else:
-            assert objects is not None
-            run = _of_objects(objects, delays, until, seed, fair_sharing=fair_sharing)
-        if report is not None:
-            simulate_report.check_report_file(report)
-        result = run([])
-        changed = run(changes) if changes else None
+        prepared = _prepare(stack, workload, jobs, objects, kueue_generator, options, changes)
     except SimulationError as refused:
+        if len(refused.problems) == 1:
+            raise console.CommandError(refused.problems[0]) from None
         raise console.wrong_input("the input", refused.problems) from None
+    simulate_budgets.check_queues(budgets, prepared[-1].queues)
+    results = _run(prepared, until)
     if report is not None:
         source = next(str(path) for path in (stack, objects, kueue_generator) if path is not None)
-        results = [("", result)] if changed is None else [("Before", result), ("After", changed)]
+        sections = list(zip(["Before", "After"] if len(results) > 1 else [""], results, strict=True))
         subtitle = f"Seed {seed}. " + ", ".join(change.text for change in changes)
-        simulate_report.write_report(report, f"Simulation of {Path(source).name}", subtitle, results)
+        simulate_report.write_report(report, f"Simulation of {Path(source).name}", subtitle, sections)
     if output is Output.json:
-        document = result.as_json() if changed is None else comparison(changes, result, changed)
-        console.json_document(document)
-    elif changed is None:
-        simulate_tables.show(result)
+        console.json_document(_document(changes, results))
+    elif len(results) == 1:
+        simulate_tables.show(results[0])
     else:
-        simulate_tables.show_difference(result, changed)
-    simulate_budgets.enforce(budgets, result if changed is None else changed, quiet=output is Output.json)
+        simulate_tables.show_difference(*results)
+    simulate_ends.tell(results)
+    simulate_budgets.enforce(budgets, results[-1], quiet=output is Output.json)
 
 
-def _of_stack(
-    stack: Path, workload: Path | None, manifests: Path | None, delays: Delays, until: float | None, seed: int
-) -> Run:
+def _parse(
+    delay: Sequence[str],
+    what_if: Sequence[str],
+    until: float | None,
+    seed: int,
+    *,
+    fair_sharing: bool,
+    of_harness: bool,
+) -> tuple[Options, list[Change]]:
+    """What the options mean. Raises CommandError with every mistake."""
+    from kueue_fleet.cli.simulate_input import Options
+    from kueue_fleet.simulation.delays import Delays, parse_delays
     from kueue_fleet.simulation.errors import SimulationError
-    from kueue_fleet.simulation.fleet import simulate_fleet
-    from kueue_fleet.simulation.job_problems import Sources
-    from kueue_fleet.simulation.models import as_model, read_data
-    from kueue_fleet.simulation.what_if import apply_changes
-    from kueue_fleet.simulation.workload_file import WorkloadFile
+    from kueue_fleet.simulation.what_if import parse_change
 
-    fleet = load_fleet(stack)
-    source = str(workload or "")
-    text = read_text(stack)
-    jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
-    if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
-        raise SimulationError(
-            [f"{source}: is a fleet, not a workload file; --workload takes the jobs, STACK the fleet"]
-        )
-    sources = Sources(str(stack), source)
-    given = [] if manifests is None else read_objects(manifests)
-
-    def run(changes: Sequence[Change]) -> Result:
-        of_jobs = [change for change in changes if change.root in JOB_FIELDS]
-        of_fleet = [change for change in changes if change not in of_jobs]
-        file = as_model(apply_changes(jobs, of_jobs), source, WorkloadFile)
-        if not of_fleet:
-            return simulate_fleet(fleet, file, delays, until=until, seed=seed, manifests=given, sources=sources)
-        data = fleet_data(load_yaml(text, str(stack)), str(stack))
-        try:
-            other = parse_fleet(apply_changes(data, of_fleet))
-        except SpecError as refused:
-            raise SimulationError(f"{stack} with --what-if: {problem}" for problem in refused.problems) from None
-        return simulate_fleet(other, file, delays, until=until, seed=seed, manifests=given)
-
-    return run
+    given = Delays()
+    if of_harness:
+        from kueue_fleet.simulation.generator import HARNESS_DELAYS as given  # noqa: N811
+    try:
+        delays = parse_delays(list(delay), given)
+        return Options(delays, until, seed, fair_sharing), [parse_change(text) for text in what_if]
+    except SimulationError as mistyped:
+        raise console.CommandError(mistyped.problems[0], 2, mistyped.problems[1:]) from None
 
 
-def _of_generator(path: Path, delays: Delays, until: float | None, seed: int, *, fair_sharing: bool) -> Run:
-    from kueue_fleet.simulation.generator import generate, simulate_generated
-    from kueue_fleet.simulation.models import read_data
-    from kueue_fleet.simulation.what_if import apply_changes
+def _prepare(
+    stack: Path | None,
+    workload: Path | None,
+    jobs: Path | None,
+    objects: Path | None,
+    kueue_generator: Path | None,
+    options: Options,
+    changes: Sequence[Change],
+) -> list[Prepared]:
+    """The simulation, and with changes the changed one too. Raises SimulationError before anything runs."""
+    from kueue_fleet.cli import simulate_input
 
-    data = read_data(read_text(path, "a generator.yaml of Kueue's performance harness"), str(path))
+    if stack is not None:
+        prepare = simulate_input.of_stack(stack, workload, jobs, options)
+    elif kueue_generator is not None:
+        prepare = simulate_input.of_generator(kueue_generator, options)
+    else:
+        assert objects is not None
+        prepare = simulate_input.of_objects(objects, options)
+    return [prepare([]), *([prepare(changes)] if changes else [])]
 
-    def run(changes: Sequence[Change]) -> Result:
-        generated = generate(apply_changes(data, changes), str(path), fair_sharing=fair_sharing)
-        return simulate_generated(generated, delays, until=until, seed=seed)
 
-    return run
+def _run(prepared: Sequence[Prepared], until: float | None) -> list[Result]:
+    """The results, up to the one that the user interrupted."""
+    from kueue_fleet.cli.simulate_watch import watched
+
+    results = []
+    with watched(until) as watcher:
+        for simulation in prepared:
+            results.append(simulation.run(watcher))
+            if watcher.interrupted:
+                break
+    return results
 
 
-def _of_objects(path: Path, delays: Delays, until: float | None, seed: int, *, fair_sharing: bool) -> Run:
-    from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
-    from kueue_fleet.simulation.objects_run import simulate_objects
-    from kueue_fleet.simulation.raw import read_raw
-    from kueue_fleet.simulation.what_if import apply_to_documents
+def _document(changes: Sequence[Change], results: Sequence[Result]) -> dict[str, Any]:
+    from kueue_fleet.simulation.what_if import comparison
 
-    configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
-    documents = read_objects(path)
-
-    def run(changes: Sequence[Change]) -> Result:
-        raw = read_raw(apply_to_documents(documents, changes), configuration)
-        return simulate_objects(raw, delays, until=until, seed=seed)
-
-    return run
+    return results[0].as_json() if len(results) == 1 else comparison(changes, *results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.cli import console
@@ -23,6 +23,15 @@ def parse(texts: Sequence[str]) -> list[Budget]:
         return [parse_budget(text) for text in texts]
     except BudgetError as wrong:
         raise console.CommandError(f"--max-wait {wrong}", exit_code=2) from None
+
+
+def check_queues(budgets: Sequence[Budget], queues: Collection[str]) -> None:
+    """Raise CommandError for a budget of a queue to which no job comes."""
+    from kueue_fleet.cli.waiting_budget import without_jobs
+
+    for budget in budgets:
+        if budget.queue not in queues:
+            raise console.CommandError(f"--max-wait {without_jobs(budget, queues)}", exit_code=2)
 
 
 def enforce(budgets: Sequence[Budget], result: Result, *, quiet: bool) -> None:

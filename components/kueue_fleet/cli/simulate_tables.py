@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _SHOWN_WORKLOADS = 60
 _MILLION = 1_000_000
+_SHOWN_PAIRS = 10
 
 
 def show(result: Result) -> None:
@@ -56,6 +57,20 @@ def show(result: Result) -> None:
     for wait in waiting_times(result.records):
         waits.add(wait.name, str(wait.workloads), str(wait.admitted), _span(wait.mean), _span(wait.longest))
     console.show(waits)
+    _show_contended(result)
+
+
+def _show_contended(result: Result, run: str = "") -> None:
+    """Print who was preempted for the same workload again and again, in the run of this name."""
+    lines = [
+        f"{pair.preempted} was preempted {pair.times} times for {pair.preemptor}"
+        + (f" on {pair.cluster}" if pair.cluster else "")
+        for pair in result.contended
+    ]
+    if len(lines) > _SHOWN_PAIRS:
+        lines[_SHOWN_PAIRS:] = [f"{len(lines) - _SHOWN_PAIRS} more; --output json has all"]
+    for line in lines:
+        console.line(f"contended{run}: {line}")
 
 
 def _flavors(workload: Mapping[str, Any]) -> str:
@@ -114,6 +129,8 @@ def show_difference(before: Result, after: Result) -> None:
             _span(other.mean if other else None),
         )
     console.show(waits)
+    _show_contended(before, " before")
+    _show_contended(after, " after")
 
 
 def _fate(side: Mapping[str, Any] | None) -> tuple[str, str, str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_fleet.simulation.clock import EndReason
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.spec import suggest
@@ -71,20 +72,23 @@ def parse_budget(text: str) -> Budget:
     return Budget(queue, seconds)
 
 
+def without_jobs(budget: Budget, queues: Iterable[str]) -> str:
+    """Why there is nothing to compare the budget with; `queues` are those with jobs."""
+    known = sorted(name for name in queues if name)
+    fix = suggest.instead(budget.queue, known, "queues with jobs")
+    return f"{budget.queue}={budget.seconds:g}: no job comes to this ClusterQueue; {fix}"
+
+
 def check_budgets(budgets: Sequence[Budget], result: Result) -> list[Finding]:
     """A finding for each budget, in their order. Raises BudgetError for a queue without jobs."""
     queues: dict[str, list[Record]] = {}
     for record in result.records:
         queues.setdefault(record.cluster_queue, []).append(record)
-    end = math.inf if result.until is None else result.origin + result.until
+    end = math.inf if result.end.reason in (EndReason.NOTHING_MORE, EndReason.REPEATS) else result.end.at
     findings = []
     for budget in budgets:
         if budget.queue not in queues:
-            known = sorted(name for name in queues if name)
-            raise BudgetError(
-                f"{budget.queue}={budget.seconds:g}: no job came to this ClusterQueue; "
-                + suggest.instead(budget.queue, known, "queues with jobs")
-            )
+            raise BudgetError(without_jobs(budget, queues))
         findings.append(_finding(budget, queues[budget.queue], end))
     return findings
 

@@ -25,7 +25,7 @@ _MOST_A_SECOND: Final = 1000
 _MOST_A_SECOND_BY_JOB: Final = 20
 
 Watch = Callable[[float], bool]
-"""Called with the time before anything happens; the simulation goes on if the answer is true."""
+"""Called with the seconds since the start before anything happens; the simulation goes on if the answer is true."""
 
 
 class EndReason(StrEnum):
@@ -68,7 +68,7 @@ def drive(
             return End(EndReason.UNTIL, until)
         if not due or quiet > _QUIET_WAKES:
             return End(EndReason.NOTHING_MORE, now)
-        if watch is not None and not watch(now):
+        if watch is not None and not watch(now - start):
             return End(EndReason.INTERRUPTED, now)
         now = max(now, min(due))
         if until is None and pace.repeats(now):

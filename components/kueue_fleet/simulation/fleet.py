@@ -20,13 +20,14 @@ from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.job_problems import STEP_LABEL, UNNAMED, Sources, as_in_files, check_jobs
+from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.raw import check_references, name_documents, run_seconds_of
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_fleet.spec import FleetSpec, kueue_configuration, render_cluster
 
 
-def simulate_fleet(
+def prepare_fleet(
     fleet: FleetSpec,
     file: WorkloadFile,
     delays: Delays,
@@ -35,18 +36,23 @@ def simulate_fleet(
     seed: int = 0,
     manifests: Sequence[Document] = (),
     sources: Sources = UNNAMED,
-    watch: Watch | None = None,
-) -> Result:
-    """What happens to the jobs of the file, and to those given as Kubernetes objects, which arrive by its `steps`.
+) -> Prepared:
+    """What will happen to the jobs of the file, and to those given as Kubernetes objects, which arrive by its `steps`.
 
-    Without `until` it ends when nothing more happens; `watch` may end it before.
+    Without `until` it ends when nothing more happens.
     Raises SimulationError with every problem, paths as in the files, behind their names in `sources`.
     """
     run = fleet_run(fleet, file, delays, seed=seed, manifests=manifests, sources=sources)
     clusters = list(run.clusters.values())
-    end = drive(run.agenda, clusters, 0.0, until, watch)
     teams = {namespace: team.name for team in fleet.teams for namespace in team.namespace_names}
-    return Result.of(run.settle(), end, clusters, until=until, seed=seed, teams=teams)
+
+    def go(watch: Watch | None) -> Result:
+        end = drive(run.agenda, clusters, 0.0, until, watch)
+        return Result.of(run.settle(), end, clusters, until=until, seed=seed, teams=teams)
+
+    targets = {queue.key: queue.cluster_queue for queue in run.clusters[run.home].engine.objects.local_queues}
+    keys = (f"{job.workload.namespace}/{job.workload.queue}" for job in run.jobs.values())
+    return Prepared(frozenset(targets[key] for key in keys if key in targets), go)
 
 
 def fleet_run(

@@ -33,13 +33,12 @@ from kueue_fleet.admission.model import (
     Workload,
 )
 from kueue_fleet.admission.pods import PodSet, SliceConstraint, TopologyRequest
-from kueue_fleet.simulation.clock import Watch
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import exponential
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.models import as_model, read_data
-from kueue_fleet.simulation.result import Result
-from kueue_fleet.simulation.runner import Arrival, simulate_cluster
+from kueue_fleet.simulation.prepared import Prepared
+from kueue_fleet.simulation.runner import Arrival, prepare_cluster
 from kueue_fleet.simulation.writer import Writer
 from kueue_fleet.spec.base import Count, Int32, SpecModel, Text
 from kueue_fleet.spec.quantity import Quantity
@@ -354,8 +353,6 @@ def _nodes(config: TopologyConfig) -> Iterator[Node]:
         yield Node(name, tuple(sorted(labels)), allocatable=allocatable)
 
 
-def simulate_generated(
-    generated: Generated, delays: Delays, *, until: float | None = None, seed: int = 0, watch: Watch | None = None
-) -> Result:
-    """What happens to the workloads; second 0 is when the harness begins to create them."""
-    return simulate_cluster(generated.objects, generated.arrivals, delays, until=until, seed=seed, watch=watch)
+def prepare_generated(generated: Generated, delays: Delays, *, until: float | None = None, seed: int = 0) -> Prepared:
+    """What will happen to the workloads; second 0 is when the harness begins to create them."""
+    return prepare_cluster(generated.objects, generated.arrivals, delays, until=until, seed=seed)

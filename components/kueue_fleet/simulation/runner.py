@@ -18,6 +18,7 @@ from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.clock import Watch, drive
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
+from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.records import Record, State
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.workers import Workers
@@ -38,7 +39,7 @@ class Arrival:
     finished_at: float | None = None
 
 
-def simulate_cluster(
+def prepare_cluster(
     objects: Objects,
     arrivals: Iterable[Arrival],
     delays: Delays,
@@ -47,20 +48,23 @@ def simulate_cluster(
     until: float | None = None,
     seed: int = 0,
     engines: dict[str, Engine] | None = None,
-    watch: Watch | None = None,
-) -> Result:
-    """What happens to each workload, up to `until` seconds after `start` on the clock of the arrivals.
+) -> Prepared:
+    """What will happen to each workload, up to `until` seconds after `start` on the clock of the arrivals.
 
-    Without `until` it ends when nothing more happens; `watch` may end it before. `engines`, if given, receives the
-    engine as it stands at the end, under the empty name.
+    Without `until` it ends when nothing more happens. `engines`, if given, receives the engine as it stands at the end,
+    under the empty name.
     """
     runner = _Runner(objects, delays, seed)
     records = [runner.expect(arrival) for arrival in arrivals]
-    end = drive(runner.agenda, [runner.cluster], start, None if until is None else start + until, watch)
-    runner.settle()
-    if engines is not None:
-        engines[""] = runner.cluster.engine
-    return Result.of(records, end, [runner.cluster], origin=start, until=until, seed=seed)
+
+    def go(watch: Watch | None) -> Result:
+        end = drive(runner.agenda, [runner.cluster], start, None if until is None else start + until, watch)
+        runner.settle()
+        if engines is not None:
+            engines[""] = runner.cluster.engine
+        return Result.of(records, end, [runner.cluster], origin=start, until=until, seed=seed)
+
+    return Prepared(frozenset(record.cluster_queue for record in records if record.cluster_queue), go)
 
 
 class _Runner:

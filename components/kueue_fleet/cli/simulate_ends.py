@@ -1,0 +1,39 @@
+"""What `simulate` says of how a simulation ended, and the exit code for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.simulation.clock import EndReason
+from kueue_fleet.simulation.result import Result
+
+INTERRUPTED: Final = 130
+"""Exit code of a simulation that Ctrl-C ended."""
+
+
+def tell(results: Sequence[Result]) -> None:
+    """Say on stderr where the simulation did not come to rest.
+
+    Raises:
+        Exit: with 130, the user ended it.
+        CommandError: it was ended because it would never have.
+    """
+    for result in results:
+        at = f"second {result.end.at - result.origin:,.0f}"
+        if result.end.reason is EndReason.REPEATS:
+            console.warning(
+                f"ended at {at}: nothing new has happened for long, the same jobs start over again and again; "
+                "give --until to choose the end"
+            )
+        elif result.end.reason is EndReason.INTERRUPTED:
+            console.warning(f"interrupted at {at} of the simulation; what is shown is known up to then")
+            raise typer.Exit(INTERRUPTED)
+        elif result.end.reason is EndReason.NEVER_SETTLES:
+            raise console.CommandError(
+                f"the simulation does not get beyond {at}: what happens then undoes itself without end; what is shown "
+                "is known up to then"
+            )

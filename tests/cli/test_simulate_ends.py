@@ -1,0 +1,148 @@
+"""How `simulate` ends: what it refuses before it runs, what it says of the end, progress and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.test_terminal import PROGRAM, ROOT, environment
+from kueue_fleet.cli import app
+from kueue_fleet.simulation.contention import TURNS
+from simulation import contended
+from simulation.fleets import dispatched_data, job
+from simulation.objects import cluster
+from simulation.objects import job as raw_job
+
+SIMULATE = ["simulate", "stacks/Pulumi.dws-multikueue.yaml", "-w", "examples/dws-multikueue/workload.yaml"]
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> list[str]:
+    """A simulation that takes minutes: a job that is preempted, and two on Spot nodes that are taken away all day."""
+    data = dispatched_data()
+    jobs = {
+        "jobs": [job("a", count=8, runSeconds=1e6), job("late", start=5e5)],
+        "reclaims": [{"flavor": "l4-spot", "perHour": 60}],
+    }
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(data))
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(jobs))
+    return ["simulate", str(tmp_path / "fleet.yaml"), "-w", str(tmp_path / "jobs.yaml"), "--until", "1e8"]
+
+
+def dump(folder: Path, objects: list[dict[str, Any]]) -> Path:
+    made = [{"apiVersion": "kueue.x-k8s.io/v1beta2", **item} for item in objects]
+    file = folder / "objects.yaml"
+    file.write_text(yaml.safe_dump_all(made))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--max-wait", "nope=3"], "--max-wait nope=3: no job comes to this ClusterQueue; "),
+        (["--what-if", "clusterQueues[nope].stopPolicy=Hold"], "--what-if clusterQueues[nope].stopPolicy: there is no"),
+        (["--what-if", "jobs[detector].priorityClass=nope"], "workload.yaml with --what-if: jobs[detector].priority"),
+        (["--what-if", "jobs[detector].queue=nope"], "with --what-if: jobs[detector].queue: there is no LocalQueue"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_runs(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("kueue_fleet.simulation.fleet.drive", None)
+    done = CliRunner().invoke(app, [*SIMULATE, *arguments])
+    assert said in str(done.exception)
+    assert done.stdout == ""
+
+
+def test_contended_workloads_are_listed(tmp_path: Path) -> None:
+    file = dump(tmp_path, contended.manifests(contended.TURNS, contended.TURNS_JOBS))
+    command = ["simulate", "--objects", str(file), "--fair-sharing"]
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 0, shown.output
+    line = f"default/guest was preempted {TURNS} times for default/second"
+    assert f"\ncontended: {line}\n" in shown.stdout
+    found = json.loads(CliRunner().invoke(app, [*command, "-o", "json"]).stdout)
+    pair = {"cluster": None, "preemptor": "default/second", "preempted": "default/guest", "times": TURNS}
+    assert found["contended"] == [pair]
+    changed = CliRunner().invoke(app, [*command, "--what-if", "ClusterQueue[borrower].spec.stopPolicy=Hold"])
+    assert f"\ncontended before: {line}\n" in changed.stdout
+    assert "contended after" not in changed.stdout
+
+
+def test_a_run_that_repeats_itself_says_so(tmp_path: Path) -> None:
+    fleet, jobs = tmp_path / "fleet.yaml", tmp_path / "jobs.yaml"
+    fleet.write_text(yaml.safe_dump(dispatched_data()))
+    jobs.write_text(yaml.safe_dump({"jobs": [job("without-nodes", requests={"cpu": 40})]}))
+    done = CliRunner().invoke(app, ["simulate", str(fleet), "-w", str(jobs)])
+    assert done.exit_code == 0, done.output
+    assert "the same jobs start over again and again; give --until" in done.stderr
+    until = CliRunner().invoke(app, ["simulate", str(fleet), "-w", str(jobs), "--until", "5000"])
+    assert until.stderr == ""
+
+
+def test_a_run_that_never_settles_fails_with_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kueue_fleet.simulation.clock._MOST_A_SECOND", 0)
+    monkeypatch.setattr("kueue_fleet.simulation.clock._MOST_A_SECOND_BY_JOB", 0)
+    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump(tmp_path, [*cluster(), raw_job("a", 0, "5")]))])
+    assert done.exit_code == 1
+    assert "the simulation does not get beyond second 0" in str(done.exception)
+    assert "default/a" in done.stdout
+
+
+def interrupted(arguments: list[str], output: str) -> tuple[int, str, str]:
+    """The exit code, stdout, and what a terminal shows of stderr, when Ctrl-C comes as soon as progress is shown."""
+    ours, its = pty.openpty()
+    with subprocess.Popen(
+        [PROGRAM, *arguments, "-o", output],
+        cwd=ROOT,
+        env=environment(COLUMNS="100", LINES="40"),
+        stdin=its,
+        stdout=subprocess.PIPE,
+        stderr=its,
+        text=True,
+    ) as process:
+        os.close(its)
+        shown = ""
+        while not re.search(r"second [1-9][\d,]* of 100,000,000", shown):
+            assert select.select([ours], [], [], 60)[0], shown
+            shown += os.read(ours, 65536).decode()
+        process.send_signal(signal.SIGINT)
+        stdout, _ = process.communicate(timeout=60)
+        while select.select([ours], [], [], 0)[0]:
+            try:
+                shown += os.read(ours, 65536).decode()
+            except OSError:  # How Linux says that nobody writes any more.
+                break
+    os.close(ours)
+    return process.returncode, stdout, shown
+
+
+def test_a_terminal_shows_progress_and_ctrl_c_shows_what_is_known(endless: list[str]) -> None:
+    code, stdout, shown = interrupted(endless, "text")
+    assert code == 130
+    assert "simulating" in shown
+    assert "Ctrl-C shows what is known" in shown
+    assert re.search(r"interrupted at second \d[\d,]* of the simulation; what is shown is known up to then", shown)
+    assert "team-a/a-1" in stdout
+    assert "mean wait" in stdout
+
+
+def test_ctrl_c_leaves_a_whole_document(endless: list[str]) -> None:
+    code, stdout, _ = interrupted(endless, "json")
+    assert code == 130
+    found = json.loads(stdout)
+    assert found["end"]["reason"] == "Interrupted"
+    assert 0 < found["end"]["at"] < 1e8
+    assert ("late" in {workload["name"] for workload in found["workloads"]}) == (found["end"]["at"] >= 5e5)
