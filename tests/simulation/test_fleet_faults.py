@@ -9,7 +9,8 @@ import pytest
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import prepare_fleet
-from simulation.fleets import EUROPE, US, fleet, job, workload_file
+from kueue_fleet.spec import parse_fleet
+from simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload_file
 
 
 def run(jobs: list[dict[str, Any]], *, until: float | None = None, seed: int = 0, **rest: Any) -> dict[str, Any]:
@@ -33,8 +34,13 @@ def test_pods_that_fit_on_no_node_wait_and_say_so() -> None:
 
 
 def test_pods_without_nodes_are_evicted_when_kueue_loses_patience() -> None:
-    found = run([job("a", requests={"cpu": 40})], until=2000)["a"]
-    assert found["evictions"][0]["reason"] == "PodsReadyTimeout"
+    data = fleet_data()
+    data["clusters"].append(data["clusters"].pop(0))
+    file = workload_file([job("a", requests={"cpu": 40})])
+    (found,) = prepare_fleet(parse_fleet(data), file, Delays(), until=2000).run().as_json()["workloads"]
+    # The manager and the worker lose it at the same moment; it is one eviction.
+    assert [(eviction["time"], eviction["reason"]) for eviction in found["evictions"]] == [(1800.0, "PodsReadyTimeout")]
+    assert [each["end"] for each in found["runs"]] == ["PodsReadyTimeout", None]
 
 
 def test_reclaimed_job_starts_over_on_other_nodes() -> None:

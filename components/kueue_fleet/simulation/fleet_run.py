@@ -64,9 +64,9 @@ class FleetRun:
         seed: int,
     ) -> None:
         self.agenda = Agenda()
-        self.clusters = {
-            name: SimulatedCluster(name, found, delays, self._hear, seed) for name, found in objects.items()
-        }
+        # The manager is the first to act at any moment, wherever it stands in the file.
+        names = sorted(objects, key=lambda name: name != home)
+        self.clusters = {name: SimulatedCluster(name, objects[name], delays, self._hear, seed) for name in names}
         self.home = home
         self.jobs: dict[str, Job] = {}
         self.lost: set[str] = set()
@@ -310,6 +310,8 @@ class FleetRun:
         if job.winner != worker:
             job.why[worker] += ", but it keeps its quota, as Kueue never finishes this eviction"
             return
+        if self.clusters[self.home].engine.workloads[job.record.key].is_evicted:
+            return  # The manager takes it back already.
         job.record.evict(at, decision.reason.value, decision.preemptor)
         self._plan_heard(at, job, worker, partial(self._send_back, job))
 
