@@ -10,7 +10,7 @@ Source: kueue@v0.19.2 pkg/resources/{amount,requests,resource_formatter}.go.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from kueue_fleet.spec.quantity import Quantity
@@ -59,6 +59,7 @@ def format_amount(resource: str, amount: int) -> str:
     return "<unlimited>" if is_unlimited(amount) else format_request(resource, amount)
 
 
+@lru_cache(maxsize=4096)
 def format_request(resource: str, value: int) -> str:
     """The text of a bounded value: CPU as cores, bytes with a binary suffix where that is exact."""
     if resource == "cpu":

@@ -58,8 +58,8 @@ def drive(
 
     Timers that only try again what fails each time do not count as something happening.
     """
-    pace = _Pace(agenda, clusters)
-    now, quiet = start, 0
+    pace = _Pace(agenda, sum(cluster.patience for cluster in clusters))
+    now, quiet, changes = start, 0, sum(cluster.changes for cluster in clusters)
     while True:
         due = [wake for cluster in clusters if (wake := cluster.next_wake()) is not None]
         if agenda.next_time is not None:
@@ -71,44 +71,41 @@ def drive(
         if watch is not None and not watch(now - start):
             return End(EndReason.INTERRUPTED, now)
         now = max(now, min(due))
-        if until is None and pace.repeats(now):
-            return End(EndReason.REPEATS, now)
-        left = pace.left(now)
+        happened = agenda.happened
+        left = pace.left(now, happened + sum(cluster.engine.cycles for cluster in clusters))
         if left <= 0:
             return End(EndReason.NEVER_SETTLES, now)
-        changes, happened = sum(cluster.changes for cluster in clusters), agenda.happened
+        if until is None and pace.repeats:
+            return End(EndReason.REPEATS, now)
         agenda.happen(now, left)
         for cluster in clusters:
             cluster.wake(now)
-        changed = agenda.happened > happened or agenda.next_time is not None
-        quiet = 0 if changed or sum(cluster.changes for cluster in clusters) > changes else quiet + 1
+        before, changes = changes, sum(cluster.changes for cluster in clusters)
+        changed = agenda.happened > happened or agenda.next_time is not None or changes > before
+        quiet = 0 if changed else quiet + 1
 
 
 class _Pace:
-    """How much happens: actions and cycles, by the second and since there was progress."""
+    """How much happens: steps, which are actions and cycles, by the second and since there was progress.
 
-    def __init__(self, agenda: Agenda, clusters: Sequence[SimulatedCluster]) -> None:
-        self._agenda, self._clusters = agenda, clusters
-        by_job = _MOST_A_SECOND_BY_JOB * sum(cluster.patience for cluster in clusters)
-        self._most = _MOST_A_SECOND + by_job * agenda.jobs
-        self._second = float("-inf")
-        self._before = 0
-        self._progress: tuple[float, int] = (float("-inf"), 0)
+    `patience` is that of all clusters together.
+    """
 
-    def _steps(self) -> int:
-        return self._agenda.happened + sum(cluster.engine.cycles for cluster in self._clusters)
-
-    def left(self, now: float) -> int:
-        """How much more may happen within a second from the first time at which anything did."""
-        steps = self._steps()
-        if now >= self._second + 1:
-            self._second, self._before = now, steps
-        return self._before + self._most - steps
-
-    def repeats(self, now: float) -> bool:
+    def __init__(self, agenda: Agenda, patience: int) -> None:
+        self._agenda = agenda
+        self._most = _MOST_A_SECOND + _MOST_A_SECOND_BY_JOB * patience * agenda.jobs
+        self._second = self._progress_at = float("-inf")
+        self._steps_before_second = self._steps_before_progress = 0
+        self.repeats = False
         """Whether only the same has happened again and again since the last progress."""
-        at, steps = self._agenda.progress_at, self._steps()
-        if at != self._progress[0]:
-            self._progress = at, steps
-        long_ago = now - at > REPEATS_SECONDS + 2 * self._agenda.longest
-        return long_ago and steps - self._progress[1] > _QUIET_WAKES
+
+    def left(self, now: float, steps: int) -> int:
+        """How much more may happen within a second from the first time at which anything did, after these steps."""
+        agenda = self._agenda
+        if now >= self._second + 1:
+            self._second, self._steps_before_second = now, steps
+        if agenda.progress_at != self._progress_at:
+            self._progress_at, self._steps_before_progress = agenda.progress_at, steps
+        elif now - agenda.progress_at > REPEATS_SECONDS + 2 * agenda.longest:
+            self.repeats = steps - self._steps_before_progress > _QUIET_WAKES
+        return self._steps_before_second + self._most - steps

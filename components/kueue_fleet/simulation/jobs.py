@@ -34,7 +34,6 @@ class Job:
     gave_up: bool = False
     given_up: dict[str, GivenUp] = field(default_factory=dict)
     lost_copy: bool = False
-    waits_for_nodes: bool = False
 
     def forget(self, cluster: str) -> None:
         """What was planned for the copy on the cluster is off."""
