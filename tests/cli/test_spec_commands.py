@@ -39,59 +39,6 @@ def fleet_file(tmp_path: Path) -> Path:
     return file
 
 
-def test_check_says_that_a_good_fleet_is_valid(fleet_file: Path) -> None:
-    done = call("check", fleet_file)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, ")
-
-
-def test_check_reads_standard_input() -> None:
-    assert call("check", "-", stdin=GOOD).returncode == 0
-
-
-def test_check_reports_every_problem_of_every_file_and_fails(fleet_file: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.yaml"
-    wrong = GOOD.replace("nominalQuota: 4 ", "nominalQuota: -4 ").replace("region: us-east4", "regoin: us-east4")
-    broken.write_text(wrong)
-    done = call("check", fleet_file, broken)
-    assert done.returncode == 1
-    assert f"{fleet_file}: fleet tiny is valid" in done.stdout
-    paths = [line.split(": ")[2] for line in done.stderr.splitlines()]
-    assert "clusters[solo].regoin" in paths
-    assert "clusterQueues[queue].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota" in paths
-
-
-def test_check_as_json_is_one_document(fleet_file: Path) -> None:
-    done = call("check", "--output", "json", fleet_file, "-", stdin="name: x")
-    result = json.loads(done.stdout)
-    assert done.returncode == 1
-    assert [file["file"] for file in result["files"]] == [str(fleet_file), "-"]
-    assert result["files"][0]["problems"] == []
-    assert {"severity", "path", "wrong", "fix"} == set(result["files"][1]["problems"][0])
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda file: None, "no such file; give a Pulumi.<env>.yaml or a fleet YAML"),
-        (lambda file: file.mkdir(), "is a folder; give a Pulumi.<env>.yaml or a fleet YAML"),
-        (lambda file: file.write_bytes(b"name: \xff\xfe"), "is not UTF-8 text (byte 6); save it as UTF-8"),
-    ],
-    ids=["missing", "directory", "binary"],
-)
-def test_a_file_that_cannot_be_read_ends_in_one_sentence(tmp_path: Path, make: object, message: str) -> None:
-    assert callable(make)
-    file = tmp_path / "some.yaml"
-    make(file)
-    done = call("check", file)
-    assert done.returncode == 1
-    assert done.stderr == f"error: {file}: {message}\n"
-
-
-def test_a_mistyped_option_exits_2() -> None:
-    assert call("check", "--stirct", "x.yaml").returncode == 2
-
-
 def test_schema_is_the_schema_of_a_stack_file() -> None:
     done = call("schema")
     schema = json.loads(done.stdout)

@@ -25,25 +25,25 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ),
         [
             (
-                "clusters[batch].nodeAutoProvisioning.resourceLimits[0].minimum: 5 is more than maximum, 4; write a "
-                "smaller minimum"
+                "clusters[batch].nodeAutoProvisioning.zones[0]: is us-east1-b, which is not in us-central1, "
+                "the cluster's region; name zones of us-central1, or change region"
             ),
-            ("clusters[batch].nodeAutoProvisioning.resourceLimits[1]: cpu is listed twice; list each resource once"),
+            "clusters[batch].nodeAutoProvisioning.resourceLimits[1]: cpu is listed twice; list each resource once",
             (
-                "clusters[batch].nodeAutoProvisioning.resourceLimits[3].resourceType: nvidia-l44 is nothing that GKE "
-                "limits; did you mean nvidia-l4?"
-            ),
-            (
-                "clusters[batch].nodeAutoProvisioning.resourceLimits: no limit for memory, which GKE wants; add it, "
-                "with a maximum"
+                "clusters[batch].nodeAutoProvisioning.resourceLimits: no limit for memory, which GKE wants; "
+                "add it, with a maximum"
             ),
             (
-                "clusters[batch].nodeAutoProvisioning.zones[0]: us-east1-b is not in region us-central1; name zones "
-                "of us-central1, or change region"
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[0].minimum: 5 is more than maximum, 4; "
+                "write a smaller minimum"
             ),
             (
-                "warning: clusters[batch].nodeAutoProvisioning.resourceLimits: cpu 4, but queues may use 160; raise "
-                "its maximum, or lower nominalQuota"
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[3].resourceType: nvidia-l44 is nothing "
+                "that GKE limits; did you mean nvidia-l4?"
+            ),
+            (
+                "warning: clusters[batch].nodeAutoProvisioning.resourceLimits: cpu 4, but queues may use 160; "
+                "raise its maximum, or lower nominalQuota"
             ),
         ],
     ),
@@ -114,20 +114,20 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             "clusters[batch].maintenance.end: is not within a day after start; write the end of one window",
-            (
-                'clusters[batch].maintenance.recurrence: "weekly" is no recurrence; write one of RFC 5545, such as '
-                "FREQ=WEEKLY;BYDAY=SA,SU"
-            ),
-            (
-                "clusters[batch].maintenance.exclusions[0].end: 59 days without any upgrade, but GKE grants 30; "
-                "write an earlier end, or another scope"
-            ),
-            "clusters[batch].maintenance.exclusions[1].end: is not after start; write a later end",
             "clusters[batch].maintenance.exclusions[1].name: a is used twice; give it another name",
             (
-                "clusters[batch].maintenance.exclusions: 4, of which 4 stop all upgrades; keep at most 20, and at "
-                "most 3 of scope NO_UPGRADES"
+                "clusters[batch].maintenance.exclusions: 4, of which 4 stop all upgrades; keep at most 20, and "
+                "at most 3 of scope NO_UPGRADES"
             ),
+            (
+                'clusters[batch].maintenance.recurrence: "weekly" is no recurrence; write one of RFC 5545, '
+                "such as FREQ=WEEKLY;BYDAY=SA,SU"
+            ),
+            (
+                "clusters[batch].maintenance.exclusions[0].end: 59 days without any upgrade, but GKE grants "
+                "30; write an earlier end, or another scope"
+            ),
+            "clusters[batch].maintenance.exclusions[1].end: is not after start; write a later end",
         ],
     ),
     "observability": (
@@ -139,18 +139,18 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                'observability.alerts.notificationChannels[0]: "me" is no notification channel; write '
-                "projects/PROJECT/notificationChannels/ID"
-            ),
-            "observability.alerts.provisioningTimeout: 0s is no time at all; write 30m or so",
-            (
                 "observability.dashboard: true, but without managedPrometheus there is nothing to show; set "
                 "dashboard to false, or managedPrometheus to true"
             ),
             (
-                "observability.alerts.enabled: true, but without managedPrometheus there is nothing to watch; set "
-                "alerts.enabled to false, or managedPrometheus to true"
+                "observability.alerts.enabled: true, but without managedPrometheus there is nothing to watch; "
+                "set alerts.enabled to false, or managedPrometheus to true"
             ),
+            (
+                'observability.alerts.notificationChannels[0]: "me" is no notification channel; write '
+                "projects/PROJECT/notificationChannels/ID"
+            ),
+            "observability.alerts.provisioningTimeout: 0s is no time at all; write 30m or so",
         ],
     ),
 }

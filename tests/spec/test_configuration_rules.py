@@ -263,12 +263,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "quota check strategy": (
         {"resources": {"quotaCheckStrategy": "Ignore"}},
-        [
-            (
-                "resources.quotaCheckStrategy: Ignore is not allowed; use one of the values: BlockUndeclared, "
-                "IgnoreUndeclared"
-            )
-        ],
+        ["resources.quotaCheckStrategy: Ignore is not allowed; did you mean IgnoreUndeclared?"],
     ),
     "prefixes with IgnoreUndeclared": (
         {"resources": {"quotaCheckStrategy": "IgnoreUndeclared", "excludeResourcePrefixes": ["example.com"]}},

@@ -80,8 +80,11 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
     "indented too little": (
         mistyped("            resources:", "        resources:"),
         [
-            "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources: is missing; add resources",
-            "clusterQueues[gpu].resourceGroups[0].resources: is not a known field; did you mean coveredResources?",
+            "fleet.yaml:13: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources: is missing; add resources",
+            (
+                "fleet.yaml:14: clusterQueues[gpu].resourceGroups[0].resources: is not a known field; did you "
+                "mean coveredResources?"
+            ),
         ],
     ),
     "indented too much": (
@@ -138,8 +141,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("nominalQuota", "NominalQuota"),
         [
             (
-                "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].NominalQuota: is not a known "
-                "field; did you mean nominalQuota?"
+                "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].NominalQuota: "
+                "is not a known field; did you mean nominalQuota?"
             )
         ],
     ),
@@ -147,8 +150,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("nominalQuota", "nominal_quota"),
         [
             (
-                "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominal_quota: is not a known "
-                "field; did you mean nominalQuota?"
+                "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominal_quota: "
+                "is not a known field; did you mean nominalQuota?"
             )
         ],
     ),
@@ -156,12 +159,13 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("                nominalQuota: 4", "                gpus: 4"),
         [
             (
-                "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: is missing; add "
-                "how much of the resource the queue may use"
+                "fleet.yaml:15: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "
+                "is missing; add how much of the resource the queue may use"
             ),
             (
-                "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].gpus: is not a known field; "
-                "remove it, or use one of borrowingLimit, lendingLimit, name, nominalQuota, perCluster"
+                "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].gpus: is not a "
+                "known field; remove it, or use one of borrowingLimit, lendingLimit, name, nominalQuota, "
+                "perCluster"
             ),
         ],
     ),
@@ -169,8 +173,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("nominalQuota: 4", "nominalQuota: 4 Gi"),
         [
             (
-                'clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "4 Gi" has a '
-                "space in it; write 4Gi"
+                "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "
+                '"4 Gi" has a space in it; write 4Gi'
             )
         ],
     ),
@@ -178,8 +182,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("nominalQuota: 4", "nominalQuota: 4GB"),
         [
             (
-                'clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "4GB" ends in '
-                "'B', which is no suffix of a quantity; write 4G"
+                "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "
+                "\"4GB\" ends in 'B', which is no suffix of a quantity; write 4G"
             )
         ],
     ),
@@ -187,8 +191,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("nominalQuota: 4", "nominalQuota: -4"),
         [
             (
-                "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: -4 is negative; "
-                "write 0 or a positive amount"
+                "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "
+                "-4 is negative; write 0 or a positive amount"
             )
         ],
     ),
@@ -196,8 +200,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("nominalQuota: 4", "nominalQuota: true"),
         [
             (
-                "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: true is no "
-                'quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
+                "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "
+                'true is no quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
             )
         ],
     ),
@@ -205,21 +209,21 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("nominalQuota: 4", "nominalQuota:"),
         [
             (
-                "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: nothing is given "
-                "where a value is needed; write a value, or remove the line"
+                "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "
+                "nothing is given where a value is needed; write a value, or remove the line"
             )
         ],
     ),
     "number as name": (
         mistyped("name: single", "name: 2024"),
-        ['name: 2024 is given where text is needed; put it in quotes: "2024"'],
+        ['fleet.yaml:1: name: 2024 is given where text is needed; put it in quotes: "2024"'],
     ),
     "text for a list": (
         mistyped("[cpu]", "cpu"),
         [
             (
-                'clusterQueues[gpu].resourceGroups[0].coveredResources: "cpu" is given where a list is needed; '
-                "write each item on a line of its own that begins with '- '"
+                'fleet.yaml:11: clusterQueues[gpu].resourceGroups[0].coveredResources: "cpu" is given where a '
+                "list is needed; write each item on a line of its own that begins with '- '"
             )
         ],
     ),
@@ -227,8 +231,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("  - name: l4\nclusterQ", "    l4: {}\nclusterQ"),
         [
             (
-                "flavors: a map is given where a list is needed; write each item on a line of its own that "
-                "begins with '- '"
+                "fleet.yaml:5: flavors: a map is given where a list is needed; write each item on a line of "
+                "its own that begins with '- '"
             )
         ],
     ),
@@ -236,8 +240,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("namespaceSelector: {}", "namespaceSelector: []"),
         [
             (
-                "clusterQueues[gpu].namespaceSelector: a list is given where a map is needed; write its fields "
-                "as 'name: value', one on each line"
+                "fleet.yaml:9: clusterQueues[gpu].namespaceSelector: a list is given where a map is needed; "
+                "write its fields as 'name: value', one on each line"
             )
         ],
     ),
@@ -245,70 +249,85 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("namespaceSelector: {}", "namespaceSelector: all"),
         [
             (
-                'clusterQueues[gpu].namespaceSelector: "all" is given where a map is needed; write its fields as '
-                "'name: value', one on each line"
+                'fleet.yaml:9: clusterQueues[gpu].namespaceSelector: "all" is given where a map is needed; '
+                "write its fields as 'name: value', one on each line"
             )
         ],
     ),
     "yes": (
         mistyped("name: single", "name: single\ndeletionProtection: yes"),
-        [('deletionProtection: "yes" is given where true or false is needed; write true or false, without quotes')],
+        [
+            (
+                'fleet.yaml:2: deletionProtection: "yes" is given where true or false is needed; write true or '
+                "false, without quotes"
+            )
+        ],
     ),
     "true in quotes": (
         mistyped("name: single", 'name: single\ndeletionProtection: "true"'),
-        [('deletionProtection: "true" is given where true or false is needed; write true or false, without quotes')],
+        [
+            (
+                'fleet.yaml:2: deletionProtection: "true" is given where true or false is needed; write true '
+                "or false, without quotes"
+            )
+        ],
     ),
     "1 for true": (
         mistyped("name: single", "name: single\njobSet: {enabled: 1}"),
-        ["jobSet.enabled: 1 is given where true or false is needed; write true or false, without quotes"],
+        ["fleet.yaml:2: jobSet.enabled: 1 is given where true or false is needed; write true or false, without quotes"],
     ),
     "version as number": (
         mistyped("name: single", "name: single\nkueue: {version: 0.19}"),
-        ['kueue.version: 0.19 is given where text is needed; put it in quotes: "0.19"'],
+        ['fleet.yaml:2: kueue.version: 0.19 is given where text is needed; put it in quotes: "0.19"'],
     ),
     "zone for region": (
         mistyped("us-central1", "us-central1-a"),
-        ['clusters[only].region: "us-central1-a" is a zone, not a region; write us-central1'],
+        ['fleet.yaml:4: clusters[only].region: "us-central1-a" is a zone, not a region; write us-central1'],
     ),
     "role in capitals": (
         mistyped("standalone", "Standalone"),
         [
             (
-                'clusters[only].role: "Standalone" is not allowed; did you mean standalone? Allowed: manager, '
-                "worker, standalone"
+                'fleet.yaml:4: clusters[only].role: "Standalone" is not allowed; did you mean standalone? '
+                "Allowed: manager, worker, standalone"
             )
         ],
     ),
     "nothing under labels": (
         mistyped("name: single", "name: single\nlabels:"),
-        ["labels: nothing is given where a value is needed; write a value, or remove the line"],
+        ["fleet.yaml:2: labels: nothing is given where a value is needed; write a value, or remove the line"],
     ),
     "number as label": (
         mistyped("name: single", "name: single\nlabels: {cost-center: 4711}"),
-        ['labels[cost-center]: 4711 is given where text is needed; put it in quotes: "4711"'],
+        ['fleet.yaml:2: labels[cost-center]: 4711 is given where text is needed; put it in quotes: "4711"'],
     ),
     "map key that is a number": (
         mistyped("name: single", "name: single\nlabels: {1: a}"),
-        ['labels: the key 1 is given where text is needed; put it in quotes: "1"'],
+        ['fleet.yaml:2: labels: the key 1 is given where text is needed; put it in quotes: "1"'],
     ),
     "missing everything": (
         "name: single\n",
         [
-            "project: is missing; add the id of your Google Cloud project",
-            "clusters: is missing; add a manager and its workers, or one cluster of role standalone",
+            "fleet.yaml:1: project: is missing; add the id of your Google Cloud project",
+            "fleet.yaml:1: clusters: is missing; add a manager and its workers, or one cluster of role standalone",
         ],
     ),
     "item without a name": (
         mistyped("  - name: l4\nclusterQ", "  - nodeLabels: {a: b}\nclusterQ"),
-        ["flavors[0].name: is missing; add name"],
+        ["fleet.yaml:6: flavors[0].name: is missing; add name"],
     ),
     "words for items": (
         mistyped("  - name: l4\nclusterQ", "  - l4\nclusterQ"),
-        ["flavors[0]: \"l4\" is given where a map is needed; write its fields as 'name: value', one on each line"],
+        [
+            (
+                'fleet.yaml:6: flavors[0]: "l4" is given where a map is needed; write its fields as \'name: '
+                "value', one on each line"
+            )
+        ],
     ),
     "queue misspelt": (
         mistyped("clusterQueue: gpu", "clusterQueue: gpus"),
-        ["localQueues[gpu].clusterQueue: there is no queue gpus; did you mean gpu?"],
+        ["fleet.yaml:18: localQueues[gpu].clusterQueue: there is no queue gpus; did you mean gpu?"],
     ),
     "Kubernetes object pasted": (
         "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: a}\nspec: {}\n",
@@ -316,31 +335,36 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
     ),
     "stack without fleet": (
         "config:\n  gcp:project: my-project\n",
-        ["fleet.yaml: config: has no kueue-fleet:fleet; add kueue-fleet:fleet: and the fleet below it"],
+        ["fleet.yaml:1: config: has no kueue-fleet:fleet; add kueue-fleet:fleet: and the fleet below it"],
     ),
     "stack with another key": (
         "config:\n  kueue-fleet:fleets: {}\n",
-        ["fleet.yaml: config: has no kueue-fleet:fleet, but kueue-fleet:fleets; rename it to kueue-fleet:fleet"],
+        ["fleet.yaml:2: config: has no kueue-fleet:fleet, but kueue-fleet:fleets; rename it to kueue-fleet:fleet"],
     ),
     "stack with an empty config": (
         "config:\n",
-        ["fleet.yaml: config: has no kueue-fleet:fleet; add kueue-fleet:fleet: and the fleet below it"],
+        ["fleet.yaml:1: config: has no kueue-fleet:fleet; add kueue-fleet:fleet: and the fleet below it"],
     ),
     "stack without config": (
         "encryptionsalt: v1:abc\n",
-        ["fleet.yaml: config: has no kueue-fleet:fleet; add kueue-fleet:fleet: and the fleet below it"],
+        ["fleet.yaml:1: config: has no kueue-fleet:fleet; add kueue-fleet:fleet: and the fleet below it"],
     ),
     "encrypted fleet": (
         "config:\n  kueue-fleet:fleet: {secure: abc}\n",
-        ["fleet.yaml: config.kueue-fleet:fleet: is encrypted; write it plainly: a fleet holds no secrets"],
+        ["fleet.yaml:2: config.kueue-fleet:fleet: is encrypted; write it plainly: a fleet holds no secrets"],
     ),
     "fleet as text in a stack": (
         "config:\n  kueue-fleet:fleet: abc\n",
-        ["fleet.yaml: config.kueue-fleet:fleet: is not a map of fields; write name:, project:, clusters: below it"],
+        ["fleet.yaml:2: config.kueue-fleet:fleet: is not a map of fields; write name:, project:, clusters: below it"],
     ),
     "another project in the stack": (
         "config:\n  gcp:project: other-project\n  kueue-fleet:fleet:\n" + textwrap.indent(GOOD, "    "),
-        ["project: my-project, but gcp:project of the stack is other-project; write the same project in both"],
+        [
+            (
+                "fleet.yaml:5: project: my-project, but gcp:project of the stack is other-project; write the "
+                "same project in both"
+            )
+        ],
     ),
 }
 
@@ -408,14 +432,14 @@ def test_one_bad_field_hides_no_other_problem() -> None:
         'clusters[manager].role: "Manager" is not allowed',
         "clusters[worker-a].region: is missing",
         'flavors[t4].nodeLabels: the key "a b" has characters or a form that are not allowed',
-        f'{quota}[nvidia.com/gpu].nominalQuota: "4 Gi" has a space in it',
         "clusterQueues[vision].cohort: was removed in Kueue's v1beta2",
+        f'{quota}[nvidia.com/gpu].nominalQuota: "4 Gi" has a space in it',
         f"{quota}[cpu].lendingLimit: 65 is more than the nominalQuota of 64",
         "clusterQueues[language].resourceGroups[0].flavors[l44].name: there is no flavor l44",
         "teams[team-vision].localQueues[main].clusterQueue: there is no queue vison",
         "localQueues[trial].namespace: kube-system is the namespace of Kubernetes",
         "multiKueue.credentials.rotateBy: is missing",
-        "multiKueue.workers[2]: there is no worker worker-c",
+        "multiKueue.workers[2]: there is no cluster worker-c",
     ]
 
 

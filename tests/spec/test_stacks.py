@@ -103,13 +103,13 @@ def test_the_two_defects_of_the_batch_platform_are_found_and_nothing_else() -> N
     with pytest.raises(SpecError) as refused:
         parse_fleet_text(path.read_text(encoding="utf-8"), path.name)
     assert [str(problem) for problem in refused.value.problems] == [
-        "flavors[gpu-l4-reserved]: queues may use 16 nvidia.com/gpu of it on batch-dev (cq-team-a-hp 4, "
-        "cq-team-b-hp 4, cq-team-c-hp 4, cq-team-d-hp 4), but its nodes hold 8 (nodes: reserved-np 4); lower "
-        "nominalQuota to 8 in all, or add nodes",
+        "with-defects.yaml:73: flavors[gpu-l4-reserved]: queues may use 16 nvidia.com/gpu of it on batch-dev "
+        "(cq-team-a-hp 4, cq-team-b-hp 4, cq-team-c-hp 4, cq-team-d-hp 4), but its nodes hold 8 (nodes: "
+        "reserved-np 4); lower nominalQuota to 8 in all, or add nodes",
         *(
-            f'teams[{team}].existingGoogleServiceAccount: "wi-{team}@.iam.gserviceaccount.com" has no project in it; '
-            "write name@project.iam.gserviceaccount.com"
-            for team in ("team-a", "team-b", "team-c", "team-d")
+            f"with-defects.yaml:{line}: teams[{team}].existingGoogleServiceAccount: "
+            f'"wi-{team}@.iam.gserviceaccount.com" has no project in it; write name@project.iam.gserviceaccount.com'
+            for line, team in ((240, "team-a"), (248, "team-b"), (256, "team-c"), (263, "team-d"))
         ),
     ]
 

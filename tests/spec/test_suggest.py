@@ -13,6 +13,13 @@ def test_nothing_near() -> None:
     assert nearest("gpus", ["name", "clusters"]) is None
 
 
+def test_a_word_is_near_the_one_name_that_has_it() -> None:
+    fields = ["locationPolicy", "totalMaxNodeCount", "totalMinNodeCount"]
+    assert (nearest("min", fields), nearest("MAX", fields)) == ("totalMinNodeCount", "totalMaxNodeCount")
+    assert nearest("node", fields) is None
+    assert nearest("gpu", ["team-gpu", "team-cpu-large"]) == "team-gpu"
+
+
 def test_a_short_list_is_written_out() -> None:
     assert instead("x", ["l4", "t4"], "flavors") == "use one of the flavors: l4, t4"
 

@@ -30,7 +30,7 @@ class _Listed(NamedTuple):
 
 COMMANDS: Final = {
     "init": _Listed("init", "Write a first fleet file that works."),
-    "check": _Listed("spec_commands", "Check fleet files against every rule, no cluster needed."),
+    "check": _Listed("check", "Check fleet files against every rule, no cluster needed."),
     "schema": _Listed("spec_commands", "Print the JSON schema of a stack file, for editors."),
     "render": _Listed("spec_commands", "Print every Kubernetes object of a fleet as YAML."),
     "rehearse": _Listed("rehearse", "Bring a stack up on real control planes here, and run jobs.", "rehearsal"),

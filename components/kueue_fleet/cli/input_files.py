@@ -23,22 +23,28 @@ class Output(StrEnum):
 _FLEET: Final = "a Pulumi.<env>.yaml or a fleet YAML"
 
 
+def source_name(file: Path) -> str:
+    """What messages call FILE."""
+    return "<stdin>" if str(file) == "-" else str(file)
+
+
 def read_text(file: Path, wanted: str = _FLEET) -> str:
     """The text of FILE, or of standard input for `-`; `wanted` says what should be in it.
 
     Raises:
         CommandError: there is no such file, it cannot be read, or it is not UTF-8 text.
     """
+    name = source_name(file)
     try:
         return _read_stdin() if str(file) == "-" else file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise console.CommandError(f"{file}: no such file; {_instead(file, wanted)}") from None
+        raise console.CommandError(f"{name}: no such file; {_instead(file, wanted)}") from None
     except IsADirectoryError:
-        raise console.CommandError(f"{file}: is a folder; give {wanted}") from None
+        raise console.CommandError(f"{name}: is a folder; give {wanted}") from None
     except UnicodeDecodeError as wrong:
-        raise console.CommandError(f"{file}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
+        raise console.CommandError(f"{name}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
     except OSError as wrong:
-        raise console.CommandError(f"{file}: cannot be read: {wrong.strerror}; check its permissions") from None
+        raise console.CommandError(f"{name}: cannot be read: {wrong.strerror}; check its permissions") from None
 
 
 def _read_stdin() -> str:
@@ -92,7 +98,7 @@ def read_objects(path: Path) -> list[Document]:
     problems: list[str] = []
     for file in files:
         try:
-            found += read_documents(read_text(file), "stdin" if str(file) == "-" else str(file))
+            found += read_documents(read_text(file), source_name(file))
         except SimulationError as refused:
             problems += refused.problems
     if problems:

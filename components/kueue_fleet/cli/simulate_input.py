@@ -20,8 +20,8 @@ from kueue_fleet.simulation.models import as_model, read_data
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.what_if import Change, apply_changes, apply_to_documents
 from kueue_fleet.spec import SpecError, parse_fleet
-from kueue_fleet.spec.parse import fleet_data
-from kueue_fleet.spec.yamltext import load_yaml
+from kueue_fleet.spec.parse import fleet_part
+from kueue_fleet.spec.yamltext import load_document
 
 JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "steps", "begin")
 """What --what-if changes in the workload file; everything else is the stack's."""
@@ -67,7 +67,7 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
         file = as_model(apply_changes(jobs, of_jobs), sources.jobs, WorkloadFile)
         other = fleet
         if of_fleet:
-            data = fleet_data(load_yaml(text, str(stack)), str(stack))
+            data = fleet_part(load_document(text, str(stack))).data
             try:
                 other = parse_fleet(apply_changes(data, of_fleet))
             except SpecError as refused:

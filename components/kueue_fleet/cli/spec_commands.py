@@ -1,25 +1,16 @@
-"""`check`, `schema` and `render`: what needs neither a cluster nor Pulumi."""
+"""`schema` and `render`: what needs neither a cluster nor Pulumi."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.fleet_files import load_fleet, read_fleet
-from kueue_fleet.spec import FleetSpec, Problem, json_schema, kueue_helm_values, render_fleet
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.spec import FleetSpec, json_schema, kueue_helm_values, render_fleet
 from kueue_fleet.spec.reference import reference_markdown
-
-
-class Output(StrEnum):
-    """How a command prints its result."""
-
-    text = "text"
-    json = "json"
-
 
 FleetFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
@@ -29,60 +20,8 @@ FleetFile = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module to APP."""
-    app.command(short_help="Check fleet files against every rule, no cluster needed.")(check)
     app.command(short_help="Print the JSON schema of a stack file, for editors.")(schema)
     app.command(short_help="Print every Kubernetes object of a fleet as YAML.")(render)
-
-
-def check(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", help="Pulumi.<env>.yaml or bare fleet YAML files; `-` reads stdin."),
-    ],
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="`json` prints one document for a CI to read.")
-    ] = Output.text,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
-) -> None:
-    """Check fleet files against every rule that needs no cluster, and report every problem at once.
-
-    Exits 1 if a file has an error.
-
-    \b
-    Examples:
-      kueue-fleet check stacks/Pulumi.*.yaml
-      kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
-    """
-    results = [(file, *read_fleet(file)) for file in files]
-    errors = sum(problem.severity == "error" for _, _, problems in results for problem in problems)
-    warnings = sum(len(problems) for _, _, problems in results) - errors
-    if output is Output.json:
-        console.json_document({"files": [_as_json(file, problems) for file, _, problems in results]})
-    else:
-        for file, fleet, problems in results:
-            _print_result(file, fleet, problems)
-    if errors or (strict and warnings):
-        raise typer.Exit(1)
-
-
-def _as_json(file: Path, problems: list[Problem]) -> dict[str, object]:
-    fields = [{"severity": p.severity, "path": p.path, "wrong": p.wrong, "fix": p.fix} for p in problems]
-    return {"file": str(file), "problems": fields}
-
-
-def _print_result(file: Path, fleet: FleetSpec | None, problems: list[Problem]) -> None:
-    for problem in problems:
-        # Where nothing of the file could be read, the path is the file itself.
-        where = "" if problem.path.startswith(str(file)) else f"{file}: "
-        (console.error if problem.severity == "error" else console.warning)(f"{where}{problem}")
-    if fleet is not None:
-        manifests = render_fleet(fleet)
-        objects = sum(len(of_cluster) for of_cluster in manifests.values())
-        console.line(
-            f"{file}: fleet {fleet.name} is valid: {console.count(len(manifests), 'cluster')}, "
-            f"{console.count(len(fleet.cluster_queues), 'ClusterQueue')}, "
-            f"{console.count(objects, 'Kubernetes object')}"
-        )
 
 
 def schema(

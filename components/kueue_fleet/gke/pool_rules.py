@@ -19,7 +19,7 @@ from typing import Final
 from kueue_fleet.gke.machine_rules import check_boot_disk, check_gpus, check_local_ssds
 from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, PoolFacts, UnknownFactError, guarded
-from kueue_fleet.gke.zones import zones_of
+from kueue_fleet.gke.zones import is_unknown_zone, zones_of
 
 FLEX_START_MAX_SECONDS: Final = 604_800
 """Longest run of a flex-start node, seven days: also GKE's default.
@@ -232,14 +232,14 @@ def _managed(pool: PoolFacts) -> Iterator[Breach]:
 
 
 def _zones(pool: PoolFacts) -> Iterator[Breach]:
-    known = zones_of(pool.region)
     for index, zone in enumerate(pool.zones):
         if zone.rpartition("-")[0] != pool.region:
             yield Breach(
                 "zones", f"is {zone}, which is not in {pool.region}, the cluster's region", "name zones there", index
             )
-        elif known and zone not in known:
-            yield Breach("zones", f"is {zone}, which does not exist", f"use one of {', '.join(known)}", index)
+        elif is_unknown_zone(zone):
+            fix = f"use one of {', '.join(zones_of(pool.region))}"
+            yield Breach("zones", f"is {zone}, which does not exist", fix, index)
 
 
 def _labels(pool: PoolFacts) -> Iterator[Breach]:

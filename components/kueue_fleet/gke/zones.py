@@ -40,6 +40,15 @@ def zones_of(region: str) -> tuple[str, ...]:
     return _zones().get(region, ())
 
 
+def is_unknown_zone(zone: str) -> bool:
+    """Whether a region that is known has no such zone.
+
+    Nothing is said of AI zones, such as us-central1-ai1a: Google adds them where it has room for GPUs.
+    """
+    region, _, letter = zone.rpartition("-")
+    return not letter.startswith("ai") and zone not in (zones_of(region) or (zone,))
+
+
 def zones_offering(machine_type: str, region: str) -> tuple[str, ...] | None:
     """The zones of `region` where the machine type is offered; None where nothing is known about the type."""
     known = _regions_of(machine_type)

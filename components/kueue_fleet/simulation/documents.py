@@ -97,7 +97,7 @@ def _load(text: str, source: str) -> list[tuple[str, Any]]:
     from kueue_fleet.spec.yamltext import load_documents  # A large dump is read without it.
 
     try:
-        return [(f"{source}:{line}", data) for line, data in load_documents(text, source)]
+        return [(f"{source}:{document.line}", document.data) for document in load_documents(text, source)]
     except SpecError as error:
         raise SimulationError(str(problem) for problem in error.problems) from None
     except RecursionError:

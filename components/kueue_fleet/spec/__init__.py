@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from kueue_fleet.spec.node_pools import Accelerator, NodePoolEntry, PoolAutoscaling
     from kueue_fleet.spec.objects import check_objects
     from kueue_fleet.spec.observability import Alerts, Grafana, Observability
-    from kueue_fleet.spec.parse import parse_fleet, parse_fleet_text
+    from kueue_fleet.spec.parse import Reading, parse_fleet, parse_fleet_text, read_fleet, read_fleet_text
     from kueue_fleet.spec.placement import DispatchGroup, cohorts_on, dispatch_groups
     from kueue_fleet.spec.pools import ResolvedNodePool
     from kueue_fleet.spec.problem import Problem, SpecError, errors_of
@@ -188,6 +188,7 @@ __all__ = [
     "ProvisioningRequestCheck",
     "ProvisioningRequestConfigSpec",
     "Quantity",
+    "Reading",
     "ReservationEntry",
     "Reserved",
     "ResolvedNodePool",
@@ -230,6 +231,8 @@ __all__ = [
     "parse_fleet_text",
     "priority_class_manifest",
     "provisioning_request_config_manifest",
+    "read_fleet",
+    "read_fleet_text",
     "render_admission_check",
     "render_assignment_check",
     "render_cluster",
@@ -287,7 +290,7 @@ _NAMES: Final = {
     "node_pools": "Accelerator NodePoolEntry PoolAutoscaling",
     "objects": "check_objects",
     "observability": "Alerts Grafana Observability",
-    "parse": "parse_fleet parse_fleet_text",
+    "parse": "Reading parse_fleet parse_fleet_text read_fleet read_fleet_text",
     "placement": "DispatchGroup cohorts_on dispatch_groups",
     "pools": "ResolvedNodePool",
     "problem": "Problem SpecError errors_of",

@@ -1,21 +1,20 @@
-"""The ground under every model of the spec.
+"""The ground under every model of the spec: `SpecModel`, `RuledModel` and scalar types that accept only what they say.
 
-In: nothing. Out: `SpecModel` (frozen, camelCase outside, snake_case inside, unknown fields refused), `RuledModel` (the
-same, with rules that need more than one field), and the scalar types that accept only what they say: no text for a
-number, no number for text.
+A `SpecModel` is frozen, has camelCase outside and snake_case inside, and refuses unknown fields; a `RuledModel` has
+rules that need more than one field too. No type takes text for a number, or a number for text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Self
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from kueue_fleet.spec import syntax
-from kueue_fleet.spec.problem import Problem, errors_of
+from kueue_fleet.spec.problem import NotReadError, Problem, as_far_as_read, errors_of, item_labels, join_path, rule
 
 DEFER_RULES = "defer_rules"
 """Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
@@ -34,6 +33,16 @@ class SpecModel(BaseModel):
         defer_build=True,
     )
 
+    read_whole: ClassVar[bool] = False
+    """Whether a file's part that does not fit the model in full is left out as one: it is used as a whole."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in type(self).model_fields:
+                raise NotReadError(f"{type(self).__name__}.{name} could not be read")
+            return super().__getattr__(name)
+
     def wire(self) -> dict[str, Any]:
         """The model as plain data in Kubernetes' spelling; fields that were left out stay out."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -43,8 +52,20 @@ class RuledModel(SpecModel):
     """A model with rules across its fields. Building one that breaks a rule raises pydantic's ValidationError."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """Every broken rule of this object alone, warnings too; paths are relative to the object."""
+        """Every broken rule of this object alone, warnings too; paths are relative to the object.
+
+        Models in its fields have their own rules: `problems_in` finds both.
+        """
         yield from ()
+
+    @rule
+    def listed_once(self, field: str, noun: str) -> Iterator[Problem]:
+        """The problem of each value that a list in `field` has twice; `noun` is what messages call one."""
+        values = getattr(self, field) or ()
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                path = f"{type(self).model_fields[field].alias or field}[{index}]"
+                yield Problem(path, f"{value} is listed twice", f"list each {noun} once")
 
     @model_validator(mode="after")
     def _raise_own_problems(self, info: ValidationInfo) -> Self:
@@ -56,6 +77,30 @@ class RuledModel(SpecModel):
                 "rules", "{text}", {"text": "\n".join(str(problem) for problem in problems), "problems": problems}
             )
         return self
+
+
+def problems_in(model: SpecModel, path: str = "") -> Iterator[Problem]:
+    """Every broken rule of one object alone, of `model` at `path` and of all models in it."""
+    if isinstance(model, RuledModel):
+        for problem in as_far_as_read(model.own_problems()):
+            yield problem.at(path)
+    for name, field in type(model).model_fields.items():
+        value = model.__dict__.get(name)
+        if isinstance(value, (SpecModel, tuple, Mapping)):
+            yield from _problems_below(value, join_path(path, field.alias or name))
+
+
+def _problems_below(value: SpecModel | tuple[Any, ...] | Mapping[str, Any], path: str) -> Iterator[Problem]:
+    if isinstance(value, SpecModel):
+        yield from problems_in(value, path)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, SpecModel):
+                yield from problems_in(item, f"{path}[{key}]")
+    elif value and isinstance(value[0], SpecModel):
+        labels = item_labels([item.__dict__.get("name") for item in value])
+        for item, label in zip(value, labels, strict=True):
+            yield from problems_in(item, f"{path}[{label}]")
 
 
 def syntax_of(check: syntax.Check) -> AfterValidator:

@@ -17,7 +17,7 @@ from kueue_fleet.spec.base import Count, Flag, RuledModel, SpecModel, Text
 from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.instant import Instant
 from kueue_fleet.spec.places import ProjectId, Region, ResourceName, Zone
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
 """What `confirm` of a commitment has to say: it cannot be cancelled."""
@@ -115,7 +115,7 @@ class ReservationEntry(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Projects once each."""
-        yield from _once("sharedWith", self.shared_with)
+        yield from self.listed_once("shared_with", "project")
 
 
 class FutureReservationEntry(RuledModel):
@@ -145,9 +145,9 @@ class FutureReservationEntry(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Some time; projects once each."""
+        yield from self.listed_once("shared_with", "project")
         if self.duration.nanoseconds <= 0:
             yield Problem("duration", f"{self.duration} is no time at all", "write how long, such as 336h")
-        yield from _once("sharedWith", self.shared_with)
 
 
 class CommitmentResource(RuledModel):
@@ -191,16 +191,9 @@ class CommitmentEntry(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Confirmed; each resource once; GPUs with a reservation."""
-        if self.confirm != COST_CONFIRMATION:
-            yield Problem(
-                "confirm",
-                f'"{self.confirm}" is given' if self.confirm else "is missing, and a commitment cannot be cancelled",
-                f"write confirm: {COST_CONFIRMATION} once whoever pays has agreed",
-            )
+        yield from self._confirmed()
         seen: set[tuple[str, str | None]] = set()
         for index, resource in enumerate(self.resources):
-            for problem in resource.own_problems():
-                yield problem.at(f"resources[{index}]")
             key = (resource.type, resource.accelerator_type)
             if key in seen:
                 yield Problem(f"resources[{index}]", f"{resource.type} is listed twice", "list each resource once")
@@ -213,8 +206,11 @@ class CommitmentEntry(RuledModel):
                 "name the reservations that hold these machines",
             )
 
-
-def _once(field: str, names: tuple[str, ...]) -> Iterator[Problem]:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            yield Problem(f"{field}[{index}]", f"{name} is listed twice", "list each project once")
+    @rule
+    def _confirmed(self) -> Iterator[Problem]:
+        if self.confirm != COST_CONFIRMATION:
+            yield Problem(
+                "confirm",
+                f'"{self.confirm}" is given' if self.confirm else "is missing, and a commitment cannot be cancelled",
+                f"write confirm: {COST_CONFIRMATION} once whoever pays has agreed",
+            )

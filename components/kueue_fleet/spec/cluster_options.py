@@ -86,8 +86,6 @@ class NodeAutoProvisioning(RuledModel):
         """Both cpu and memory; each resource once."""
         names = [limit.resource_type for limit in self.resource_limits]
         for index, limit in enumerate(self.resource_limits):
-            for problem in limit.own_problems():
-                yield problem.at(f"resourceLimits[{index}]")
             if limit.resource_type in names[:index]:
                 yield Problem(
                     f"resourceLimits[{index}]", f"{limit.resource_type} is listed twice", "list each resource once"

@@ -19,7 +19,8 @@ from kueue_fleet.spec.configuration import KueueConfiguration
 from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.maintenance import Maintenance
 from kueue_fleet.spec.places import AddressRange, GkeClusterName, Ipv4Range, KmsKey, PodIpv4Range, Region, Zone
-from kueue_fleet.spec.problem import Problem, syntax_problems
+from kueue_fleet.spec.problem import Problem, rule, syntax_problems
+from kueue_fleet.spec.zone_rules import zones_in_region
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 """Kueue's name for the dispatcher AllAtOnce."""
@@ -92,6 +93,7 @@ class Network(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Networks where, and only where, they are asked for; not the whole world."""
+        yield from self._networks()
         if self.control_plane_access == "AuthorizedNetworks" and not self.authorized_networks:
             yield Problem(
                 "authorizedNetworks",
@@ -104,6 +106,9 @@ class Network(RuledModel):
                 f"set, but controlPlaneAccess is {self.control_plane_access}",
                 "remove it, or set controlPlaneAccess to AuthorizedNetworks",
             )
+
+    @rule
+    def _networks(self) -> Iterator[Problem]:
         names = [network.name for network in self.authorized_networks]
         for index, network in enumerate(self.authorized_networks):
             if network.cidr.endswith("/0"):
@@ -170,15 +175,19 @@ class ClusterEntry(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Zones belong to Standard clusters and to the region; so do the fields that only Standard has."""
         yield from self._standard_only()
-        yield from _zones_in(self.region, self.zones, "zones")
+        yield from self._zones()
+        yield from self._group()
+        yield from self._keys()
+
+    @rule
+    def _zones(self) -> Iterator[Problem]:
+        yield from zones_in_region("zones", self.zones, self.region)
         if self.node_auto_provisioning is not None:
-            for problem in self.node_auto_provisioning.own_problems():
-                yield problem.at("nodeAutoProvisioning")
-            yield from _zones_in(self.region, self.node_auto_provisioning.zones, "nodeAutoProvisioning.zones")
-        for problem in self.system_pool.own_problems():
-            yield problem.at("systemPool")
-        for problem in self.maintenance.own_problems() if self.maintenance else ():
-            yield problem.at("maintenance")
+            at, zones = "nodeAutoProvisioning.zones", self.node_auto_provisioning.zones
+            yield from zones_in_region(at, zones, self.region)
+
+    @rule
+    def _group(self) -> Iterator[Problem]:
         group = self.rbac_security_group
         if group and not group.startswith("gke-security-groups@"):
             yield Problem(
@@ -186,6 +195,9 @@ class ClusterEntry(RuledModel):
                 f"{group}, but GKE looks into one group only",
                 "write gke-security-groups@ and your domain, and put the other groups into it",
             )
+
+    @rule
+    def _keys(self) -> Iterator[Problem]:
         for field, key in (
             ("databaseEncryptionKey", self.database_encryption_key),
             ("diskEncryptionKey", self.disk_encryption_key),
@@ -194,6 +206,7 @@ class ClusterEntry(RuledModel):
             if where != self.region:
                 yield Problem(field, f"the key is in {where}, the cluster in {self.region}", "use a key of that region")
 
+    @rule
     def _standard_only(self) -> Iterator[Problem]:
         if self.mode != "Autopilot":
             return
@@ -212,18 +225,6 @@ _STANDARD_ONLY: Final = {
     "storage_drivers": "storageDrivers",
     "image_streaming": "imageStreaming",
 }
-
-
-def _zones_in(region: str, zones: tuple[str, ...], field: str) -> Iterator[Problem]:
-    for index, zone in enumerate(zones):
-        if zone.rpartition("-")[0] != region:
-            yield Problem(
-                f"{field}[{index}]",
-                f"{zone} is not in region {region}",
-                f"name zones of {region}, or change region",
-            )
-        elif zone in zones[:index]:
-            yield Problem(f"{field}[{index}]", f"{zone} is listed twice", "list each zone once")
 
 
 def _day(value: object) -> object:
@@ -302,6 +303,10 @@ class MultiKueue(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Settings fit the dispatcher; validateMultiKueue of pkg/config/validation.go."""
+        yield from self._times()
+        yield from self._origin()
+        yield from self.listed_once("workers", "name")
+        yield from self.listed_once("queues", "name")
         if self.incremental is not None and self.dispatcher != "Incremental":
             yield Problem(
                 "incremental",
@@ -316,12 +321,14 @@ class MultiKueue(RuledModel):
             yield Problem(
                 "external", "not set, but dispatcher is External", "set external.name to the dispatcher's name"
             )
+
+    @rule
+    def _times(self) -> Iterator[Problem]:
         for path, value in (("gcInterval", self.gc_interval), ("workerLostTimeout", self.worker_lost_timeout)):
             if value is not None and value.nanoseconds < 0:
                 yield Problem(path, f"{value} is negative", "write 0s or longer")
+
+    @rule
+    def _origin(self) -> Iterator[Problem]:
         if self.origin is not None:
             yield from syntax_problems("origin", self.origin, syntax.label_value)
-        for field, names in (("workers", self.workers or ()), ("queues", self.queues or ())):
-            for index, name in enumerate(names):
-                if name in names[:index]:
-                    yield Problem(f"{field}[{index}]", f"{name} is listed twice", "list each name once")

@@ -10,7 +10,7 @@ Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -373,6 +373,8 @@ class VisibilityServer(SpecModel):
 
 class KueueConfiguration(SpecModel):
     """Kueue's Configuration. `apiVersion` and `kind` are added when it is rendered."""
+
+    read_whole: ClassVar[bool] = True
 
     namespace: DnsLabel | None = None
     """Set by the fleet from `kueue.namespace`."""

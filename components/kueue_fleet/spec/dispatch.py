@@ -14,7 +14,7 @@ from pydantic import Field
 from kueue_fleet.spec.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
 from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.instant import Instant
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
 """`multiKueue.external.name` of a fleet whose dispatcher is this controller."""
@@ -125,12 +125,8 @@ class FleetCheck(RuledModel):
     """Whether some worker must be in a region where the job may run; default true."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """The problems of each part."""
-        for problem in self.run_duration.own_problems() if self.run_duration else ():
-            yield problem.at("runDuration")
+        """Windows once each."""
         for index, window in enumerate(self.calendar):
-            for problem in window.own_problems():
-                yield problem.at(f"calendar[{window.name}]")
             if window.name in [other.name for other in self.calendar[:index]]:
                 yield Problem(f"calendar[{window.name}]", "is there twice", "give each window a name of its own")
 
@@ -178,18 +174,13 @@ class AdmissionController(RuledModel):
     """When a worker that keeps a job waiting is given up."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """The problems of each part, and an image that says which."""
+        """An image that says which; checks once each."""
         yield from self._image_problems()
-        for problem in self.dispatch.own_problems():
-            yield problem.at("dispatch")
         for index, check in enumerate(self.checks):
-            for problem in check.own_problems():
-                yield problem.at(f"checks[{check.name}]")
             if check.name in [other.name for other in self.checks[:index]]:
                 yield Problem(f"checks[{check.name}]", "is there twice", "keep one of them")
-        for problem in self.watchdog.own_problems():
-            yield problem.at("watchdog")
 
+    @rule
     def _image_problems(self) -> Iterator[Problem]:
         repository, _, digest = self.image.partition("@")
         tag = repository.rpartition("/")[2].partition(":")[2]

@@ -25,6 +25,8 @@ _UNIT: Final = {
 }
 _PART: Final = re.compile(r"([0-9]+)(?:\.([0-9]*))?(ns|us|µs|ms|s|m|h)")
 _WHOLE: Final = re.compile(r"([+-]?)((?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+)")
+_DAYS: Final = re.compile(r"([0-9]{1,6})(d|w)")
+_HOURS: Final = {"d": 24, "w": 7 * 24}
 JSON_PATTERN: Final = r"^[+-]?(0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$"
 """A duration as a JSON schema knows it."""
 
@@ -87,6 +89,9 @@ def _parse(text: str) -> int:
     if text.lstrip("+-") == "0":
         return 0
     match = _WHOLE.fullmatch(text)
+    days = _DAYS.fullmatch(text)
+    if days is not None:
+        raise ValueError(f"has a unit that is not supported; write {int(days[1]) * _HOURS[days[2]]}h")
     if match is None:
         raise ValueError("is no duration; write numbers with units, such as 90s, 30m or 1h30m")
     total = 0

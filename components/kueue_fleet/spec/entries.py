@@ -55,9 +55,6 @@ class FlavorEntry(ResourceFlavorSpec):
         for field, value in (("nodeLabels", self.node_labels), ("nodeTaints", self.node_taints)):
             if value:
                 yield Problem(field, "set, but nodePool gives it", "remove it, or remove nodePool")
-        for index, toleration in enumerate(self.tolerations):
-            for problem in toleration.own_problems():
-                yield problem.at(f"tolerations[{index}]")
 
 
 class TopologyEntry(TopologySpec):
@@ -146,10 +143,8 @@ class ClusterQueueEntry(ClusterQueueSpec):
         yield from super().own_problems()
         if self.manager is None:
             return
-        rules = LimitRules(parent=self.cohort_name, parent_field="cohortName", lending_within_nominal=True)
-        for problem in check_resource_groups(self.manager.resource_groups, rules):
-            yield problem.at("manager")
-        for problem in check_totals(self.manager.resource_groups):
+        groups = self.manager.resource_groups
+        for problem in (*check_resource_groups(groups, LimitRules(self, "cohortName")), *check_totals(groups)):
             yield problem.at("manager")
 
 
@@ -214,14 +209,12 @@ class AdmissionCheckEntry(RuledModel):
                 f"{MULTIKUEUE_CONTROLLER} is Kueue's MultiKueue controller",
                 "remove this check and write the multiKueue section, which makes it",
             )
-        if self.controller_name == PROVISIONING_CONTROLLER:
+        elif self.controller_name == PROVISIONING_CONTROLLER:
             yield Problem(
                 "controllerName",
                 f"{PROVISIONING_CONTROLLER} is Kueue's ProvisioningRequest controller",
                 "write provisioningRequest instead of controllerName",
             )
-        for problem in self.provisioning_request.own_problems() if self.provisioning_request else ():
-            yield problem.at("provisioningRequest")
 
 
 class PriorityClassEntry(PriorityClassFields):

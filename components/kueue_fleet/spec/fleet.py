@@ -198,17 +198,28 @@ class FleetSpec(SpecModel):
         return self._node_pools.get(name)
 
     @cached_property
-    def _pools_by_cluster(self) -> Mapping[str, tuple[ResolvedNodePool, ...]]:
-        return {
-            cluster.name: tuple(
-                resolve_pool(pool, cluster) for pool in self.node_pools if cluster.name in self.clusters_of(pool)
-            )
-            for cluster in self.clusters
-        }
+    def _resolved_pools(self) -> dict[tuple[str, str], ResolvedNodePool]:
+        return {}
+
+    @cached_property
+    def _pools_by_cluster(self) -> dict[str, tuple[ResolvedNodePool, ...]]:
+        return {}
+
+    def node_pool_on(self, name: str, cluster: str) -> ResolvedNodePool | None:
+        """The node pool of that name as it is on `cluster`; None if it is not there."""
+        known = self._resolved_pools.get((name, cluster))
+        pool = self.node_pool(name) if known is None else None
+        if pool is None or cluster not in self._clusters or cluster not in self.clusters_of(pool):
+            return known
+        known = self._resolved_pools[name, cluster] = resolve_pool(pool, self._clusters[cluster])
+        return known
 
     def node_pools_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
         """The file's node pools on `cluster`, in the order of the file; the system pool is not among them."""
-        return self._pools_by_cluster.get(cluster, ())
+        if cluster not in self._pools_by_cluster:
+            found = (self.node_pool_on(pool.name, cluster) for pool in self.node_pools)
+            self._pools_by_cluster[cluster] = tuple(pool for pool in found if pool is not None)
+        return self._pools_by_cluster[cluster]
 
     def system_pool_on(self, cluster: str) -> ResolvedNodePool | None:
         """The system pool of `cluster`; None on Autopilot. Raises KeyError for an unknown cluster."""
@@ -219,15 +230,15 @@ class FleetSpec(SpecModel):
         """The flavor as it is on `cluster`: as written, or with what its node pool there gives it."""
         if flavor.node_pool is None:
             return flavor
-        pool = next((pool for pool in self.node_pools_on(cluster) if pool.name == flavor.node_pool), None)
+        pool = self.node_pool_on(flavor.node_pool, cluster)
         return derived_flavor(flavor, pool) if pool is not None else flavor
 
     def flavor_nodes(self, flavor: FlavorEntry, cluster: str) -> Sequence[ResolvedNodePool]:
         """The pools on `cluster` whose nodes the flavor leads to; none where nodes are GKE's to make."""
-        pools = self.node_pools_on(cluster)
         if flavor.node_pool is not None:
-            return [pool for pool in pools if pool.name == flavor.node_pool]
-        return [pool for pool in pools if leads_to(flavor, pool)]
+            pool = self.node_pool_on(flavor.node_pool, cluster)
+            return [] if pool is None else [pool]
+        return [pool for pool in self.node_pools_on(cluster) if leads_to(flavor, pool)]
 
     def is_closed(self, flavor: str, cluster: str) -> bool:
         """Whether the flavor's node pool on `cluster` waits for its calendar reservation, so that its quota is 0."""

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from kueue_fleet.spec.base import RuledModel, Text
 from kueue_fleet.spec.instant import Instant
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 LONGEST_STOP: Final = timedelta(days=30)
 """Longest exclusion of all upgrades."""
@@ -64,18 +64,24 @@ class Maintenance(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """A window of a day at most; a recurrence that GKE reads; names once."""
-        if not timedelta(0) < self.end - self.start <= timedelta(days=1):
-            yield Problem("end", "is not within a day after start", "write the end of one window")
+        yield from self._window()
+        yield from self._exclusions()
         if not _RECURRENCE.fullmatch(self.recurrence):
             yield Problem(
                 "recurrence",
                 f'"{self.recurrence}" is no recurrence',
                 "write one of RFC 5545, such as FREQ=WEEKLY;BYDAY=SA,SU",
             )
+
+    @rule
+    def _window(self) -> Iterator[Problem]:
+        if not timedelta(0) < self.end - self.start <= timedelta(days=1):
+            yield Problem("end", "is not within a day after start", "write the end of one window")
+
+    @rule
+    def _exclusions(self) -> Iterator[Problem]:
         names = [exclusion.name for exclusion in self.exclusions]
         for index, exclusion in enumerate(self.exclusions):
-            for problem in exclusion.own_problems():
-                yield problem.at(f"exclusions[{index}]")
             if exclusion.name in names[:index]:
                 yield Problem(f"exclusions[{index}].name", f"{exclusion.name} is used twice", "give it another name")
         stops = sum(exclusion.scope == "NO_UPGRADES" for exclusion in self.exclusions)

@@ -123,15 +123,16 @@ def unknown_field(path: str, name: str, model: Any) -> Problem:
     )
 
 
-def replacement(name: str, model: Any) -> str | None:
-    """The field that was meant by the unknown field `name`, where it can stand in its place unchanged."""
-    if not is_model(model):
-        return None
-    for base in model.__mro__:
-        instead = REPLACED.get(base.__name__, {}).get(name)
-        if instead is not None:
-            return instead if instead in fields_of(model) else None
-    return suggest.nearest(name, fields_of(model))
+def respelt(name: str, model: Any) -> str | None:
+    """The field that the unknown field `name` is beyond doubt: written otherwise, or as in Kueue's v1beta1."""
+    fields = fields_of(model) if is_model(model) else {}
+    old = [REPLACED.get(base.__name__, {}).get(name) for base in model.__mro__] if fields else []
+    return next((field for field in fields if field in old or suggest.plain(field) == suggest.plain(name)), None)
+
+
+def guessed(name: str, model: Any) -> str | None:
+    """The field that the unknown field `name` may have been meant for."""
+    return suggest.nearest(name, fields_of(model)) if is_model(model) else None
 
 
 def _shown(value: Any) -> str:

@@ -18,7 +18,7 @@ from kueue_fleet.spec.capacity import AtLeastOne, Capacity, OnDemand
 from kueue_fleet.spec.entries import ClusterNames
 from kueue_fleet.spec.places import GkeClusterName, Zone
 from kueue_fleet.spec.pool_rules import pool_problems
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.wire.flavor import Taint
 
 DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
@@ -161,6 +161,10 @@ class NodePoolEntry(RuledModel):
         yield from found
         said = {(problem.path, problem.wrong) for problem in found}
         for cluster in self.per_cluster:
-            for problem in pool_problems(self.on(cluster)):
+            for problem in self._problems_on(cluster):
                 if (problem.path, problem.wrong) not in said:
                     yield problem.at(f"perCluster[{cluster}]")
+
+    @rule
+    def _problems_on(self, cluster: str) -> Iterator[Problem]:
+        yield from pool_problems(self.on(cluster))

@@ -67,8 +67,6 @@ class Observability(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Dashboard and alerts read what managed Prometheus collects."""
-        for problem in self.alerts.own_problems():
-            yield problem.at("alerts")
         if self.managed_prometheus:
             return
         if self.dashboard:

@@ -1,22 +1,24 @@
 """From text or plain data to a checked fleet.
 
-In: the text of a bare fleet file or of a Pulumi.<env>.yaml, or the data in it. Out: `FleetSpec`, or SpecError with
-every problem there is. A field that cannot be read hides no problem elsewhere: `standins` replaces it, and the rules go
-on, with what they would say about the stand-in left out.
+In two phases: first the form of everything (`form`), then the rules (`check`), on what could be read. So one mistake
+hides no other, and no rule speaks of what was not read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Final
 
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check import check_scope
+from kueue_fleet.spec.check.dates import check_dates
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.fleet import FleetSpec
+from kueue_fleet.spec.form import read_form
 from kueue_fleet.spec.problem import Problem, SpecError, errors_of
-from kueue_fleet.spec.standins import read_fleet
-from kueue_fleet.spec.yamltext import load_yaml
+from kueue_fleet.spec.yamltext import YamlDocument, load_document
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""
@@ -25,91 +27,105 @@ PROJECT_KEY: Final = "gcp:project"
 _STACK_KEYS: Final = frozenset({"config", "environment", "secretsprovider", "encryptionsalt", "encryptedkey"})
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A fleet, None where a problem is an error, and every problem, warnings too."""
+
+    fleet: FleetSpec | None
+    problems: tuple[Problem, ...]
+
+    def whole(self) -> FleetSpec:
+        """The fleet. Raises SpecError, with every problem, where one of them is an error."""
+        if self.fleet is None:
+            raise SpecError(self.problems)
+        return self.fleet
+
+
+def read_fleet_text(text: str, source: str, today: date | None = None) -> Reading:
+    """The fleet in `text`, which came from `source`; problems have file and line, in the order of the lines.
+
+    With `today`, what is due by then is among them.
+    """
+    try:
+        document = load_document(text, source)
+        part = fleet_part(document)
+    except SpecError as refused:
+        return Reading(None, refused.problems)
+    reading = read_fleet(part.data, today)
+    problems = [*reading.problems, *_other_project(document, part)]
+    placed = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
+    placed.sort(key=lambda problem: problem.line or 0)
+    return Reading(None if errors_of(placed) else reading.fleet, tuple(placed))
+
+
+def read_fleet(data: Any, today: date | None = None) -> Reading:
+    """The fleet in `data`, plain data as YAML or JSON gives it; with `today`, also what is due by then."""
+    fleet, problems = read_form(data)
+    if fleet is not None:
+        scope = Scope(fleet, data)
+        problems = scope.in_file_order([*problems, *check_scope(scope)])
+    if fleet is None or errors_of(problems):
+        return Reading(None, tuple(problems))
+    return Reading(fleet, (*problems, *(check_dates(fleet, today) if today is not None else ())))
+
+
 def parse_fleet_text(text: str, source: str) -> FleetSpec:
     """The fleet in `text`, which came from `source` (for messages). Raises SpecError with all problems."""
-    document = load_yaml(text, source)
-    data = fleet_data(document, source)
-    return _parse(data, list(_other_project(document, data)))
+    return read_fleet_text(text, source).whole()
 
 
 def parse_fleet(data: Any) -> FleetSpec:
     """The fleet in `data`, plain data as YAML or JSON gives it. Raises SpecError with all problems."""
-    return _parse(data, [])
+    return read_fleet(data).whole()
 
 
-def _parse(data: Any, problems: list[Problem]) -> FleetSpec:
-    reading = read_fleet(data)
-    problems = [*problems, *reading.problems]
-    if reading.fleet is not None:
-        scope = Scope(reading.fleet, reading.declared, reading.unread)
-        problems = scope.in_file_order([*problems, *check_scope(scope)])
-    if reading.fleet is None or errors_of(problems):
-        raise SpecError(problems)
-    return reading.fleet
-
-
-def fleet_data(document: Any, source: str) -> Any:
+def fleet_part(document: YamlDocument) -> YamlDocument:
     """The fleet's part of a document: the whole of it, or its config value if it is a Pulumi stack file.
 
     Raises SpecError where there is none.
     """
-    if document is None:
-        raise SpecError([Problem(source, "is empty", "write a fleet: name, project and clusters to begin with")])
-    if not isinstance(document, Mapping):
-        kind = "a list" if isinstance(document, list) else "a single value"
-        raise SpecError(
-            [Problem(source, f"holds {kind}, not a map of fields", "begin with name:, project:, clusters:")]
-        )
-    if {"apiVersion", "kind"} <= set(document):
-        kind = document["kind"]
-        raise SpecError(
-            [
-                Problem(
-                    source, f"holds a Kubernetes object, a {kind}", "write a fleet, which holds the fields of its spec"
-                )
-            ]
-        )
-    if not _STACK_KEYS.intersection(document):
-        if "jobs" in document and not {"name", "clusters"} & set(document):
-            raise SpecError([Problem(source, "is a workload file", "give it with --workload, and a fleet here")])
-        return document
-    config = document.get("config")
-    if not isinstance(config, Mapping) or PULUMI_KEY not in config:
-        keys = [str(key) for key in config] if isinstance(config, Mapping) else []
-        near = suggest.nearest(PULUMI_KEY, keys)
-        raise SpecError(
-            [
-                Problem(
-                    f"{source}: config",
-                    f"has no {PULUMI_KEY}" + (f", but {near}" if near else ""),
-                    f"rename it to {PULUMI_KEY}" if near else f"add {PULUMI_KEY}: and the fleet below it",
-                )
-            ]
-        )
-    data = config[PULUMI_KEY]
-    if isinstance(data, Mapping) and set(data) == {"secure"}:
-        raise SpecError(
-            [Problem(f"{source}: config.{PULUMI_KEY}", "is encrypted", "write it plainly: a fleet holds no secrets")]
-        )
+    data = document.data
+    if data is None:
+        raise _not_a_fleet(document, "is empty", "write a fleet: name, project and clusters to begin with")
     if not isinstance(data, Mapping):
-        raise SpecError(
-            [
-                Problem(
-                    f"{source}: config.{PULUMI_KEY}",
-                    "is not a map of fields",
-                    "write name:, project:, clusters: below it",
-                )
-            ]
+        kind = "a list" if isinstance(data, list) else "a single value"
+        raise _not_a_fleet(document, f"holds {kind}, not a map of fields", "begin with name:, project:, clusters:")
+    if {"apiVersion", "kind"} <= set(data):
+        wrong = f"holds a Kubernetes object, a {data['kind']}"
+        raise _not_a_fleet(document, wrong, "write a fleet, which holds the fields of its spec")
+    if not _STACK_KEYS.intersection(data):
+        if "jobs" in data and not {"name", "clusters"} & set(data):
+            raise _not_a_fleet(document, "is a workload file", "give it with --workload, and a fleet here")
+        return document
+    config = data.get("config")
+    if not isinstance(config, Mapping) or PULUMI_KEY not in config:
+        near = suggest.nearest(PULUMI_KEY, map(str, config)) if isinstance(config, Mapping) else None
+        raise _not_a_fleet(
+            document,
+            f"has no {PULUMI_KEY}" + (f", but {near}" if near else ""),
+            f"rename it to {PULUMI_KEY}" if near else f"add {PULUMI_KEY}: and the fleet below it",
+            "config",
+            line=document.line_of(f"config.{near or ''}"),
         )
-    return data
+    fleet, path = config[PULUMI_KEY], f"config.{PULUMI_KEY}"
+    if isinstance(fleet, Mapping) and set(fleet) == {"secure"}:
+        raise _not_a_fleet(document, "is encrypted", "write it plainly: a fleet holds no secrets", path)
+    if not isinstance(fleet, Mapping):
+        raise _not_a_fleet(document, "is not a map of fields", "write name:, project:, clusters: below it", path)
+    return document.below("config", PULUMI_KEY)
 
 
-def _other_project(document: Any, data: Any) -> Iterator[Problem]:
+def _not_a_fleet(document: YamlDocument, wrong: str, fix: str, path: str = "", line: int | None = None) -> SpecError:
+    at = line if line is not None or not path else document.line_of(path)
+    return SpecError([Problem(path, wrong, fix, source=document.source, line=at)])
+
+
+def _other_project(document: YamlDocument, fleet: YamlDocument) -> Iterator[Problem]:
     """The stack's own project, where it has one, is the fleet's."""
-    if document is data:
+    if document is fleet:
         return
-    stack, fleet = document["config"].get(PROJECT_KEY), data.get("project")
-    if isinstance(stack, str) and isinstance(fleet, str) and stack != fleet:
+    of_stack, project = document.data["config"].get(PROJECT_KEY), fleet.data.get("project")
+    if isinstance(of_stack, str) and isinstance(project, str) and of_stack != project:
         yield Problem(
-            "project", f"{fleet}, but {PROJECT_KEY} of the stack is {stack}", "write the same project in both"
+            "project", f"{project}, but {PROJECT_KEY} of the stack is {of_stack}", "write the same project in both"
         )

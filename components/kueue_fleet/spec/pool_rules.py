@@ -8,14 +8,14 @@ Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-pools
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, Gpus, PoolFacts
 from kueue_fleet.gke.pool_rules import breaches
 from kueue_fleet.gke.zones import DEFAULT_ZONES
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import NotReadError, Problem, rule
 
 if TYPE_CHECKING:
     from kueue_fleet.spec.clusters import ClusterEntry
@@ -45,22 +45,24 @@ _FIELDS: Final[Mapping[str, str]] = {
 
 def pool_problems(pool: NodePoolEntry) -> Iterator[Problem]:
     """Every broken rule of one pool, whatever cluster it is on."""
-    if isinstance(pool.capacity, Reserved):
-        for problem in pool.capacity.own_problems():
-            yield problem.at("capacity")
+    yield from _sized(pool)
     facts = pool_facts(pool)
-    if pool.node_count is None and pool.autoscaling is None and not isinstance(pool.capacity, FlexStart):
-        yield Problem("nodeCount", "is missing, and so is autoscaling", "set one of the two")
     for _, breach in breaches(facts):
         yield _problem(facts, breach)
 
 
+@rule
+def _sized(pool: NodePoolEntry) -> Iterator[Problem]:
+    if pool.node_count is None and pool.autoscaling is None and not isinstance(pool.capacity, FlexStart):
+        yield Problem("nodeCount", "is missing, and so is autoscaling", "set one of the two")
+
+
 def pool_problems_on(pool: NodePoolEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """Every rule that the pool breaks only because of the cluster: its region, and its zones."""
-    anywhere = {(rule.name, breach) for rule, breach in breaches(pool_facts(pool))}
+    anywhere = {(broken.name, breach) for broken, breach in breaches(pool_facts(pool))}
     facts = pool_facts(pool, cluster)
-    for rule, breach in breaches(facts):
-        if (rule.name, breach) not in anywhere:
+    for broken, breach in breaches(facts):
+        if (broken.name, breach) not in anywhere:
             yield _problem(facts, breach)
 
 
@@ -74,56 +76,78 @@ def _problem(facts: PoolFacts, breach: Breach) -> Problem:
 
 
 def pool_facts(pool: NodePoolEntry, cluster: ClusterEntry | None = None) -> PoolFacts:
-    """What GKE would be asked for, on `cluster`; without one, what depends on it is not known."""
-    capacity, scaling = pool.capacity, pool.autoscaling
-    zones = pool.zones or (cluster.zones if cluster else ())
-    unknown = set() if cluster else {"region"} if zones else {"region", "zones", "zone_count"}
-    flex = isinstance(capacity, FlexStart)
+    """What GKE would be asked for, on `cluster`; without one, what depends on it is not known.
+
+    Nor is what could not be read of the file.
+    """
+    facts: dict[str, Any] = {}
+    unknown: set[str] = set()
+    for names, read in _FACTS.items():
+        try:
+            facts.update(zip(names, read(pool), strict=True))
+        except NotReadError:
+            unknown.update(names)
+    try:
+        facts["zones"] = zones = pool.zones or (cluster.zones if cluster else ())
+        facts["zone_count"] = len(zones) or DEFAULT_ZONES
+        facts["region"] = cluster.region if cluster else ""
+        unknown |= set() if cluster else {"region"} if zones else {"region", "zones", "zone_count"}
+    except NotReadError:
+        unknown |= {"region", "zones", "zone_count"}
     return PoolFacts(
-        machine_type=pool.machine_type,
-        gpus=(Gpus(pool.accelerator.type, pool.accelerator.count),) if pool.accelerator else (),
-        region=cluster.region if cluster else "",
-        zones=zones,
-        zone_count=len(zones) or DEFAULT_ZONES,
-        node_count=pool.node_count,
-        initial_node_count=pool.initial_node_count,
-        autoscaling=scaling is not None,
-        limits_in_total=scaling is not None,
-        least_nodes=scaling.total_min_node_count if scaling else 0,
-        most_nodes=scaling.total_max_node_count if scaling else 0,
-        location_policy=scaling.location_policy if scaling else None,
-        spot=isinstance(capacity, Spot),
-        compact=pool.compact_placement,
-        max_surge=None if flex else pool.upgrade.max_surge,
-        max_unavailable=None if flex else pool.upgrade.max_unavailable,
-        auto_repair=not flex if pool.management.auto_repair is None else pool.management.auto_repair,
-        auto_upgrade=pool.management.auto_upgrade,
-        disk_type=pool.disk_type,
-        ephemeral_local_ssds=pool.local_ssd_count,
-        labels=tuple(pool.labels),
-        taints=tuple((taint.key, taint.effect) for taint in pool.taints),
-        unknown=frozenset(unknown),
-        **_capacity(pool),
+        **{name: value for name, value in facts.items() if name not in unknown}, unknown=frozenset(unknown)
     )
 
 
-def _capacity(pool: NodePoolEntry) -> dict[str, Any]:
+def _reservation(pool: NodePoolEntry) -> tuple[str | None, str | None, tuple[str, ...]]:
     capacity = pool.capacity
     if isinstance(capacity, Reserved | Calendar):
-        return {
-            "reservation_type": "SPECIFIC_RESERVATION",
-            "reservation_key": RESERVATION_KEY,
-            "reservations": (capacity.reservation,),
-        }
-    if isinstance(capacity, FlexStart):
-        return {
-            "flex_start": True,
-            "queued": capacity.queued_provisioning,
-            "max_run_duration": str(capacity.max_run_duration),
-            "max_run_seconds": capacity.max_run_duration.nanoseconds / 10**9,
-            "reservation_type": "NO_RESERVATION",
-        }
-    return {"reservation_type": "NO_RESERVATION"} if isinstance(capacity, Spot) else {}
+        return "SPECIFIC_RESERVATION", RESERVATION_KEY, (capacity.reservation,)
+    return ("NO_RESERVATION" if isinstance(capacity, FlexStart | Spot) else None), None, ()
+
+
+def _max_run(pool: NodePoolEntry) -> tuple[str | None, float | None]:
+    if not isinstance(pool.capacity, FlexStart):
+        return None, None
+    longest = pool.capacity.max_run_duration
+    return str(longest), longest.nanoseconds / 10**9
+
+
+def _surge(pool: NodePoolEntry) -> tuple[int | None, int | None]:
+    if isinstance(pool.capacity, FlexStart):
+        return None, None
+    return pool.upgrade.max_surge, pool.upgrade.max_unavailable
+
+
+def _auto_repair(pool: NodePoolEntry) -> bool:
+    asked = pool.management.auto_repair
+    return not isinstance(pool.capacity, FlexStart) if asked is None else asked
+
+
+_FACTS: Final[Mapping[tuple[str, ...], Callable[[NodePoolEntry], tuple[Any, ...]]]] = {
+    ("machine_type",): lambda pool: (pool.machine_type,),
+    ("gpus",): lambda pool: ((Gpus(pool.accelerator.type, pool.accelerator.count),) if pool.accelerator else (),),
+    ("node_count",): lambda pool: (pool.node_count,),
+    ("initial_node_count",): lambda pool: (pool.initial_node_count,),
+    ("autoscaling", "limits_in_total"): lambda pool: (pool.autoscaling is not None,) * 2,
+    ("least_nodes",): lambda pool: (pool.autoscaling.total_min_node_count if pool.autoscaling else 0,),
+    ("most_nodes",): lambda pool: (pool.autoscaling.total_max_node_count if pool.autoscaling else 0,),
+    ("location_policy",): lambda pool: (pool.autoscaling.location_policy if pool.autoscaling else None,),
+    ("spot",): lambda pool: (isinstance(pool.capacity, Spot),),
+    ("flex_start",): lambda pool: (isinstance(pool.capacity, FlexStart),),
+    ("queued",): lambda pool: (isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning,),
+    ("reservation_type", "reservation_key", "reservations"): _reservation,
+    ("max_run_duration", "max_run_seconds"): _max_run,
+    ("compact",): lambda pool: (pool.compact_placement,),
+    ("max_surge", "max_unavailable"): _surge,
+    ("auto_repair",): lambda pool: (_auto_repair(pool),),
+    ("auto_upgrade",): lambda pool: (pool.management.auto_upgrade,),
+    ("disk_type",): lambda pool: (pool.disk_type,),
+    ("ephemeral_local_ssds",): lambda pool: (pool.local_ssd_count,),
+    ("labels",): lambda pool: (tuple(pool.labels),),
+    ("taints",): lambda pool: (tuple((taint.key, taint.effect) for taint in pool.taints),),
+}
+"""How facts are read from a pool of the file."""
 
 
 def is_closed(pool: NodePoolEntry) -> bool:

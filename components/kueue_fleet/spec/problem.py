@@ -1,15 +1,15 @@
-"""What is wrong with a fleet, as data.
+"""`Problem`, one finding about a fleet, and `SpecError`, the exception that carries every finding of a file at once.
 
-In: nothing. Out: `Problem`, one finding with its path, and `SpecError`, the exception that carries every finding of a
-file at once. Finding problems is the job of the models (`wire`, `entries`) and of `check`; printing them is the job of
-whoever catches the error.
+The models (`wire`, `entries`) and `check` find problems, `parse` adds file and line, the command line prints them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import wraps
+from typing import Literal, ParamSpec
 
 Severity = Literal["error", "warning"]
 """An error forbids the fleet, a warning does not."""
@@ -27,10 +27,18 @@ class Problem:
     """What to do, as an instruction."""
     severity: Severity = "error"
     """`error` refuses the fleet; `warning` is reported and does not."""
+    source: str = ""
+    """The file it is in, such as `fleet.yaml` or `<stdin>`; empty for data that came from no file."""
+    line: int | None = None
+    """The line in that file, counted from 1; None where it concerns the whole file."""
 
     def __str__(self) -> str:
-        text = f"{self.wrong}; {self.fix}"
-        return f"{self.path}: {text}" if self.path else text
+        return ": ".join(filter(None, (self.place, self.path, f"{self.wrong}; {self.fix}")))
+
+    @property
+    def place(self) -> str:
+        """`file:line`, or what is known of it."""
+        return f"{self.source}:{self.line}" if self.source and self.line is not None else self.source
 
     def at(self, base: str) -> Problem:
         """The same problem seen from an enclosing object that lies at `base`."""
@@ -69,3 +77,37 @@ def syntax_problems(path: str, value: str, check: Callable[[str], str | None]) -
 def item_label(name: str, index: int) -> str:
     """How an item of a list is called in a path: by its name, or by its index where it has none or a very long one."""
     return name if 0 < len(name) <= 253 else str(index)
+
+
+def item_labels(names: Sequence[str | None]) -> list[str]:
+    """How the items of a list are called in a path: by name, or by index where the name is not unique in the list."""
+    counts = Counter(names)
+    return [name if name and counts[name] == 1 else str(index) for index, name in enumerate(names)]
+
+
+class NotReadError(Exception):
+    """A rule asked for a field that could not be read, so there is nothing that it could say."""
+
+
+P = ParamSpec("P")
+
+
+def as_far_as_read(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """The problems until one depends on a field that could not be read."""
+    try:
+        yield from problems
+    except NotReadError:
+        return
+
+
+def rule(check: Callable[P, Iterator[Problem]]) -> Callable[P, Iterator[Problem]]:
+    """Decorator of a generator of problems: it ends, and not its caller, at a field that could not be read.
+
+    So each decorated function is a rule of its own, which speaks only where all of its inputs were read.
+    """
+
+    @wraps(check)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> Iterator[Problem]:
+        return as_far_as_read(check(*args, **kwargs))
+
+    return checked

@@ -14,8 +14,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from kueue_fleet.spec.problem import join_path
-from kueue_fleet.spec.wire.quotas import item_labels
+from kueue_fleet.spec.problem import item_labels, join_path
 
 Location = Sequence["str | int"]
 """A place in a document, as pydantic gives it."""
@@ -38,6 +37,26 @@ def readable(model: type[BaseModel], location: Location, data: Any) -> str:
     for step in _walk(model, location, data)[0]:
         path = join_path(path, step)
     return path
+
+
+def plain_location(location: Location, data: Any) -> tuple[str | int, ...]:
+    """The location without the tag of a union and without the mark of a map's key."""
+    plain: list[str | int] = []
+    for key in location:
+        if key == "[key]":
+            break
+        if isinstance(data, Mapping) and key not in data and data.get("type") == key:
+            continue
+        plain.append(key)
+        data = _child(data, key)
+    return tuple(plain)
+
+
+def value_at(location: Location, data: Any) -> Any:
+    """What is at a plain location in `data`; None where nothing is."""
+    for key in location:
+        data = _child(data, key)
+    return data
 
 
 def model_at(model: type[BaseModel], location: Location, data: Any) -> Any:

@@ -1,22 +1,28 @@
-"""Nearest names, for messages about names that do not exist.
-
-In: what was written and what exists. Out: the instruction half of a message.
-"""
+"""Nearest names, for messages about names that do not exist."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Final
 
-LISTED = 8
+LISTED: Final = 8
 """How many names a message lists at most; a longer list is not read."""
+_WORD: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 
 def nearest(written: str, known: Iterable[str]) -> str | None:
-    """The known name most like `written`, ignoring case, hyphens and underscores; None if none is near."""
-    plain = {_plain(name): name for name in known}
-    close = get_close_matches(_plain(written), plain, n=1, cutoff=0.6)
-    return plain[close[0]] if close else None
+    """The known name most like `written`, ignoring case, hyphens and underscores; None if none is near.
+
+    A single word is near the one name that has it: `min` is near totalMinNodeCount.
+    """
+    names = {plain(name): name for name in known}
+    close = get_close_matches(plain(written), names, n=1, cutoff=0.6)
+    if close:
+        return names[close[0]]
+    having = [name for name in names.values() if plain(written) in map(plain, _WORD.findall(name))]
+    return having[0] if len(having) == 1 else None
 
 
 def instead(written: str, known: Iterable[str], what: str) -> str:
@@ -31,5 +37,6 @@ def instead(written: str, known: Iterable[str], what: str) -> str:
     return f"use one of the {what}: {listed}"
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """The name without what people write differently: case, hyphens, underscores."""
     return name.replace("-", "").replace("_", "").lower()

@@ -13,10 +13,9 @@ from pydantic import Field
 
 from kueue_fleet.spec.base import DnsLabel, DnsSubdomain, RuledModel, Text
 from kueue_fleet.spec.places import GoogleServiceAccountAddress, IamRole, Member, Region
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.quantity import Quantity, QuantityMapField
 from kueue_fleet.spec.wire import LocalQueueSpec
-from kueue_fleet.spec.wire.quotas import item_labels
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 """What every job's account may do: write logs and metrics."""
@@ -39,6 +38,7 @@ class TeamGoogleServiceAccount(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Roles once each, and none over everything."""
+        yield from self.listed_once("roles", "role")
         for index, role in enumerate(self.roles):
             if role in BASIC_ROLES:
                 yield Problem(
@@ -46,8 +46,6 @@ class TeamGoogleServiceAccount(RuledModel):
                     f"{role} reaches everything in the project",
                     "name the roles that the jobs need, such as roles/storage.objectViewer",
                 )
-            if role in self.roles[:index]:
-                yield Problem(f"roles[{index}]", f"{role} is listed twice", "list each role once")
 
 
 class TeamEntry(RuledModel):
@@ -89,24 +87,21 @@ class TeamEntry(RuledModel):
         return self.service_account or (self.name if self.has_google_account else None)
 
     def own_problems(self) -> Iterator[Problem]:
-        """The problems of each part."""
-        labels = item_labels([queue.name for queue in self.local_queues])
-        for queue, label in zip(self.local_queues, labels, strict=True):
-            for problem in queue.own_problems():
-                yield problem.at(f"localQueues[{label}]")
-        if self.google_service_account is not None:
-            for problem in self.google_service_account.own_problems():
-                yield problem.at("googleServiceAccount")
-            if self.existing_google_service_account is not None:
-                yield Problem(
-                    "existingGoogleServiceAccount", "set, but so is googleServiceAccount", "keep one of the two"
-                )
+        """One Google account, a Kubernetes account of its own; members and regions once each; no negative limits."""
+        yield from self._accounts()
+        yield from self.listed_once("members", "member")
+        yield from self.listed_once("allowed_regions", "region")
+        yield from self._limits()
+
+    @rule
+    def _accounts(self) -> Iterator[Problem]:
         if self.service_account == "default":
             yield Problem("serviceAccount", "default is the account of every pod that names none", "use another name")
-        for field, names in (("members", self.members), ("allowedRegions", self.allowed_regions)):
-            for index, name in enumerate(names):
-                if name in names[:index]:
-                    yield Problem(f"{field}[{index}]", f"{name} is listed twice", "list each once")
+        if self.google_service_account is not None and self.existing_google_service_account is not None:
+            yield Problem("existingGoogleServiceAccount", "set, but so is googleServiceAccount", "keep one of the two")
+
+    @rule
+    def _limits(self) -> Iterator[Problem]:
         for name, amount in self.resource_quota.items():
             if amount < Quantity(0):
                 yield Problem(f"resourceQuota[{name}]", f"{amount} is negative", "write 0 or more")

@@ -1,35 +1,35 @@
-"""YAML as the fleet reads it: the 1.2 core schema, with duplicate keys refused.
+"""Reads YAML as the fleet has it: the 1.2 core schema, duplicate keys refused, every failure with its line.
 
-In: text. Out: plain data, in which `yes` and `on` are text, `010` is ten, `12:30` is text and dates are text, as in
-Pulumi's own reader; so a file means the same to the checker and to `pulumi up`. Every failure names its line.
+`yes` and `on` are text, `010` is ten, `12:30` is text and dates are text, as in Pulumi's own reader; so a file means
+the same to the checker and to `pulumi up`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import yaml
 
 from kueue_fleet.spec.problem import Problem, SpecError
+from kueue_fleet.spec.yaml_bounds import refuse_deep_text, refuse_expansion
+from kueue_fleet.spec.yaml_lines import line_of
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-
-_DEEPEST: Final = 500
-"""Levels within one row, or of brackets, that are read."""
 _SHOWN: Final = 120
 """Characters of a wrong row that a message has."""
-_BRACKET: Final = re.compile(r"[][{}]")
 
 
-class _Loader(_Base):  # type: ignore[misc]
+class YamlLoader(_Base):  # type: ignore[misc]
     """libyaml's loader where PyYAML has it, which is ten times faster."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """The map of a node. Raises _DuplicateKeyError, which only this module sees."""
         self._refuse_duplicates(node)
         made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return made
@@ -64,7 +64,7 @@ _RESOLVERS: Final = (
 )
 for _name, _pattern, _first in _RESOLVERS:
     for _letter in _first:
-        _Loader.yaml_implicit_resolvers.setdefault("" if _letter == "\0" else _letter, []).append(
+        YamlLoader.yaml_implicit_resolvers.setdefault("" if _letter == "\0" else _letter, []).append(
             (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"))
         )
 
@@ -77,31 +77,64 @@ def _integer(loader: Any, node: Any) -> int:
         raise yaml.MarkedYAMLError(problem=f"a number has {len(text)} digits", problem_mark=node.start_mark) from None
 
 
-_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+YamlLoader.add_constructor("tag:yaml.org,2002:int", _integer)
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """The data of a document, and where each part of it is in the text."""
+
+    data: Any
+    source: str
+    node: Any = None
+    """PyYAML's node of the data; None for a document without content."""
+
+    @property
+    def line(self) -> int:
+        """The line where the document begins, counted from 1."""
+        return self.node.start_mark.line + 1 if self.node is not None else 1
+
+    def below(self, *keys: str) -> YamlDocument:
+        """The part of the document under these keys of maps, one in the other. Raises KeyError."""
+        data, node = self.data, self.node
+        for key in keys:
+            data, node = data[key], next(value for name, value in node.value if name.value == key)
+        return YamlDocument(data, self.source, node)
+
+    def line_of(self, path: str) -> int | None:
+        """The line of a problem's path, or of the part that is there of it; None without content."""
+        return line_of(self.node, path) if self.node is not None else None
 
 
 def load_yaml(text: str, source: str) -> Any:
-    """The one document in `text`. Raises SpecError, with `source` and the line, for text that is no good YAML."""
+    """The data of the one document in `text`. Raises SpecError as `load_document` does."""
+    return load_document(text, source).data
+
+
+def load_document(text: str, source: str) -> YamlDocument:
+    """The one document in `text`. Raises SpecError, with `source` and the line, for text that is not good YAML."""
     documents = load_documents(text, source)
     if len(documents) > 1:
-        raise SpecError([Problem(source, f"holds {len(documents)} YAML documents", "keep one fleet to a file")])
-    return documents[0][1] if documents else None
+        raise SpecError(
+            [Problem("", f"holds {len(documents)} YAML documents", "keep one fleet to a file", source=source)]
+        )
+    return documents[0] if documents else YamlDocument(None, source)
 
 
-def load_documents(text: str, source: str) -> list[tuple[int, Any]]:
-    """Every document in `text` with the line where it begins. Raises SpecError as `load_yaml` does."""
-    deep = _too_deep(text)
-    if deep is not None:
-        raise SpecError([Problem(f"{source}:{deep}", "is nested too deeply", "write plain fields and lists")])
+def load_documents(text: str, source: str) -> list[YamlDocument]:
+    """Every document in `text`. Raises SpecError as `load_document` does."""
+    refuse_deep_text(text, source, YamlLoader)
     try:
-        return list(_documents(text))
+        return list(_documents(text, source))
     except _DuplicateKeyError as error:
         raise SpecError(
             [
                 Problem(
-                    f"{source}:{error.again}",
+                    "",
                     f"{error.key} is written twice in the same map, first in line {error.first}",
                     "remove one of the two",
+                    source=source,
+                    line=error.again,
                 )
             ]
         ) from None
@@ -110,42 +143,18 @@ def load_documents(text: str, source: str) -> list[tuple[int, Any]]:
     except yaml.YAMLError as error:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         reason = str(getattr(error, "reason", None) or error)
-        raise SpecError([Problem(f"{source}:{line}", f"is not readable as YAML: {reason}", "remove it")]) from None
+        raise SpecError(
+            [Problem("", f"is not readable as YAML: {reason}", "remove it", source=source, line=line)]
+        ) from None
 
 
-def _too_deep(text: str) -> int | None:
-    """The line where more brackets are open, or more lists begin in one row, than can be read.
-
-    Reading goes into each level by a call of its own, and too many of them end the whole process. Counting brackets
-    is quick, but takes those for some that are within text; where there are many, libyaml's events are counted.
-    """
-    depth, most = 0, 0
-    if text.count("[") + text.count("{") > _DEEPEST:
-        for found in _BRACKET.finditer(text):
-            depth = depth + 1 if found[0] in "[{" else max(0, depth - 1)
-            most = max(most, depth)
-    if most <= _DEEPEST and not any(f"{mark} " * _DEEPEST in text for mark in "-?"):
-        return None
-    depth = 0
-    try:
-        for event in yaml.parse(text, _Loader):
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                if depth > _DEEPEST and event.start_mark is not None:
-                    return int(event.start_mark.line) + 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-    except yaml.YAMLError:
-        return None
-    return None
-
-
-def _documents(text: str) -> Iterator[tuple[int, Any]]:
-    loader: Any = _Loader(text)
+def _documents(text: str, source: str) -> Iterator[YamlDocument]:
+    loader: Any = YamlLoader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
-            yield node.start_mark.line + 1, loader.construct_document(node)
+            refuse_expansion(node, text, source)
+            yield YamlDocument(loader.construct_document(node), source, node)
     finally:
         loader.dispose()
 
@@ -156,29 +165,35 @@ def _explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     line = mark.line if mark is not None else 0
     opened = error.context_mark.line if error.context_mark is not None else line
     lines = [*text.split("\n"), ""]
-    shown = lines[min(line, len(lines) - 1)].strip()[:_SHOWN]
     while opened > 0 and not lines[min(opened, len(lines) - 1)].strip():
         opened -= 1  # The end of the text is where libyaml puts what was never closed.
-    begun = lines[min(opened, len(lines) - 1)].strip()[:_SHOWN]
-    reason, context = error.problem or str(error), error.context or ""
-    where, earlier = f"{source}:{line + 1}", f"{source}:{opened + 1}"
     tabbed = next((n for n in (line, line - 1) if 0 <= n < len(lines) and re.match(r" *\t", lines[n])), None)
     if tabbed is not None:
-        return Problem(f"{source}:{tabbed + 1}", "a tab is used for indentation", "use spaces, two for each level")
+        wrong, fix, at = "a tab is used for indentation", "use spaces, two for each level", tabbed
+    else:
+        shown, begun = (lines[min(n, len(lines) - 1)].strip()[:_SHOWN] for n in (line, opened))
+        wrong, fix, earlier = _words(error, shown, begun)
+        at = opened if earlier else line
+    return Problem("", wrong, fix, source=source, line=at + 1)
+
+
+def _words(error: yaml.MarkedYAMLError, shown: str, begun: str) -> tuple[str, str, bool]:
+    """What is wrong, what to do, and whether that is in the line where the part began instead of where it failed."""
+    reason, context = error.problem or str(error), error.context or ""
     if "quoted scalar" in context:
-        return Problem(earlier, f"a quote is opened and not closed: {begun}", "close it")
+        return f"a quote is opened and not closed: {begun}", "close it", True
     if "flow" in context:
-        return Problem(earlier, f"a bracket is opened and not closed, or a comma is missing: {begun}", "close it")
+        return f"a bracket is opened and not closed, or a comma is missing: {begun}", "close it", True
     if "expected ':'" in reason:
-        return Problem(earlier, f"there is no colon: {begun}", "write it as 'name: value'")
+        return f"there is no colon: {begun}", "write it as 'name: value'", True
     if "mapping values are not allowed" in reason:
-        return Problem(where, f"the colon or the indentation is wrong: {shown}", "line it up with the keys beside it")
+        return f"the colon or the indentation is wrong: {shown}", "line it up with the keys beside it", False
     if "did not find expected" in reason:
-        return Problem(where, f"the indentation is wrong: {shown}", "line it up with what it belongs to")
+        return f"the indentation is wrong: {shown}", "line it up with what it belongs to", False
     if "undefined alias" in reason:
-        return Problem(where, f"{reason}: {shown}", "put the value in quotes")
+        return f"{reason}: {shown}", "put the value in quotes", False
     if "constructor for the tag" in reason:
-        return Problem(where, f"a tag is not allowed: {shown}", "remove what begins with !")
+        return f"a tag is not allowed: {shown}", "remove what begins with !", False
     if "cannot start any token" in reason:
-        return Problem(where, f"a value begins with a character that YAML reserves: {shown}", "put the value in quotes")
-    return Problem(where, f"is not readable as YAML, {reason}: {shown}", "correct it")
+        return f"a value begins with a character that YAML reserves: {shown}", "put the value in quotes", False
+    return f"is not readable as YAML, {reason}: {shown}", "correct it", False

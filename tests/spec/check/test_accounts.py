@@ -58,11 +58,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "basic role": (
         {"teams/0/googleServiceAccount": {"roles": ["roles/editor", "roles/storage.admin", "roles/storage.admin"]}},
         [
+            "teams[team-a].googleServiceAccount.roles[2]: roles/storage.admin is listed twice; list each role once",
             (
-                "teams[team-a].googleServiceAccount.roles[0]: roles/editor reaches everything in the project; name "
-                "the roles that the jobs need, such as roles/storage.objectViewer"
+                "teams[team-a].googleServiceAccount.roles[0]: roles/editor reaches everything in the project; "
+                "name the roles that the jobs need, such as roles/storage.objectViewer"
             ),
-            ("teams[team-a].googleServiceAccount.roles[2]: roles/storage.admin is listed twice; list each role once"),
         ],
     ),
     "short account": (
@@ -101,7 +101,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "members": (
         {"teams/0/members": ["group:a@b.c", "group:a@b.c", "user:bob@b.c"]},
         [
-            "teams[team-a].members[1]: group:a@b.c is listed twice; list each once",
+            "teams[team-a].members[1]: group:a@b.c is listed twice; list each member once",
             (
                 "warning: teams[team-a].members: group:a@b.c is a group, but batch looks up no groups; set "
                 "clusters[...].rbacSecurityGroup, or name people with user:"
@@ -142,10 +142,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "region without cluster": (
         {"teams/0/allowedRegions": ["us-east1", "us-east1"]},
         [
-            "teams[team-a].allowedRegions[1]: us-east1 is listed twice; list each once",
+            "teams[team-a].allowedRegions[1]: us-east1 is listed twice; list each region once",
             (
-                "teams[team-a].allowedRegions: no cluster that runs jobs is in us-east1, us-east1; use one of the "
-                "regions: us-central1"
+                "teams[team-a].allowedRegions: no cluster that runs jobs is in us-east1, us-east1; use one of "
+                "the regions: us-central1"
             ),
         ],
     ),

@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "unknown worker": (
         {"multiKueue/workers": ["worker-a", "worker-b", "worker-c"]},
-        ["multiKueue.workers[2]: there is no worker worker-c; did you mean worker-b?"],
+        ["multiKueue.workers[2]: there is no cluster worker-c; did you mean worker-b?"],
     ),
     "worker is the manager": (
         {"multiKueue/workers": ["worker-a", "worker-b", "manager"]},
@@ -186,8 +186,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east1-b"]},
         [
             (
-                "clusters[worker-a].zones[0]: us-east1-b is not in region us-east4; name zones of us-east4, or "
-                "change region"
+                "clusters[worker-a].zones[0]: is us-east1-b, which is not in us-east4, the cluster's region; "
+                "name zones of us-east4, or change region"
             )
         ],
     ),

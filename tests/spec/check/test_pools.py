@@ -80,11 +80,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "zone elsewhere": (
         {p(1, "zones"): ["us-east1-b", "us-central1-a", "us-central1-a"]},
         [
-            "nodePools[on-demand].zones[2]: us-central1-a is listed twice; list each zone once",
             (
-                "nodePools[on-demand].zones[0]: is us-east1-b, which is not in us-central1, the cluster's region "
-                "(cluster batch); name zones there, or give batch its own value under perCluster"
+                "nodePools[on-demand].zones[0]: is us-east1-b, which is not in us-central1, the cluster's "
+                "region (cluster batch); name zones there, or give batch its own value under perCluster"
             ),
+            "nodePools[on-demand].zones[2]: us-central1-a is listed twice; list each zone once",
         ],
     ),
     "system": (
@@ -186,21 +186,17 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "clusters[batch].nodeAutoProvisioning.resourceLimits[0].resourceType: 5 is given where text is n"
-                'eeded; put it in quotes: "5"'
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[0].resourceType: 5 is given where text is "
+                'needed; put it in quotes: "5"'
             ),
             (
-                'clusters[batch].nodeAutoProvisioning.resourceLimits[0].maximum: "x" is given where a whole numb'
-                "er is needed; write a whole number"
+                'clusters[batch].nodeAutoProvisioning.resourceLimits[0].maximum: "x" is given where a whole '
+                "number is needed; write a whole number"
             ),
+            "nodePools[0]: \"x\" is given where a map is needed; write its fields as 'name: value', one on each line",
             (
-                "clusters[batch].nodeAutoProvisioning.resourceLimits: no limit for cpu and memory, which GKE wan"
-                "ts; add it, with a maximum"
-            ),
-            ("nodePools[0]: \"x\" is given where a map is needed; write its fields as 'name: value', one on each line"),
-            (
-                'teams[team-a].members: "me" is given where a list is needed; write each item on a line of its o'
-                "wn that begins with '- '"
+                'teams[team-a].members: "me" is given where a list is needed; write each item on a line of its '
+                "own that begins with '- '"
             ),
         ],
     ),

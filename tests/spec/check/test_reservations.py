@@ -192,17 +192,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "I-accept-the-cost once whoever pays has agreed"
             ),
             (
-                "commitments[c].resources[0].acceleratorType: not set, but type is ACCELERATOR; set it, such as "
-                "nvidia-l4"
-            ),
-            (
-                "commitments[c].resources[1].acceleratorType: set, but type is VCPU; remove it, or set type to "
-                "ACCELERATOR"
-            ),
-            (
                 "commitments[c].reservations: none, but ACCELERATOR can be committed only together with a "
                 "reservation of it; name the reservations that hold these machines"
             ),
+            "commitments[c].resources[0].acceleratorType: not set, but type is ACCELERATOR; set it, such as nvidia-l4",
+            "commitments[c].resources[1].acceleratorType: set, but type is VCPU; remove it, or set type to ACCELERATOR",
         ],
     ),
     "commitment refs": (
@@ -252,12 +246,16 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "what cannot be read": (
         {"commitments": [{"name": "x"}], "clusters/0/maintenance": {"start": 1}},
         [
-            ('clusters[batch].maintenance.start: 1 is no point in time; write UTC such as "2026-12-01T00:00:00Z"'),
+            'clusters[batch].maintenance.start: 1 is no point in time; write UTC such as "2026-12-01T00:00:00Z"',
             "clusters[batch].maintenance.end: is missing; add end",
             "clusters[batch].maintenance.recurrence: is missing; add recurrence",
             "commitments[x].region: is missing; add a region of Google Cloud, such as region: europe-west4",
             "commitments[x].plan: is missing; add plan",
             "commitments[x].resources: is missing; add resources",
+            (
+                "commitments[x].confirm: is missing, and a commitment cannot be cancelled; write confirm: "
+                "I-accept-the-cost once whoever pays has agreed"
+            ),
         ],
     ),
 }

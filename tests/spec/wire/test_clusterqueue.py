@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "unknown stopPolicy": (
         queue(stopPolicy="Drain"),
-        ['stopPolicy: "Drain" is not allowed; use one of None, Hold, HoldAndDrain'],
+        ['stopPolicy: "Drain" is not allowed; did you mean HoldAndDrain? Allowed: None, Hold, HoldAndDrain'],
     ),
     "cohort name": (
         queue(cohortName="Research Team"),
@@ -151,8 +151,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         queue(admissionScope={"admissionMode": "Usage"}),
         [
             (
-                'admissionScope.admissionMode: "Usage" is not allowed; use one of '
-                "UsageBasedAdmissionFairSharing, NoAdmissionFairSharing"
+                'admissionScope.admissionMode: "Usage" is not allowed; did you mean '
+                "UsageBasedAdmissionFairSharing? Allowed: UsageBasedAdmissionFairSharing, NoAdmissionFairSharing"
             )
         ],
     ),

@@ -1,14 +1,17 @@
-"""Rules between the entries of a fleet: what Kueue would only say at run time, and what nobody would say.
+"""Rules between the entries of a fleet: what Kueue would say only at run time, and what it never says.
 
-In: a fleet. Out: every problem, errors and warnings, with the path in the file. One module per part of the file;
-`scope` is what they share. Rules about one entry alone are in the entry's model (`wire`, `entries`, `clusters`) and
-are run from here, so that the parser gets all of them in one list.
+One module per part of the file; `scope` is what they share. Rules about one entry alone are in the entry's model
+(`wire`, `entries`, `clusters`) and are run from here, so that the parser gets all of them in one list.
+
+Each function that is decorated with `rule` speaks only where all that it asks for was read, so that the rules hold for
+a whole fleet and for what could be read of a file alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_fleet.spec.base import SpecModel, problems_in
 from kueue_fleet.spec.check.accounts import check_accounts
 from kueue_fleet.spec.check.capacity import check_manager_quotas
 from kueue_fleet.spec.check.clusters import check_clusters
@@ -29,7 +32,7 @@ from kueue_fleet.spec.check.settings import check_settings
 from kueue_fleet.spec.check.tenants import check_tenants
 from kueue_fleet.spec.check.waiting_copies import check_waiting_copies
 from kueue_fleet.spec.fleet import FleetSpec
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, as_far_as_read
 
 _RULES = (
     check_names,
@@ -60,22 +63,17 @@ def check_fleet(fleet: FleetSpec) -> list[Problem]:
 
 
 def check_scope(scope: Scope) -> list[Problem]:
-    """Every problem of the scope's fleet but those about what could not be read, in the order of the file."""
-    found = [*_entry_problems(scope), *(problem for rule in _RULES for problem in rule(scope))]
-    return scope.in_file_order(problem for problem in dict.fromkeys(found) if not scope.is_about_unread(problem))
+    """Every problem of what the scope has of a fleet, in the order of the file."""
+    found = [*_entry_problems(scope), *(problem for check in _RULES for problem in as_far_as_read(check(scope)))]
+    return scope.in_file_order(dict.fromkeys(found))
 
 
 def _entry_problems(scope: Scope) -> Iterator[Problem]:
-    """What the entries say about themselves."""
+    """What the entries and sections say about themselves."""
     for section in SECTIONS:
         for entry in scope.entries(section):
-            for problem in entry.own_problems():
-                yield problem.at(scope.path(entry))
-    for path, part in (
-        ("network", scope.fleet.network),
-        ("multiKueue", scope.fleet.multi_kueue),
-        ("admissionController", scope.fleet.admission_controller),
-        ("observability", scope.fleet.observability),
-    ):
-        for problem in part.own_problems() if part is not None else ():
-            yield problem.at(path)
+            yield from problems_in(entry, scope.path(entry))
+    for name, field in FleetSpec.model_fields.items():
+        part = scope.fleet.__dict__.get(name)
+        if isinstance(part, SpecModel):
+            yield from problems_in(part, field.alias or name)

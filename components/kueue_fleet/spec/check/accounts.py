@@ -15,7 +15,7 @@ from kueue_fleet.spec import suggest
 from kueue_fleet.spec.accounts import team_account_id
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.dispatch import DISPATCHER_NAME
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.teams import TeamEntry
 
 SHORTEST_ACCOUNT_ID: Final = 6
@@ -30,6 +30,7 @@ def check_accounts(scope: Scope) -> Iterator[Problem]:
         yield from _regions(scope, team)
 
 
+@rule
 def _account(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     if team.google_service_account is None:
         return
@@ -45,10 +46,11 @@ def _account(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         )
 
 
+@rule
 def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     groups = [member for member in team.members if member.startswith("group:")]
     without = [cluster.name for cluster in scope.fleet.clusters if not cluster.rbac_security_group]
-    if groups and without and not scope.is_unread("clusters"):
+    if groups and without:
         yield Problem(
             f"{scope.path(team)}.members",
             f"{groups[0]} is a group, but {', '.join(without)} looks up no groups",
@@ -57,10 +59,11 @@ def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         )
 
 
+@rule
 def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     """Every queue of a team that is kept to some regions is on some cluster there."""
     fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
-    if not team.allowed_regions or scope.is_unread("clusters", "clusterQueues", path):
+    if not team.allowed_regions:
         return
     known = {**REGION_RANGES, **fleet.network.ranges}
     regions = {cluster.name: cluster.region for cluster in fleet.clusters}

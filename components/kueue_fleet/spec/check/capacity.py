@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.entries import ClusterQueueEntry
 from kueue_fleet.spec.placement import groups_on
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.quantity import ZERO, Quantity
 from kueue_fleet.spec.wire import ResourceGroup
 
@@ -19,13 +19,18 @@ from kueue_fleet.spec.wire import ResourceGroup
 def check_manager_quotas(scope: Scope) -> Iterator[Problem]:
     """Flavors exist on the manager; amounts hold the largest worker (error) and all of them together (warning)."""
     for queue in scope.fleet.cluster_queues:
-        if queue.manager is None or not scope.fleet.is_dispatched(queue.name):
-            continue
-        yield from _flavors(scope, queue, queue.manager.resource_groups)
-        if not scope.is_unread(scope.path(queue), "clusters", "flavors"):
-            yield from _amounts(scope, queue, queue.manager.resource_groups)
+        yield from _manager_quotas(scope, queue)
 
 
+@rule
+def _manager_quotas(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    if queue.manager is not None and scope.fleet.is_dispatched(queue.name):
+        groups = queue.manager.resource_groups
+        yield from _flavors(scope, queue, groups)
+        yield from _amounts(scope, queue, groups)
+
+
+@rule
 def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
@@ -47,6 +52,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
                 )
 
 
+@rule
 def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     fleet = scope.fleet
     manager = _totals(groups)

@@ -5,12 +5,13 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go; Google's regions: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.clusters import ClusterEntry
+from kueue_fleet.spec.problem import Problem, rule
 
 MAX_WORKERS = 20
 """MultiKueueConfig.spec.clusters holds at most 20 (kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go)."""
@@ -18,28 +19,30 @@ MAX_WORKERS = 20
 
 def check_clusters(scope: Scope) -> Iterator[Problem]:
     """One manager and up to 20 workers, or one standalone cluster; the multiKueue section fits them."""
-    if not scope.is_unread_field("clusters", "role"):
-        yield from _roles(scope)
-        yield from _section(scope)
-    yield from _regions(scope)
+    yield from _roles(scope)
+    yield from _section(scope)
+    for cluster in scope.fleet.clusters:
+        yield from _region(scope, cluster)
     yield from _workers(scope)
     yield from _dispatched(scope)
 
 
-def _regions(scope: Scope) -> Iterator[Problem]:
+@rule
+def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     known = {**REGION_RANGES, **scope.fleet.network.ranges}
-    for cluster in scope.fleet.clusters:
-        if not scope.is_unread(f"{scope.path(cluster)}.region") and cluster.region not in known:
-            near = suggest.nearest(cluster.region, known)
-            yield Problem(
-                f"{scope.path(cluster)}.region",
-                f"{cluster.region} is no region that is known here",
-                f"did you mean {near}? A newer region needs a range in network.ranges"
-                if near
-                else "use a region of Google Cloud; a newer one needs a range in network.ranges",
-            )
+    if cluster.region in known:
+        return
+    near = suggest.nearest(cluster.region, known)
+    yield Problem(
+        f"{scope.path(cluster)}.region",
+        f"{cluster.region} is no region that is known here",
+        f"did you mean {near}? A newer region needs a range in network.ranges"
+        if near
+        else "use a region of Google Cloud; a newer one needs a range in network.ranges",
+    )
 
 
+@rule
 def _roles(scope: Scope) -> Iterator[Problem]:
     clusters = scope.fleet.clusters
     managers = [cluster for cluster in clusters if cluster.role == "manager"]
@@ -80,10 +83,11 @@ def _roles(scope: Scope) -> Iterator[Problem]:
         )
 
 
+@rule
 def _section(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     workers = [cluster.name for cluster in fleet.clusters if cluster.role == "worker"]
-    if workers and fleet.multi_kueue is None and not scope.is_unread("multiKueue"):
+    if workers and fleet.multi_kueue is None:
         yield Problem(
             "multiKueue",
             "is missing, but there are workers",
@@ -93,43 +97,54 @@ def _section(scope: Scope) -> Iterator[Problem]:
         yield Problem("multiKueue", "is set, but there are no workers", "remove it, or add clusters of role worker")
 
 
+@rule
 def _workers(scope: Scope) -> Iterator[Problem]:
     """multiKueue.workers: workers of the fleet, and all of them."""
     settings = scope.fleet.multi_kueue
-    if settings is None or settings.workers is None:
-        return
+    listed = settings.workers if settings is not None else None
+    for index, name in enumerate(listed or ()):
+        path = f"multiKueue.workers[{index}]"
+        yield from _is_worker(scope, name, path)
+    for cluster in scope.entries("clusters"):
+        yield from _is_listed(cluster, listed)
+
+
+@rule
+def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
     roles = {cluster.name: cluster.role for cluster in scope.fleet.clusters}
-    workers = [name for name, role in roles.items() if role == "worker"]
-    for index, name in enumerate(settings.workers):
-        if name not in scope.names("clusters"):
-            yield from (
-                Problem(problem.path, f"there is no worker {name}", suggest.instead(name, workers, "workers"))
-                for problem in scope.unknown("clusters", name, f"multiKueue.workers[{index}]")
-            )
-        elif name in roles and roles[name] != "worker" and not scope.is_unread(f"clusters[{name}]"):
-            yield Problem(
-                f"multiKueue.workers[{index}]", f"{name} is the {roles[name]}, not a worker", "list workers only"
-            )
-    for name in workers:
-        if name not in settings.workers:
-            yield Problem(
-                "multiKueue.workers",
-                f"{name} is a worker, but not listed, so it gets no jobs from the manager",
-                f"add {name}, or drain it (docs/tasks/drain-a-worker.md) and remove the cluster",
-                "warning",
-            )
+    if name not in roles:
+        workers = [name for name, role in roles.items() if role == "worker"]
+        yield Problem(path, f"there is no worker {name}", suggest.instead(name, workers, "workers"))
+    elif roles[name] != "worker":
+        yield Problem(path, f"{name} is the {roles[name]}, not a worker", "list workers only")
 
 
+@rule
+def _is_listed(cluster: ClusterEntry, listed: Sequence[str] | None) -> Iterator[Problem]:
+    if listed is not None and cluster.role == "worker" and cluster.name not in listed:
+        yield Problem(
+            "multiKueue.workers",
+            f"{cluster.name} is a worker, but not listed, so it gets no jobs from the manager",
+            f"add {cluster.name}, or drain it (docs/tasks/drain-a-worker.md) and remove the cluster",
+            "warning",
+        )
+
+
+@rule
 def _dispatched(scope: Scope) -> Iterator[Problem]:
     """multiKueue.queues: queues of the fleet, each on some worker."""
     settings = scope.fleet.multi_kueue
     for index, name in enumerate(settings.queues or () if settings else ()):
         path = f"multiKueue.queues[{index}]"
         yield from scope.unknown("clusterQueues", name, path)
-        queue = scope.fleet.queue(name)
-        if queue is not None and not scope.fleet.dispatch_workers(name) and not scope.is_unread("clusters"):
-            yield Problem(
-                path,
-                f"queue {name} is on no worker, so there is nobody to dispatch to",
-                f"add a worker to clusterQueues[{name}].clusters, or remove it here",
-            )
+        yield from _on_a_worker(scope, name, path)
+
+
+@rule
+def _on_a_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
+    if scope.fleet.queue(name) is not None and not scope.fleet.dispatch_workers(name):
+        yield Problem(
+            path,
+            f"queue {name} is on no worker, so there is nobody to dispatch to",
+            f"add a worker to clusterQueues[{name}].clusters, or remove it here",
+        )

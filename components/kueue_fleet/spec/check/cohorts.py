@@ -10,21 +10,29 @@ from collections.abc import Iterator
 
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry
+from kueue_fleet.spec.problem import Problem, rule
 
 
 def check_cohorts(scope: Scope) -> Iterator[Problem]:
     """No cycles; parents declared; flavors known; nothing that nobody uses."""
     yield from _cycles(scope)
     yield from _parents(scope)
-    yield from _members(scope)
+    yield from _unused(scope)
+    yield from _alone(scope)
     for cohort in scope.fleet.cohorts:
-        for g, group in enumerate(cohort.resource_groups):
-            for flavor in group.flavors:
-                path = f"{scope.path(cohort)}.resourceGroups[{g}].flavors[{flavor.name}].name"
-                yield from scope.unknown("flavors", flavor.name, path)
+        yield from _flavors(scope, cohort)
 
 
+@rule
+def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
+    for g, group in enumerate(cohort.resource_groups):
+        for flavor in group.flavors:
+            path = f"{scope.path(cohort)}.resourceGroups[{g}].flavors[{flavor.name}].name"
+            yield from scope.unknown("flavors", flavor.name, path)
+
+
+@rule
 def _cycles(scope: Scope) -> Iterator[Problem]:
     parents = {cohort.name: cohort.parent_name for cohort in scope.fleet.cohorts}
     reported: set[str] = set()
@@ -44,32 +52,39 @@ def _cycles(scope: Scope) -> Iterator[Problem]:
 
 
 def _parents(scope: Scope) -> Iterator[Problem]:
-    names = scope.names("cohorts")
-    references = [(f"{scope.path(item)}.parentName", item.parent_name) for item in scope.fleet.cohorts]
-    if names:
-        references += [(f"{scope.path(item)}.cohortName", item.cohort_name) for item in scope.fleet.cluster_queues]
-    for path, name in references:
-        if name is None or name in names or scope.is_unread_field("cohorts", "name"):
-            continue
-        near = suggest.nearest(name, names)
-        yield Problem(
-            path,
-            f"no entry of cohorts declares {name}, so it is a cohort without quota, limits or parent",
-            f"did you mean {near}?" if near else f"add {name} to cohorts if it should have any",
-            "warning",
-        )
+    for cohort in scope.entries("cohorts"):
+        yield from _parent(scope, cohort, "parent_name", "parentName")
+    for queue in scope.entries("clusterQueues"):
+        yield from _parent(scope, queue, "cohort_name", "cohortName")
 
 
-def _members(scope: Scope) -> Iterator[Problem]:
-    """Cohorts in which there is nobody to borrow from."""
-    if scope.is_unread("clusterQueues", "cohorts"):
+@rule
+def _parent(scope: Scope, entry: CohortEntry | ClusterQueueEntry, field: str, alias: str) -> Iterator[Problem]:
+    name, names = getattr(entry, field), scope.names("cohorts")
+    if name is None or name in names or not names:
         return
-    fleet = scope.fleet
-    children = {cohort.parent_name for cohort in fleet.cohorts}
+    near = suggest.nearest(name, names)
+    yield Problem(
+        f"{scope.path(entry)}.{alias}",
+        f"no entry of cohorts declares {name}, so it is a cohort without quota, limits or parent",
+        f"did you mean {near}?" if near else f"add {name} to cohorts if it should have any",
+        "warning",
+    )
+
+
+def _members(scope: Scope) -> dict[str, list[str]]:
+    """The names of the queues in each cohort."""
     members: dict[str, list[str]] = {}
-    for queue in fleet.cluster_queues:
+    for queue in scope.fleet.cluster_queues:
         if queue.cohort_name is not None:
             members.setdefault(queue.cohort_name, []).append(queue.name)
+    return members
+
+
+@rule
+def _unused(scope: Scope) -> Iterator[Problem]:
+    fleet, members = scope.fleet, _members(scope)
+    children = {cohort.parent_name for cohort in fleet.cohorts}
     for cohort in fleet.cohorts:
         if cohort.name not in members and cohort.name not in children:
             yield Problem(
@@ -78,6 +93,13 @@ def _members(scope: Scope) -> Iterator[Problem]:
                 "name it as cohortName of a queue, or remove it",
                 "warning",
             )
+
+
+@rule
+def _alone(scope: Scope) -> Iterator[Problem]:
+    """Queues in whose cohort there is no other to borrow from."""
+    fleet, members = scope.fleet, _members(scope)
+    children = {cohort.parent_name for cohort in fleet.cohorts}
     if fleet.cohorts and any(fleet.cohort(name) is None for name in members):
         return
     for queue in fleet.cluster_queues:

@@ -15,7 +15,8 @@ from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterProfile
 from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, CHECK_CONTROLLER, DISPATCHER_NAME, AdmissionController
 from kueue_fleet.spec.duration import Duration
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.entries import AdmissionCheckEntry
+from kueue_fleet.spec.problem import Problem, rule
 
 _AT = "admissionController"
 _DAY = Duration("24h")
@@ -24,8 +25,6 @@ _DAY = Duration("24h")
 def check_dispatch(scope: Scope) -> Iterator[Problem]:
     """What names the controller has it, and what the controller names is there."""
     section = scope.fleet.admission_controller
-    if scope.is_unread(_AT):
-        return
     yield from _dispatcher(scope, section)
     yield from _unanswered(scope, section)
     if section is not None:
@@ -35,10 +34,9 @@ def check_dispatch(scope: Scope) -> Iterator[Problem]:
         yield from _patience(scope, section)
 
 
+@rule
 def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
     settings = scope.fleet.multi_kueue
-    if scope.is_unread("multiKueue"):
-        return
     ours = settings is not None and settings.dispatcher_name == DISPATCHER_NAME
     if section is not None and settings is None:
         yield Problem(_AT, "set, but there is no multiKueue section", "remove it, or add workers and multiKueue")
@@ -62,29 +60,36 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
         )
 
 
+@rule
 def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
     """Admission checks of our controller that it knows nothing of: Kueue would wait for them for ever."""
     answered = {check.name for check in section.checks} if section is not None else set()
     manager = scope.fleet.manager.name if scope.fleet.manager is not None else None
     for entry in scope.fleet.admission_checks:
-        if entry.name == ASSIGNMENT_CHECK:
-            yield Problem(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
-        if entry.controller_name != CHECK_CONTROLLER:
-            continue
-        if entry.name not in answered:
-            yield Problem(
-                f"{scope.path(entry)}.controllerName",
-                f"{CHECK_CONTROLLER}, but admissionController.checks has no {entry.name}",
-                f"add {{name: {entry.name}}} there",
-            )
-        if scope.fleet.clusters_of(entry) != (manager,):
-            yield Problem(
-                f"{scope.path(entry)}.clusters",
-                "names other clusters than the manager, where nobody answers this check",
-                f"set it to [{manager}]" if manager else "remove the check",
-            )
+        yield from _answered(scope, entry, answered, manager)
 
 
+@rule
+def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], manager: str | None) -> Iterator[Problem]:
+    if entry.name == ASSIGNMENT_CHECK:
+        yield Problem(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
+    if entry.controller_name != CHECK_CONTROLLER:
+        return
+    if entry.name not in answered:
+        yield Problem(
+            f"{scope.path(entry)}.controllerName",
+            f"{CHECK_CONTROLLER}, but admissionController.checks has no {entry.name}",
+            f"add {{name: {entry.name}}} there",
+        )
+    if scope.fleet.clusters_of(entry) != (manager,):
+        yield Problem(
+            f"{scope.path(entry)}.clusters",
+            "names other clusters than the manager, where nobody answers this check",
+            f"set it to [{manager}]" if manager else "remove the check",
+        )
+
+
+@rule
 def _checks(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     for check in section.checks:
         path = f"{_AT}.checks[{check.name}].name"
@@ -97,11 +102,12 @@ def _checks(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
             )
 
 
+@rule
 def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     regions = sorted({cluster.region for cluster in scope.fleet.clusters if cluster.runs_jobs})
     for region, prices in section.prices.items():
         path = f"{_AT}.prices[{region}]"
-        if region not in regions and not scope.is_unread("clusters"):
+        if region not in regions:
             yield Problem(
                 path, "no cluster that runs jobs is in this region", suggest.instead(region, regions, "regions")
             )
@@ -109,6 +115,7 @@ def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
             yield from scope.unknown("flavors", flavor, f"{path}[{flavor}]")
 
 
+@rule
 def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     """Where jobs wait for DWS, which may take days, they are not taken back within hours."""
     fleet = scope.fleet
@@ -130,6 +137,7 @@ def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
             )
 
 
+@rule
 def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     known = {*REGION_RANGES, *scope.fleet.network.ranges, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():

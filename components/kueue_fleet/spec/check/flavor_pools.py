@@ -21,41 +21,56 @@ from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.entries import FlavorEntry
 from kueue_fleet.spec.flavor_nodes import tolerates
+from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pools import ResolvedNodePool
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 _OF_SYSTEM: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
 
 
 def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
     """Every flavor leads to nodes that its pods may run on, and every pool has a flavor."""
+    for flavor in scope.entries("flavors"):
+        yield from _known_pool(scope, flavor)
+        yield from _each_cluster(scope, flavor)
+    for pool in scope.entries("nodePools"):
+        yield from _used(scope, pool)
+
+
+@rule
+def _known_pool(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    if flavor.node_pool is not None:
+        yield from scope.unknown("nodePools", flavor.node_pool, f"{scope.path(flavor)}.nodePool")
+
+
+@rule
+def _each_cluster(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    for name in scope.fleet.clusters_of(flavor):
+        if name in scope.fleet.cluster_names:
+            yield from _flavor(scope, flavor, scope.fleet.cluster(name))
+
+
+@rule
+def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     fleet = scope.fleet
-    if scope.is_unread("nodePools", "clusters", "flavors"):
-        return
-    for flavor in fleet.flavors:
-        if flavor.node_pool is not None:
-            yield from scope.unknown("nodePools", flavor.node_pool, f"{scope.path(flavor)}.nodePool")
-        for name in fleet.clusters_of(flavor):
-            if name in fleet.cluster_names:
-                yield from _flavor(scope, flavor, fleet.cluster(name))
-    for pool in fleet.node_pools:
-        where = [name for name in fleet.clusters_of(pool) if name in fleet.job_clusters]
-        used = any(
-            resolved.name == pool.name
-            for name in where
-            for flavor in fleet.flavors
-            if name in fleet.clusters_of(flavor)
-            for resolved in fleet.flavor_nodes(flavor, name)
+    where = [name for name in fleet.clusters_of(pool) if name in fleet.job_clusters]
+    used = any(
+        resolved.name == pool.name
+        for name in where
+        for flavor in fleet.flavors
+        if name in fleet.clusters_of(flavor)
+        for resolved in fleet.flavor_nodes(flavor, name)
+    )
+    if where and not used:
+        yield Problem(
+            scope.path(pool),
+            "no flavor leads to this pool, so no job of a queue runs there",
+            f"add a flavor with nodePool: {pool.name}, or remove the pool",
+            "warning",
         )
-        if where and not used:
-            yield Problem(
-                scope.path(pool),
-                "no flavor leads to this pool, so no job of a queue runs there",
-                f"add a flavor with nodePool: {pool.name}, or remove the pool",
-                "warning",
-            )
 
 
+@rule
 def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, scope.path(flavor)
     pools = fleet.flavor_nodes(flavor, cluster.name)
@@ -88,6 +103,7 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         yield from _auto_provisioned(path, flavor, cluster)
 
 
+@rule
 def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """The kind of GPU exists, and is offered in the cluster's region, as far as known."""
     accelerator = flavor.node_labels.get(ACCELERATOR)
@@ -135,6 +151,7 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
     )
 
 
+@rule
 def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> Iterator[Problem]:
     """Taints of the nodes are tolerated, or declared so that Kueue asks the jobs for it."""
     for pool in pools:
@@ -160,6 +177,7 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
             )
 
 
+@rule
 def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """Nodes that GKE can make: a kind of GPU within the limits, and own labels with the taint of the same name."""
     provisioning = cluster.node_auto_provisioning

@@ -10,8 +10,9 @@ from typing import Final
 
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
-from kueue_fleet.spec.entries import AdmissionCheckEntry, FlavorEntry
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.entries import AdmissionCheckEntry, FlavorEntry, TopologyEntry
+from kueue_fleet.spec.fleet import FleetSpec
+from kueue_fleet.spec.problem import Problem, rule
 
 DWS_CLASS: Final = "queued-provisioning.gke.io"
 """Provisioning class of GKE's Dynamic Workload Scheduler."""
@@ -27,37 +28,51 @@ CLASSES: Final = (
 
 def check_flavors(scope: Scope) -> Iterator[Problem]:
     """Clusters known; topologies exist where their flavor does; nothing that nobody uses."""
-    fleet = scope.fleet
-    for topology in fleet.topologies:
-        yield from scope.unknown_clusters(topology.clusters, f"{scope.path(topology)}.clusters")
-        if not any(flavor.topology_name == topology.name for flavor in fleet.flavors):
-            yield Problem(
-                scope.path(topology),
-                "no flavor uses this topology",
-                "set topologyName on a flavor, or remove it",
-                "warning",
-            )
+    for topology in scope.entries("topologies"):
+        yield from scope.unknown_clusters(topology)
+        yield from _topology_used(scope, topology)
+    for flavor in scope.entries("flavors"):
+        yield from scope.unknown_clusters(flavor)
+        yield from _topology(scope, flavor)
+        yield from _flavor_used(scope, flavor)
+
+
+@rule
+def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
+    if not any(flavor.topology_name == topology.name for flavor in scope.fleet.flavors):
+        yield Problem(
+            scope.path(topology),
+            "no flavor uses this topology",
+            "set topologyName on a flavor, or remove it",
+            "warning",
+        )
+
+
+@rule
+def _flavor_used(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    if flavor.name not in _used_flavors(scope.fleet):
+        yield Problem(
+            scope.path(flavor),
+            "no queue has quota on this flavor",
+            "add quota for it to a queue, or remove it",
+            "warning",
+        )
+
+
+def _used_flavors(fleet: FleetSpec) -> set[str]:
+    """The flavors that a queue, a cohort or the manager has quota on."""
     used = {name for queue in fleet.cluster_queues for name in queue.flavor_names}
     used |= {flavor.name for cohort in fleet.cohorts for group in cohort.resource_groups for flavor in group.flavors}
-    used |= {
+    return used | {
         flavor.name
         for queue in fleet.cluster_queues
         if queue.manager is not None
         for group in queue.manager.resource_groups
         for flavor in group.flavors
     }
-    for flavor in fleet.flavors:
-        yield from scope.unknown_clusters(flavor.clusters, f"{scope.path(flavor)}.clusters")
-        yield from _topology(scope, flavor)
-        if flavor.name not in used and not scope.is_unread("clusterQueues", "cohorts"):
-            yield Problem(
-                scope.path(flavor),
-                "no queue has quota on this flavor",
-                "add quota for it to a queue, or remove it",
-                "warning",
-            )
 
 
+@rule
 def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.topology_name is None:
         return
@@ -78,19 +93,24 @@ def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 
 def check_admission_checks(scope: Scope) -> Iterator[Problem]:
     """Clusters known; settings of DWS within its limits; nothing that nobody uses."""
-    used = {name for queue in scope.fleet.cluster_queues for name in queue.check_names}
-    for check in scope.fleet.admission_checks:
-        yield from scope.unknown_clusters(check.clusters, f"{scope.path(check)}.clusters")
+    for check in scope.entries("admissionChecks"):
+        yield from scope.unknown_clusters(check)
         yield from _provisioning(scope, check)
-        if check.name not in used and not scope.is_unread("clusterQueues"):
-            yield Problem(
-                scope.path(check),
-                "no queue uses this check",
-                "name it in a queue's admissionChecksStrategy, or remove it",
-                "warning",
-            )
+        yield from _check_used(scope, check)
 
 
+@rule
+def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
+    if not any(check.name in queue.check_names for queue in scope.fleet.cluster_queues):
+        yield Problem(
+            scope.path(check),
+            "no queue uses this check",
+            "name it in a queue's admissionChecksStrategy, or remove it",
+            "warning",
+        )
+
+
+@rule
 def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     request = check.provisioning_request
     if request is None:

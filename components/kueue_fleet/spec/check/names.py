@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kueue_fleet.spec import syntax
 from kueue_fleet.spec.check.scope import NOUNS, SECTIONS, Scope
 from kueue_fleet.spec.placement import dispatch_groups
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 
 def check_names(scope: Scope) -> Iterator[Problem]:
@@ -23,6 +23,7 @@ def check_names(scope: Scope) -> Iterator[Problem]:
     yield from _config_names(scope)
 
 
+@rule
 def _unique(scope: Scope, section: str) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for index, entry in enumerate(scope.entries(section)):
@@ -37,10 +38,11 @@ def _unique(scope: Scope, section: str) -> Iterator[Problem]:
             first[entry.name] = here
 
 
+@rule
 def _generated(scope: Scope) -> Iterator[Problem]:
     """Names that the multiKueue section makes: no check of the file has one, and each is a name that Kueue takes."""
     groups = dispatch_groups(scope.fleet)
-    made = {group.check_name for group in groups}
+    yield from _checks(scope, {group.check_name for group in groups})
     for group in groups[1:]:
         if syntax.dns_label(group.config_name):
             queue = scope.fleet.queue(group.queues[0])
@@ -50,6 +52,10 @@ def _generated(scope: Scope) -> Iterator[Problem]:
                 f"{group.config_name}, to which a check refers by at most 63 letters, digits and hyphens",
                 "shorten the queue's name, and write it without dots",
             )
+
+
+@rule
+def _checks(scope: Scope, made: set[str]) -> Iterator[Problem]:
     for check in scope.fleet.admission_checks:
         if check.name in made:
             yield Problem(
@@ -59,6 +65,7 @@ def _generated(scope: Scope) -> Iterator[Problem]:
             )
 
 
+@rule
 def _config_names(scope: Scope) -> Iterator[Problem]:
     """ProvisioningRequestConfigs: a DNS label each, as the check's reference to it demands, and no two alike."""
     first: dict[str, str] = {}

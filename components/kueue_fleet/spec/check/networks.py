@@ -12,7 +12,7 @@ from itertools import combinations
 
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.spec.check.scope import Scope
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 
 def check_network(scope: Scope) -> Iterator[Problem]:
@@ -21,8 +21,6 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     A range of Services is for one cluster: GKE does not let two share one that is named.
     """
     network = scope.fleet.network
-    if scope.is_unread("network", "clusters"):
-        return
     regions = Counter(cluster.region for cluster in scope.fleet.clusters)
     pods = {region: text for region in regions if (text := default_pod_range(region))}
     used: dict[str, str] = {}
@@ -39,13 +37,18 @@ def check_network(scope: Scope) -> Iterator[Problem]:
                 yield Problem(
                     f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster", "warning"
                 )
-    for region in network.service_ranges:
+    yield from _one_cluster(scope, regions)
+    for (first, one), (second, other) in combinations(used.items(), 2):
+        if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
+            yield Problem(second, f"{other} overlaps {one} of {first}", "use a range of its own")
+
+
+@rule
+def _one_cluster(scope: Scope, regions: Counter[str]) -> Iterator[Problem]:
+    for region in scope.fleet.network.service_ranges:
         if regions[region] > 1:
             yield Problem(
                 f"network.serviceRanges[{region}]",
                 f"{regions[region]} clusters are in {region}, but a range of Services is for one",
                 "remove it; GKE's own range is good for every cluster",
             )
-    for (first, one), (second, other) in combinations(used.items(), 2):
-        if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
-            yield Problem(second, f"{other} overlaps {one} of {first}", "use a range of its own")

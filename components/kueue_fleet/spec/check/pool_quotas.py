@@ -16,7 +16,7 @@ from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.spec.pools import ResolvedNodePool
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.quantity import Quantity
 
 _COMPARED: Final = (GPU_RESOURCE, "cpu", "memory", "ephemeral-storage")
@@ -29,16 +29,19 @@ Promises = Mapping[str, Mapping[str, Mapping[str, int]]]
 
 def check_pool_quotas(scope: Scope) -> Iterator[Problem]:
     """For every Standard cluster and flavor: the sum of all nominal quotas fits the nodes that there can be."""
-    if scope.is_unread("nodePools", "clusters", "flavors", "clusterQueues", "cohorts"):
+    for cluster in scope.entries("clusters"):
+        yield from _cluster(scope, cluster)
+
+
+@rule
+def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    if cluster.mode != "Standard" or not cluster.runs_jobs:
         return
-    for cluster in scope.fleet.clusters:
-        if cluster.mode != "Standard" or not cluster.runs_jobs:
-            continue
-        promised = promises_on(scope, cluster.name)
-        flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised]
-        yield from _each_flavor(scope, cluster, flavors, promised)
-        yield from _shared_pools(scope, cluster, flavors, promised)
-        yield from _auto_provisioning(scope, cluster, flavors, promised)
+    promised = promises_on(scope, cluster.name)
+    flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised]
+    yield from _each_flavor(scope, cluster, flavors, promised)
+    yield from _shared_pools(scope, cluster, flavors, promised)
+    yield from _auto_provisioning(scope, cluster, flavors, promised)
 
 
 def promises_on(scope: Scope, cluster: str) -> Promises:
@@ -79,21 +82,29 @@ def _each_flavor(
     scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:
     for flavor in flavors:
-        pools = scope.fleet.flavor_nodes(flavor, cluster.name)
-        for resource, by_entry in promised[flavor.name].items() if pools else ():
-            held, total = held_by(pools, resource), sum(by_entry.values())
-            if held is None or total <= held:
-                continue
-            named = ", ".join(f"{pool.name} {pool.full_nodes}" for pool in pools)
-            yield Problem(
-                scope.path(flavor),
-                f"queues may use {_text(resource, total)} {resource} of it on {cluster.name} "
-                f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
-                f"lower nominalQuota to {_text(resource, held)} in all, or add nodes",
-                "error" if resource == GPU_RESOURCE else "warning",
-            )
+        yield from _one_flavor(scope, cluster, flavor, promised[flavor.name])
 
 
+@rule
+def _one_flavor(
+    scope: Scope, cluster: ClusterEntry, flavor: FlavorEntry, promised: Mapping[str, Mapping[str, int]]
+) -> Iterator[Problem]:
+    pools = scope.fleet.flavor_nodes(flavor, cluster.name)
+    for resource, by_entry in promised.items() if pools else ():
+        held, total = held_by(pools, resource), sum(by_entry.values())
+        if held is None or total <= held:
+            continue
+        named = ", ".join(f"{pool.name} {pool.full_nodes}" for pool in pools)
+        yield Problem(
+            scope.path(flavor),
+            f"queues may use {_text(resource, total)} {resource} of it on {cluster.name} "
+            f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
+            f"lower nominalQuota to {_text(resource, held)} in all, or add nodes",
+            "error" if resource == GPU_RESOURCE else "warning",
+        )
+
+
+@rule
 def _shared_pools(
     scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:
@@ -127,6 +138,7 @@ def _shared_pools(
             )
 
 
+@rule
 def _auto_provisioning(
     scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:

@@ -17,10 +17,12 @@ from kueue_fleet.gke.zones import regions_offering, zones_of, zones_offering
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.capacity import Reserved
 from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pool_rules import pool_problems_on
 from kueue_fleet.spec.pools import SYSTEM_POOL, ResolvedNodePool
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
+from kueue_fleet.spec.zone_rules import offered_problems
 
 MOST_NODES_PER_ZONE: Final = 1_000
 """Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""
@@ -28,34 +30,49 @@ MOST_NODES_PER_ZONE: Final = 1_000
 
 def check_pools(scope: Scope) -> Iterator[Problem]:
     """Pools are on Standard clusters of the fleet, in zones of these, on machines that are offered there."""
-    fleet = scope.fleet
-    for pool in fleet.node_pools:
-        path = scope.path(pool)
-        yield from scope.unknown_clusters(pool.clusters, f"{path}.clusters")
+    for pool in scope.entries("nodePools"):
+        yield from scope.unknown_clusters(pool)
         yield from _machine_type(scope, pool)
-        if pool.name == SYSTEM_POOL:
-            yield Problem(
-                f"{path}.name", f"{SYSTEM_POOL} is the pool that every cluster has for Kueue", "use another name"
-            )
-        if scope.is_unread("clusters", f"{path}.clusters"):
-            continue
+        yield from _name(scope, pool)
         yield from _clusters(scope, pool)
-        for name in fleet.clusters_of(pool):
-            resolved = next((item for item in fleet.node_pools_on(name) if item.name == pool.name), None)
-            if resolved is not None:
-                yield from _zones(scope, pool, resolved)
-                yield from _gke(scope, pool, resolved)
-                yield from _offered(scope, pool, resolved)
-                yield from _labels(scope, pool, resolved)
-                yield from _largest(scope, pool, resolved)
-    for cluster in fleet.clusters:
-        if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
-            yield Problem(
-                f"{scope.path(cluster)}.systemPool.machineType",
-                f"{cluster.system_pool.machine_type} is not in the catalogue",
-                suggest.instead(cluster.system_pool.machine_type, machine_names(), "machine types"),
-                "warning",
-            )
+        yield from _on_each_cluster(scope, pool)
+    for cluster in scope.entries("clusters"):
+        yield from _system_pool(scope, cluster)
+
+
+@rule
+def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    if pool.name == SYSTEM_POOL:
+        wrong = f"{SYSTEM_POOL} is the pool that every cluster has for Kueue"
+        yield Problem(f"{scope.path(pool)}.name", wrong, "use another name")
+
+
+@rule
+def _on_each_cluster(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    for name in scope.fleet.clusters_of(pool):
+        yield from _gke(scope, pool, name)
+        yield from _resolved(scope, pool, name)
+
+
+@rule
+def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
+    resolved = scope.fleet.node_pool_on(pool.name, cluster)
+    if resolved is not None:
+        yield from _zones(scope, pool, resolved)
+        yield from _offered(scope, pool, resolved)
+        yield from _labels(scope, pool, resolved)
+        yield from _largest(scope, pool, resolved)
+
+
+@rule
+def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
+        yield Problem(
+            f"{scope.path(cluster)}.systemPool.machineType",
+            f"{cluster.system_pool.machine_type} is not in the catalogue",
+            suggest.instead(cluster.system_pool.machine_type, machine_names(), "machine types"),
+            "warning",
+        )
 
 
 def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:
@@ -63,6 +80,7 @@ def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:
     return f"{scope.path(pool)}.perCluster[{cluster}]" if cluster in pool.per_cluster else scope.path(pool)
 
 
+@rule
 def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if machine_type(pool.machine_type) is not None:
         return
@@ -75,6 +93,7 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     )
 
 
+@rule
 def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """Standard clusters that run jobs; other values only for clusters that have the pool."""
     fleet, path = scope.fleet, scope.path(pool)
@@ -101,6 +120,7 @@ def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
             yield Problem(at, f"the pool is not on {name}", f"remove it, or add {name} to the pool's clusters")
 
 
+@rule
 def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """Each zone once; the one zone of a block of a reservation."""
     at = path_on(scope, pool, resolved.cluster)
@@ -116,39 +136,32 @@ def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
         )
 
 
-def _gke(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+@rule
+def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
     """The rules of GKE that depend on the cluster's region and zones."""
-    cluster = resolved.cluster
+    if cluster not in scope.fleet.cluster_names:
+        return
     for problem in pool_problems_on(pool.on(cluster), scope.fleet.cluster(cluster)):
         own = "" if cluster in pool.per_cluster else f", or give {cluster} its own value under perCluster"
         told = replace(problem, wrong=f"{problem.wrong} (cluster {cluster})", fix=problem.fix + own)
         yield told.at(path_on(scope, pool, cluster))
 
 
+@rule
 def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """The machine type is offered in the pool's zones, as far as known."""
-    offered = zones_offering(pool.machine_type, resolved.region)
-    at = path_on(scope, pool, resolved.cluster)
-    if offered is None or not zones_of(resolved.region):
-        return
-    if not offered:
+    at = f"{path_on(scope, pool, resolved.cluster)}.zones"
+    yield from offered_problems(at, pool.machine_type, resolved.zones, resolved.region)
+    if zones_of(resolved.region) and zones_offering(pool.machine_type, resolved.region) == ():
         yield Problem(
             f"{scope.path(pool)}.machineType",
             f"{pool.machine_type} is not known to be offered in {resolved.region}, where cluster {resolved.cluster} is",
             f"use one of {', '.join(regions_offering(pool.machine_type)[: suggest.LISTED])}, or make sure that it is",
             "warning",
         )
-        return
-    missing = [zone for zone in resolved.zones if zone not in offered and zone in zones_of(resolved.region)]
-    if missing:
-        yield Problem(
-            f"{at}.zones",
-            f"{pool.machine_type} is not known to be offered in {', '.join(missing)}",
-            f"use {', '.join(offered)}, or make sure that it is",
-            "warning",
-        )
 
 
+@rule
 def _largest(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """A pool has at most 1,000 nodes in each zone (GKE, Quotas and limits)."""
     most = MOST_NODES_PER_ZONE * resolved.zone_count
@@ -162,6 +175,7 @@ def _largest(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
         )
 
 
+@rule
 def _labels(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """Labels that GKE sets itself are not set to something else."""
     for key, value in resolved.own_labels.items():

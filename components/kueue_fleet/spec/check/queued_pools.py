@@ -15,46 +15,55 @@ from kueue_fleet.spec.check.flavors import DWS_CLASS
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.spec.pools import ResolvedNodePool
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 
 def check_queued_pools(scope: Scope) -> Iterator[Problem]:
     """Flavors of queued nodes have a check that asks DWS, and such checks are on flavors of queued nodes."""
-    fleet = scope.fleet
-    if scope.is_unread("nodePools", "clusters", "flavors", "admissionChecks"):
-        return
-    for queue in fleet.cluster_queues:
-        if scope.is_unread(scope.path(queue)):
-            continue
-        for name in fleet.clusters_of(queue):
-            if name in fleet.cluster_names and fleet.cluster(name).mode == "Standard":
-                yield from _queue(scope, queue, name)
+    for queue in scope.entries("clusterQueues"):
+        yield from _each_cluster(scope, queue)
 
 
+@rule
+def _each_cluster(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    for name in scope.fleet.clusters_of(queue):
+        yield from _queue(scope, queue, name)
+
+
+@rule
 def _queue(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
     fleet = scope.fleet
+    if cluster not in fleet.cluster_names or fleet.cluster(cluster).mode != "Standard":
+        return
     for name in dict.fromkeys(queue.flavor_names):
         flavor = fleet.flavor(name)
-        if flavor is None or cluster not in fleet.clusters_of(flavor):
-            continue
-        pools = fleet.flavor_nodes(flavor, cluster)
-        checks = _dws_checks(scope, queue, flavor, cluster)
-        queued = [pool for pool in pools if pool.queued]
-        if pools and len(queued) == len(pools) and not checks:
-            yield Problem(
-                f"{scope.path(queue)}.admissionChecksStrategy",
-                f"no check asks for nodes of {', '.join(pool.name for pool in pools)} on {cluster}, which come only "
-                f"when asked for, so jobs on flavor {name} never start",
-                f"add an admission check with provisioningRequest of class {DWS_CLASS}, onFlavors [{name}]",
-            )
-        if checks and pools and not queued and fleet.cluster(cluster).node_auto_provisioning is None:
-            yield Problem(
-                f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",
-                f"asks DWS for nodes of flavor {name}, but no pool behind it on {cluster} has queued provisioning",
-                "limit the check to other flavors with onFlavors, or set the pool's capacity to "
-                "{type: flexStart, queuedProvisioning: true}",
-            )
-        yield from _too_long(scope, checks, queued)
+        if flavor is not None:
+            yield from _flavor(scope, queue, flavor, cluster)
+
+
+@rule
+def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster: str) -> Iterator[Problem]:
+    fleet = scope.fleet
+    if cluster not in fleet.clusters_of(flavor):
+        return
+    pools = fleet.flavor_nodes(flavor, cluster)
+    checks = _dws_checks(scope, queue, flavor, cluster)
+    queued = [pool for pool in pools if pool.queued]
+    if pools and len(queued) == len(pools) and not checks:
+        yield Problem(
+            f"{scope.path(queue)}.admissionChecksStrategy",
+            f"no check asks for nodes of {', '.join(pool.name for pool in pools)} on {cluster}, which come only "
+            f"when asked for, so jobs on flavor {flavor.name} never start",
+            f"add an admission check with provisioningRequest of class {DWS_CLASS}, onFlavors [{flavor.name}]",
+        )
+    if checks and pools and not queued and fleet.cluster(cluster).node_auto_provisioning is None:
+        yield Problem(
+            f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",
+            f"asks DWS for nodes of flavor {flavor.name}, but no pool behind it on {cluster} has queued provisioning",
+            "limit the check to other flavors with onFlavors, or set the pool's capacity to "
+            "{type: flexStart, queuedProvisioning: true}",
+        )
+    yield from _too_long(scope, checks, queued)
 
 
 def _dws_checks(
@@ -63,10 +72,10 @@ def _dws_checks(
     """The checks that ask DWS for a job of the queue that is on the flavor."""
     strategy = queue.admission_checks_strategy
     found = []
-    for rule in strategy.admission_checks if strategy is not None else ():
-        check = scope.fleet.check(rule.name)
+    for used in strategy.admission_checks if strategy is not None else ():
+        check = scope.fleet.check(used.name)
         request = check.provisioning_request if check is not None else None
-        applies = not rule.on_flavors or flavor.name in rule.on_flavors
+        applies = not used.on_flavors or flavor.name in used.on_flavors
         if check is None or request is None or not applies or cluster not in scope.fleet.clusters_of(check):
             continue
         if request.provisioning_class_name == DWS_CLASS:
@@ -74,6 +83,7 @@ def _dws_checks(
     return found
 
 
+@rule
 def _too_long(
     scope: Scope, checks: Sequence[AdmissionCheckEntry], pools: Sequence[ResolvedNodePool]
 ) -> Iterator[Problem]:

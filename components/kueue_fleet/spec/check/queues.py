@@ -15,92 +15,127 @@ from kueue_fleet.spec.dispatch import CHECK_CONTROLLER
 from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry, FleetResourceQuota
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.placement import dispatch_groups
-from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.wire.quotas import LimitRules, check_quota, item_labels
+from kueue_fleet.spec.problem import Problem, item_labels, rule
+from kueue_fleet.spec.wire import AdmissionCheckStrategyRule
+from kueue_fleet.spec.wire.quotas import LimitRules, check_quota
 
 _COMMON: Final = ("cpu", "memory")
 
 
 def check_queues(scope: Scope) -> Iterator[Problem]:
     """The rules of every queue, and of the amounts per cluster of every cohort."""
-    for queue in scope.fleet.cluster_queues:
-        yield from scope.unknown_clusters(queue.clusters, f"{scope.path(queue)}.clusters")
-        yield from _flavors(scope, queue)
+    for queue in scope.entries("clusterQueues"):
+        yield from scope.unknown_clusters(queue)
+        yield from _known_flavors(scope, queue)
+        yield from _flavors_there(scope, queue)
         yield from _checks(scope, queue)
         yield from _places(scope, queue)
-        rules = LimitRules(queue.cohort_name, "cohortName", lending_within_nominal=True)
-        yield from _per_cluster(scope, queue, scope.fleet.queue_clusters(queue), rules)
+        yield from _per_cluster(scope, queue, LimitRules(queue, "cohortName"))
         yield from _coverage(scope, queue)
-    for cohort in scope.fleet.cohorts:
-        rules = LimitRules(cohort.parent_name, "parentName", lending_within_nominal=False)
-        yield from _per_cluster(scope, cohort, scope.fleet.job_clusters, rules)
+    for cohort in scope.entries("cohorts"):
+        yield from _per_cluster(scope, cohort, LimitRules(cohort, "parentName"))
 
 
-def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
-    """FlavorNotFound: flavors exist, and every group keeps one on every cluster of the queue."""
-    fleet = scope.fleet
+@rule
+def _known_flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """FlavorNotFound: flavors exist."""
     for g, group in enumerate(queue.resource_groups):
-        at = f"{scope.path(queue)}.resourceGroups[{g}].flavors"
         names = [flavor.name for flavor in group.flavors]
         for name, label in zip(names, item_labels(names), strict=True):
-            yield from scope.unknown("flavors", name, f"{at}[{label}].name")
+            path = f"{scope.path(queue)}.resourceGroups[{g}].flavors[{label}].name"
+            yield from scope.unknown("flavors", name, path)
+
+
+@rule
+def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """FlavorNotFound: every group keeps a flavor on every cluster of the queue."""
+    fleet = scope.fleet
+    for g, group in enumerate(queue.resource_groups):
+        names = [flavor.name for flavor in group.flavors]
         if any(fleet.flavor(name) is None for name in names):
             continue
-        for cluster in fleet.clusters_of(queue):
-            if cluster in fleet.cluster_names and not fleet.flavors_on(cluster).intersection(names):
-                which = names[0] if len(names) == 1 else f"none of {', '.join(names)}"
-                verb = "does not exist" if len(names) == 1 else "exists"
-                yield Problem(
-                    at,
-                    f"{which} {verb} on {cluster}, where the queue does",
-                    f"add {cluster} to the clusters of a flavor, or leave it out of the queue's",
-                )
+        without = [
+            cluster
+            for cluster in fleet.clusters_of(queue)
+            if cluster in fleet.cluster_names and not fleet.flavors_on(cluster).intersection(names)
+        ]
+        if without:
+            which = names[0] if len(names) == 1 else f"none of {', '.join(names)}"
+            verb = "does not exist" if len(names) == 1 else "exists"
+            listed = ", ".join(without)
+            yield Problem(
+                f"{scope.path(queue)}.resourceGroups[{g}].flavors",
+                f"{which} {verb} on {listed}, where the queue does",
+                f"add {listed} to the clusters of a flavor, or leave it out of the queue's",
+            )
 
 
+@rule
 def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
-    """AdmissionCheckNotFound, and the three rules about MultiKueue."""
-    fleet = scope.fleet
+    """AdmissionCheckNotFound, and the rules about MultiKueue."""
     strategy = queue.admission_checks_strategy
-    made = {group.check_name for group in dispatch_groups(fleet)}
-    for rule in strategy.admission_checks if strategy is not None else ():
-        path = f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{rule.name}]"
-        check = fleet.check(rule.name)
-        if rule.name in made and check is None:
+    for used in strategy.admission_checks if strategy is not None else ():
+        path = f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{used.name}]"
+        yield from _known_check(scope, used, path)
+        yield from _check_there(scope, queue, used, path)
+        yield from _check_of_manager(scope, queue, used, path)
+
+
+@rule
+def _known_check(scope: Scope, used: AdmissionCheckStrategyRule, path: str) -> Iterator[Problem]:
+    if scope.fleet.check(used.name) is not None:
+        return
+    if used.name in {group.check_name for group in dispatch_groups(scope.fleet)}:
+        yield Problem(
+            path,
+            f"{used.name} is the MultiKueue check, which the fleet adds to the manager's queues itself",
+            "remove it here, and list dispatched queues in multiKueue.queues",
+        )
+        return
+    yield from scope.unknown("admissionChecks", used.name, path)
+
+
+@rule
+def _check_there(
+    scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
+) -> Iterator[Problem]:
+    """A check exists where the queue does; this fleet's own are answered on the manager only."""
+    fleet, check = scope.fleet, scope.fleet.check(used.name)
+    if check is None or check.controller_name == CHECK_CONTROLLER:
+        return
+    where = fleet.clusters_of(check)
+    for cluster in fleet.clusters_of(queue):
+        needed = not used.on_flavors or fleet.flavors_on(cluster).intersection(used.on_flavors)
+        if cluster not in where and cluster in fleet.cluster_names and needed:
             yield Problem(
                 path,
-                f"{rule.name} is the MultiKueue check, which the fleet adds to the manager's queues itself",
-                "remove it here, and list dispatched queues in multiKueue.queues",
-            )
-            continue
-        yield from scope.unknown("admissionChecks", rule.name, path)
-        if check is None or scope.is_unread(f"admissionChecks[{rule.name}]"):
-            continue
-        where = fleet.clusters_of(check)
-        for cluster in fleet.clusters_of(queue):
-            needed = not rule.on_flavors or fleet.flavors_on(cluster).intersection(rule.on_flavors)
-            elsewhere = check.controller_name == CHECK_CONTROLLER  # answered on the manager only
-            if cluster not in where and cluster in fleet.cluster_names and needed and not elsewhere:
-                yield Problem(
-                    path,
-                    f"check {rule.name} does not exist on {cluster}, where the queue does",
-                    f"add {cluster} to admissionChecks[{rule.name}].clusters, or leave it out of the queue's",
-                )
-        manager = fleet.manager.name if fleet.manager is not None else None
-        if check.provisioning_request is not None and manager in where and fleet.is_dispatched(queue.name):
-            yield Problem(
-                path,
-                f"check {rule.name} asks for a ProvisioningRequest on {manager}, which dispatches this queue, "
-                "and Kueue allows no queue both MultiKueue and a ProvisioningRequest",
-                f"leave {manager} out of admissionChecks[{rule.name}].clusters: the workers ask for the capacity",
+                f"check {used.name} does not exist on {cluster}, where the queue does",
+                f"add {cluster} to admissionChecks[{used.name}].clusters, or leave it out of the queue's",
             )
 
 
+@rule
+def _check_of_manager(
+    scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
+) -> Iterator[Problem]:
+    fleet, check = scope.fleet, scope.fleet.check(used.name)
+    manager = fleet.manager.name if fleet.manager is not None else None
+    if check is None or check.provisioning_request is None or manager not in fleet.clusters_of(check):
+        return
+    if fleet.is_dispatched(queue.name):
+        yield Problem(
+            path,
+            f"check {used.name} asks for a ProvisioningRequest on {manager}, which dispatches this queue, "
+            "and Kueue allows no queue both MultiKueue and a ProvisioningRequest",
+            f"leave {manager} out of admissionChecks[{used.name}].clusters: the workers ask for the capacity",
+        )
+
+
+@rule
 def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Where the queue is: somewhere; not by hand on the manager that dispatches it."""
     fleet = scope.fleet
     path = scope.path(queue)
-    if scope.is_unread("clusters", f"{path}.clusters"):
-        return
     if not fleet.queue_clusters(queue) and fleet.clusters and queue.clusters is None:
         yield Problem(path, "is on no cluster, since no cluster runs jobs", "add clusters of role worker")
     manager = fleet.manager.name if fleet.manager is not None else None
@@ -118,9 +153,8 @@ def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
 
 
-def _per_cluster(
-    scope: Scope, entry: ClusterQueueEntry | CohortEntry, clusters: tuple[str, ...], rules: LimitRules
-) -> Iterator[Problem]:
+@rule
+def _per_cluster(scope: Scope, entry: ClusterQueueEntry | CohortEntry, rules: LimitRules) -> Iterator[Problem]:
     """Amounts per cluster: for clusters that have queue and flavor, and good quotas there."""
     for g, group in enumerate(entry.resource_groups):
         for flavor in group.flavors:
@@ -128,18 +162,20 @@ def _per_cluster(
             for quota, label in zip(flavor.resources, labels, strict=True):
                 at = f"{scope.path(entry)}.resourceGroups[{g}].flavors[{flavor.name}].resources[{label}].perCluster"
                 for cluster in quota.per_cluster:
-                    yield from _one_cluster(scope, flavor.name, cluster, clusters, f"{at}[{cluster}]")
-                    if cluster in scope.fleet.cluster_names:
-                        yield from _amounts(quota, cluster, rules, f"{at}[{cluster}]")
+                    yield from _one_cluster(scope, entry, flavor.name, cluster, f"{at}[{cluster}]")
+                    yield from _amounts(scope, quota, cluster, rules, f"{at}[{cluster}]")
 
 
-def _one_cluster(scope: Scope, flavor: str, cluster: str, clusters: tuple[str, ...], path: str) -> Iterator[Problem]:
+@rule
+def _one_cluster(
+    scope: Scope, entry: ClusterQueueEntry | CohortEntry, flavor: str, cluster: str, path: str
+) -> Iterator[Problem]:
     fleet = scope.fleet
     if cluster not in scope.names("clusters"):
         yield from scope.unknown("clusters", cluster, path)
-    elif cluster not in fleet.cluster_names or scope.is_unread("clusters"):
         return
-    elif fleet.manager is not None and fleet.manager.name == cluster and cluster not in clusters:
+    clusters = fleet.queue_clusters(entry) if isinstance(entry, ClusterQueueEntry) else fleet.job_clusters
+    if fleet.manager is not None and fleet.manager.name == cluster and cluster not in clusters:
         yield Problem(path, f"{cluster} is the manager, which runs no jobs", "remove it")
     elif fleet.manager is not None and fleet.manager.name == cluster:
         yield Problem(
@@ -157,8 +193,11 @@ def _one_cluster(scope: Scope, flavor: str, cluster: str, clusters: tuple[str, .
         )
 
 
-def _amounts(quota: FleetResourceQuota, cluster: str, rules: LimitRules, path: str) -> Iterator[Problem]:
+@rule
+def _amounts(scope: Scope, quota: FleetResourceQuota, cluster: str, rules: LimitRules, path: str) -> Iterator[Problem]:
     """The rules of a quota, for the amounts that are different on `cluster`."""
+    if cluster not in scope.fleet.cluster_names:
+        return
     own = quota.per_cluster[cluster]
     written = {
         "nominalQuota": own.nominal_quota is not None,
@@ -172,11 +211,10 @@ def _amounts(quota: FleetResourceQuota, cluster: str, rules: LimitRules, path: s
             yield problem
 
 
+@rule
 def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A queue that covers GPUs but not what every pod asks for admits nothing."""
     path = f"{scope.path(queue)}.resourceGroups"
-    if scope.is_unread(path):
-        return
     covered = {name for group in queue.resource_groups for name in group.covered_resources}
     if not covered:
         yield Problem(path, "empty, so no job can ever be admitted", "add quotas", "warning")

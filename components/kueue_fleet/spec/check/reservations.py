@@ -12,34 +12,41 @@ from collections.abc import Iterator
 
 from kueue_fleet.gke.machines import machine_names, machine_type
 from kueue_fleet.spec import suggest
-from kueue_fleet.spec.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
+from kueue_fleet.spec.capacity import Calendar, CommitmentEntry, FutureReservationEntry, ReservationEntry, Reserved
 from kueue_fleet.spec.check.pools import path_on
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.instant import instant_text
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pools import ResolvedNodePool
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
+from kueue_fleet.spec.zone_rules import offered_problems, region_of, zone_problems
 
 _Made = ReservationEntry | FutureReservationEntry
 
 
 def check_reservations(scope: Scope) -> Iterator[Problem]:
     """Pools fit the reservations that they name; nothing is paid for that nobody uses; commitments name real ones."""
-    if scope.is_unread("reservations", "futureReservations"):
-        return
-    yield from _entries(scope)
-    yield from _commitments(scope)
-    if scope.is_unread("nodePools", "clusters"):
-        return
+    yield from _names(scope)
+    for entry in (*scope.entries("reservations"), *scope.entries("futureReservations")):
+        yield from _machine_type(scope, entry)
+        yield from _zone(scope, entry)
+    for commitment in scope.entries("commitments"):
+        yield from _commitment(scope, commitment)
+    for pool in scope.entries("nodePools"):
+        yield from _pool(scope, pool)
+    yield from _counts(scope)
+    yield from _unused(scope)
+
+
+def _users(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
+    """The pools that use each reservation of this project, by its name."""
     users: dict[str, list[ResolvedNodePool]] = {}
     for pool in scope.fleet.node_pools:
         for cluster in scope.fleet.cluster_names:
-            for resolved in scope.fleet.node_pools_on(cluster):
-                if resolved.name == pool.name and isinstance(resolved.capacity, Reserved | Calendar):
-                    users.setdefault(_name_of(scope, resolved), []).append(resolved)
-                    yield from _pool(scope, pool, resolved)
-    yield from _counts(scope, users)
-    yield from _unused(scope, users)
+            resolved = scope.fleet.node_pool_on(pool.name, cluster)
+            if resolved is not None and isinstance(resolved.capacity, Reserved | Calendar):
+                users.setdefault(_name_of(scope, resolved), []).append(resolved)
+    return users
 
 
 def _name_of(scope: Scope, pool: ResolvedNodePool) -> str:
@@ -50,8 +57,9 @@ def _name_of(scope: Scope, pool: ResolvedNodePool) -> str:
     return capacity.reservation if isinstance(capacity, Reserved | Calendar) else ""
 
 
-def _entries(scope: Scope) -> Iterator[Problem]:
-    """Names apart, machine types known."""
+@rule
+def _names(scope: Scope) -> Iterator[Problem]:
+    """Names apart."""
     fleet = scope.fleet
     names = {entry.name for entry in fleet.reservations}
     for entry in fleet.future_reservations:
@@ -61,19 +69,40 @@ def _entries(scope: Scope) -> Iterator[Problem]:
                 f"{entry.name} is also in reservations, and Google makes a reservation of that name when it begins",
                 "give it another name",
             )
-    entries: list[_Made] = [*fleet.reservations, *fleet.future_reservations]
-    for made in entries:
-        if machine_type(made.machine_type) is None:
-            near = suggest.nearest(made.machine_type, machine_names())
-            yield Problem(
-                f"{scope.path(made)}.machineType",
-                f"{made.machine_type} is not in the catalogue",
-                f"did you mean {near}?" if near else "make sure that it exists",
-                "warning",
-            )
 
 
-def _pool(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+@rule
+def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
+    """Machine types known."""
+    if machine_type(made.machine_type) is None:
+        near = suggest.nearest(made.machine_type, machine_names())
+        yield Problem(
+            f"{scope.path(made)}.machineType",
+            f"{made.machine_type} is not in the catalogue",
+            f"did you mean {near}?" if near else "make sure that it exists",
+            "warning",
+        )
+
+
+@rule
+def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
+    """The zone exists, and offers the machines."""
+    path = f"{scope.path(made)}.zone"
+    yield from zone_problems(path, made.zone)
+    yield from offered_problems(path, made.machine_type, [made.zone], region_of(made.zone))
+
+
+@rule
+def _pool(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    """Each reservation that the pool uses on a cluster fits it."""
+    for cluster in scope.fleet.clusters_of(pool):
+        resolved = scope.fleet.node_pool_on(pool.name, cluster)
+        if resolved is not None and isinstance(resolved.capacity, Reserved | Calendar):
+            yield from _use(scope, pool, resolved)
+
+
+@rule
+def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """The reservation is in every zone of the pool, and of the pool's machines."""
     fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
     name = _name_of(scope, resolved)
@@ -132,8 +161,10 @@ def _pool(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iter
                 )
 
 
-def _counts(scope: Scope, users: dict[str, list[ResolvedNodePool]]) -> Iterator[Problem]:
+@rule
+def _counts(scope: Scope) -> Iterator[Problem]:
     """All pools of a reservation together have no more nodes than it has machines."""
+    users = _users(scope)
     made: list[_Made] = [*scope.fleet.reservations, *scope.fleet.future_reservations]
     for entry in made:
         pools = users.get(entry.name, [])
@@ -147,7 +178,9 @@ def _counts(scope: Scope, users: dict[str, list[ResolvedNodePool]]) -> Iterator[
             )
 
 
-def _unused(scope: Scope, users: dict[str, list[ResolvedNodePool]]) -> Iterator[Problem]:
+@rule
+def _unused(scope: Scope) -> Iterator[Problem]:
+    users = _users(scope)
     for entry in scope.fleet.reservations:
         if entry.purpose == "primary" and entry.name not in users and not entry.shared_with:
             yield Problem(
@@ -166,26 +199,31 @@ def _unused(scope: Scope, users: dict[str, list[ResolvedNodePool]]) -> Iterator[
             )
 
 
-def _commitments(scope: Scope) -> Iterator[Problem]:
-    """Commitments and the reservations that they pay for are in one region, and of one kind of GPU."""
-    made = {entry.name: entry for entry in scope.fleet.reservations}
-    for commitment in scope.fleet.commitments:
-        accelerators = {item.accelerator_type for item in commitment.resources if item.accelerator_type}
-        for index, name in enumerate(commitment.reservations):
-            at = f"{scope.path(commitment)}.reservations[{index}]"
-            yield from scope.unknown("reservations", name, at)
-            if name not in made:
-                continue
-            if made[name].zone.rpartition("-")[0] != commitment.region:
-                yield Problem(
-                    at,
-                    f"{name} is in {made[name].zone}, not in {commitment.region}",
-                    "name reservations of the commitment's region",
-                )
-            machine = machine_type(made[name].machine_type)
-            if machine is not None and machine.accelerator and machine.accelerator not in accelerators:
-                yield Problem(
-                    at,
-                    f"{name} is of {machine.accelerator}, to which the commitment does not commit",
-                    f"add {{type: ACCELERATOR, acceleratorType: {machine.accelerator}, amount: ...}}, or remove it",
-                )
+@rule
+def _commitment(scope: Scope, commitment: CommitmentEntry) -> Iterator[Problem]:
+    """A commitment and the reservations that it pays for are in one region, and of one kind of GPU."""
+    for index, name in enumerate(commitment.reservations):
+        at = f"{scope.path(commitment)}.reservations[{index}]"
+        yield from scope.unknown("reservations", name, at)
+        yield from _paid_for(scope, commitment, name, at)
+
+
+@rule
+def _paid_for(scope: Scope, commitment: CommitmentEntry, name: str, at: str) -> Iterator[Problem]:
+    entry = next((entry for entry in scope.fleet.reservations if entry.name == name), None)
+    if entry is None:
+        return
+    if region_of(entry.zone) != commitment.region:
+        yield Problem(
+            at,
+            f"{name} is in {entry.zone}, not in {commitment.region}",
+            "name reservations of the commitment's region",
+        )
+    machine = machine_type(entry.machine_type)
+    accelerators = {item.accelerator_type for item in commitment.resources}
+    if machine is not None and machine.accelerator and machine.accelerator not in accelerators:
+        yield Problem(
+            at,
+            f"{name} is of {machine.accelerator}, to which the commitment does not commit",
+            f"add {{type: ACCELERATOR, acceleratorType: {machine.accelerator}, amount: ...}}, or remove it",
+        )

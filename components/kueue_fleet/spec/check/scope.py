@@ -1,8 +1,4 @@
-"""What the rules share: the fleet, the paths of its entries, and what of the file could not be read.
-
-In: a fleet, and from the parser the names and paths of what could not be read. Out: `Scope`. Where something could not
-be read a stand-in is in its place; rules ask the scope before they say something that a stand-in could have caused.
-"""
+"""What the rules share: the fleet, the paths of its entries, and the words for them."""
 
 from __future__ import annotations
 
@@ -12,10 +8,13 @@ from typing import Any, Final
 
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.base import SpecModel
+from kueue_fleet.spec.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.spec.fleet import FleetSpec
-from kueue_fleet.spec.problem import Problem
-from kueue_fleet.spec.wire.quotas import item_labels
+from kueue_fleet.spec.node_pools import NodePoolEntry
+from kueue_fleet.spec.problem import NotReadError, Problem, item_labels, rule
 
+PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEntry | TopologyEntry
+"""An entry that says on which clusters it exists."""
 SECTIONS: Final = {
     "clusters": "clusters",
     "nodePools": "node_pools",
@@ -52,8 +51,6 @@ NOUNS: Final = {
 }
 """What messages call an entry of a list, and several."""
 
-UNREAD: Final = "unread-"
-"""How the names begin that stand in for names that could not be read."""
 _ORDER: Final = (
     "name",
     "project",
@@ -69,27 +66,29 @@ _ORDER: Final = (
 
 
 class Scope:
-    """One fleet under check."""
+    """One fleet under check: a whole one, or what could be read of a file.
 
-    def __init__(
-        self,
-        fleet: FleetSpec,
-        declared: Mapping[str, Sequence[str]] | None = None,
-        unread: Iterable[str] = (),
-    ) -> None:
+    What could not be read is not there: asking for it raises NotReadError, which ends the `rule` that asked.
+    `data` is the file's own, where the entries have names that are not good enough for a fleet.
+    """
+
+    def __init__(self, fleet: FleetSpec, data: Any = None) -> None:
         self.fleet = fleet
-        self._declared = declared or {}
-        self._unread = frozenset(unread)
         self._paths: dict[int, str] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
         for section in SECTIONS:
             entries = self.entries(section)
-            labels = item_labels([entry.name for entry in entries])
-            for entry, label in zip(entries, labels, strict=True):
+            items = data.get(section) if isinstance(data, Mapping) else None
+            named = items if isinstance(items, Sequence) and len(items) == len(entries) else entries
+            for entry, label in zip(entries, item_labels([_name(item) for item in named]), strict=True):
                 self._paths[id(entry)] = f"{section}[{label}]"
 
     def entries(self, section: str) -> Sequence[Any]:
-        """The entries of a list of the file."""
-        found: Sequence[Any] = getattr(self.fleet, SECTIONS[section])
+        """The entries of a list of the file, as far as they could be read."""
+        try:
+            found: Sequence[Any] = getattr(self.fleet, SECTIONS[section])
+        except NotReadError:
+            return ()
         return found
 
     def path(self, entry: SpecModel) -> str:
@@ -97,46 +96,29 @@ class Scope:
         return self._paths[id(entry)]
 
     def names(self, section: str) -> tuple[str, ...]:
-        """Every name in a list of the file, of entries that could not be read too."""
-        read = (entry.name for entry in self.entries(section) if not entry.name.startswith(UNREAD))
-        return tuple(dict.fromkeys([*read, *self._declared.get(section, ())]))
+        """Every name in a list of the file. Raises NotReadError if one of them could not be read."""
+        if section not in self._names:
+            entries: Sequence[Any] = getattr(self.fleet, SECTIONS[section])
+            self._names[section] = tuple(dict.fromkeys(entry.name for entry in entries))
+        return self._names[section]
 
-    def is_unread(self, *prefixes: str) -> bool:
-        """Whether anything at or below one of the paths, or a whole they are in, could not be read."""
-        return any(
-            unread == prefix or unread.startswith((f"{prefix}.", f"{prefix}[")) or prefix.startswith(f"{unread}[")
-            for prefix in prefixes
-            for unread in self._unread
-        )
-
-    def is_unread_field(self, section: str, field: str) -> bool:
-        """Whether `field` of any entry of the list, or the list itself, could not be read."""
-        pattern = re.compile(rf"{re.escape(section)}(\[[^]]*\]\.{re.escape(field)})?")
-        return any(pattern.fullmatch(unread) for unread in self._unread)
-
-    def is_about_unread(self, problem: Problem) -> bool:
-        """Whether a problem is about an object in which something could not be read, or about a stand-in's name."""
-        return (
-            f"[{UNREAD}" in problem.path
-            or (bool(self._unread) and (UNREAD in problem.wrong or UNREAD in problem.fix))
-            or any(_inside(problem.path, _parent(unread)) for unread in self._unread if _parent(unread))
-        )
-
+    @rule
     def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:
         """The problem of a name at `path` that no entry of the list has, and that is not in `also`."""
         known = (*self.names(section), *also)
-        if name in known or self.is_unread_field(section, "name"):
-            return
-        noun, nouns = NOUNS[section]
-        yield Problem(path, f"there is no {noun} {name}", suggest.instead(name, known, nouns))
+        if name not in known:
+            noun, nouns = NOUNS[section]
+            yield Problem(path, f"there is no {noun} {name}", suggest.instead(name, known, nouns))
 
-    def unknown_clusters(self, names: Iterable[str] | None, path: str) -> Iterator[Problem]:
-        """The problems of a list of clusters at `path`: unknown ones, and those listed twice."""
-        listed = tuple(names or ())
+    @rule
+    def unknown_clusters(self, entry: PlacedEntry) -> Iterator[Problem]:
+        """The problems of the clusters that an entry names: unknown ones, and those listed twice."""
+        listed = entry.clusters or ()
         for index, name in enumerate(listed):
-            yield from self.unknown("clusters", name, f"{path}[{index}]")
+            path = f"{self.path(entry)}.clusters[{index}]"
+            yield from self.unknown("clusters", name, path)
             if name in listed[:index]:
-                yield Problem(f"{path}[{index}]", f"{name} is listed twice", "list each cluster once")
+                yield Problem(path, f"{name} is listed twice", "list each cluster once")
 
     def in_file_order(self, problems: Iterable[Problem]) -> list[Problem]:
         """The problems section by section; within a section, entry by entry."""
@@ -151,10 +133,8 @@ class Scope:
         return sorted(problems, key=place)
 
 
-def _parent(path: str) -> str:
-    """The object that a field is in."""
-    return path[: max(path.rfind("."), path.rfind("["))] if "." in path or "[" in path else ""
-
-
-def _inside(path: str, base: str) -> bool:
-    return path == base or path.startswith((f"{base}.", f"{base}["))
+def _name(item: Any) -> str | None:
+    """The name of an entry, as text of the file or in the fleet; None if it has none, or none that fits a path."""
+    fields = item.__dict__ if isinstance(item, SpecModel) else item
+    name = fields.get("name") if isinstance(fields, Mapping) else None
+    return name if isinstance(name, str) and len(name) <= 253 else None

@@ -16,7 +16,7 @@ from kueue_fleet.spec.configuration_rules import configuration_problems
 from kueue_fleet.spec.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.spec.feature_gates import KUEUE_VERSION, is_on
 from kueue_fleet.spec.install import kueue_configuration
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.quantity import Quantity
 
 JOBSET_FRAMEWORK: Final = "jobset.x-k8s.io/jobset"
@@ -32,34 +32,48 @@ _SET_BY_FLEET: Final = {
 
 def check_settings(scope: Scope) -> Iterator[Problem]:
     """The Configuration of the fleet and of each cluster; gates and sections that other parts of the file rely on."""
-    fleet = scope.fleet
-    if fleet.kueue.version != KUEUE_VERSION:
+    yield from _version(scope)
+    yield from _of_fleet(scope)
+    for cluster in scope.entries("clusters"):
+        yield from _of_cluster(scope, cluster)
+    yield from _relied_on(scope)
+
+
+@rule
+def _version(scope: Scope) -> Iterator[Problem]:
+    version = scope.fleet.kueue.version
+    if version != KUEUE_VERSION:
         yield Problem(
             "kueue.version",
-            f"{fleet.kueue.version}, but the rules checked here are those of {KUEUE_VERSION}",
+            f"{version}, but the rules checked here are those of {KUEUE_VERSION}",
             f"use {KUEUE_VERSION}, or read the release notes of both",
             "warning",
         )
-    written: list[tuple[str, KueueConfiguration, ClusterEntry | None]] = [
-        ("kueue.configuration", fleet.kueue.configuration, None)
-    ]
-    written += [
-        (f"{scope.path(cluster)}.kueue.configuration", cluster.kueue.configuration, cluster)
-        for cluster in fleet.clusters
-        if cluster.kueue.configuration.model_fields_set
-    ]
-    reported: set[str] = set()
-    for path, own, cluster in written:
-        if scope.is_unread(path, "kueue.configuration"):
-            continue
-        yield from (problem.at(path) for problem in _set_elsewhere(scope, own))
-        whole = own if cluster is None else merged_configuration(scope, cluster)
-        for problem in configuration_problems(whole, fleet.kueue.namespace, fleet.kueue.version):
-            if str(problem) not in reported:
-                reported.add(str(problem))
-                yield problem.at(path)
-    if not scope.is_unread("kueue", "clusters"):
-        yield from _relied_on(scope)
+
+
+@rule
+def _of_fleet(scope: Scope) -> Iterator[Problem]:
+    kueue = scope.fleet.kueue
+    for problem in (
+        *_set_elsewhere(scope, kueue.configuration),
+        *configuration_problems(kueue.configuration, kueue.namespace, kueue.version),
+    ):
+        yield problem.at("kueue.configuration")
+
+
+@rule
+def _of_cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    """What is wrong with the Configuration of one cluster, and not already with that of the fleet."""
+    kueue, own = scope.fleet.kueue, cluster.kueue.configuration
+    if not own.model_fields_set:
+        return
+    path = f"{scope.path(cluster)}.kueue.configuration"
+    for problem in _set_elsewhere(scope, own):
+        yield problem.at(path)
+    said = set(configuration_problems(kueue.configuration, kueue.namespace, kueue.version))
+    for problem in configuration_problems(merged_configuration(scope, cluster), kueue.namespace, kueue.version):
+        if problem not in said:
+            yield problem.at(path)
 
 
 def merged_configuration(scope: Scope, cluster: ClusterEntry) -> KueueConfiguration:
@@ -68,6 +82,7 @@ def merged_configuration(scope: Scope, cluster: ClusterEntry) -> KueueConfigurat
     return KueueConfiguration.model_validate({k: v for k, v in plain.items() if k not in ("apiVersion", "kind")})
 
 
+@rule
 def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
     """Fields of the Configuration that the fleet sets from its own sections."""
     if own.namespace is not None and own.namespace != scope.fleet.kueue.namespace:
@@ -84,16 +99,16 @@ def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
             )
 
 
+@rule
 def _relied_on(scope: Scope) -> Iterator[Problem]:
-    fleet = scope.fleet
-    merged = {cluster.name: merged_configuration(scope, cluster) for cluster in fleet.clusters}
+    merged = {cluster.name: merged_configuration(scope, cluster) for cluster in scope.fleet.clusters}
     yield from _multi_kueue(scope, merged)
     yield from _topologies(scope, merged)
-    if fleet.job_set.enabled:
-        yield from _job_set(merged)
+    yield from _job_set(scope, merged)
     yield from _unused_fields(scope, merged)
 
 
+@rule
 def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     off = [name for name, own in merged.items() if not is_on("TopologyAwareScheduling", own.feature_gates)]
     for topology in scope.fleet.topologies:
@@ -106,7 +121,10 @@ def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Itera
             )
 
 
-def _job_set(merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+@rule
+def _job_set(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    if not scope.fleet.job_set.enabled:
+        return
     without = [name for name, own in merged.items() if JOBSET_FRAMEWORK not in _frameworks(own)]
     if without:
         yield Problem(
@@ -122,6 +140,7 @@ def _frameworks(configuration: KueueConfiguration) -> tuple[str, ...]:
     return (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
 
 
+@rule
 def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
@@ -151,40 +170,52 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
                 )
 
 
+@rule
 def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     """Fields of queues and cohorts that Kueue ignores as it is configured."""
     fair = any(configuration.fair_sharing is not None for configuration in merged.values())
     usage = any(configuration.admission_fair_sharing is not None for configuration in merged.values())
     concurrent = any(is_on("ConcurrentAdmission", configuration.feature_gates) for configuration in merged.values())
-    entries: list[ClusterQueueEntry | CohortEntry] = [*scope.fleet.cluster_queues, *scope.fleet.cohorts]
-    for entry in entries:
-        if entry.fair_sharing.weight != Quantity(1) and not fair:
-            yield Problem(
-                f"{scope.path(entry)}.fairSharing.weight",
-                f"{entry.fair_sharing.weight} has no effect, since fair sharing is off",
-                "add kueue.configuration.fairSharing, or remove it",
-                "warning",
-            )
-    for queue in scope.fleet.cluster_queues:
-        path = scope.path(queue)
-        if fair and queue.preemption.borrow_within_cohort.policy != "Never":
-            yield Problem(
-                f"{path}.preemption.borrowWithinCohort",
-                "is not made for fair sharing, which is on",
-                "remove it, or kueue.configuration.fairSharing",
-                "warning",
-            )
-        if queue.admission_scope is not None and not usage:
-            yield Problem(
-                f"{path}.admissionScope",
-                f"{queue.admission_scope.admission_mode} has no effect, since admission fair sharing is off",
-                "add kueue.configuration.admissionFairSharing, or remove it",
-                "warning",
-            )
-        if queue.concurrent_admission_policy is not None and not concurrent:
-            yield Problem(
-                f"{path}.concurrentAdmissionPolicy",
-                "has no effect, since feature gate ConcurrentAdmission is off",
-                "set kueue.configuration.featureGates.ConcurrentAdmission to true, or remove it",
-                "warning",
-            )
+    for entry in (*scope.entries("clusterQueues"), *scope.entries("cohorts")):
+        yield from _weight(scope, entry, fair=fair)
+    for queue in scope.entries("clusterQueues"):
+        yield from _unused_by_queue(scope, queue, fair=fair, usage=usage, concurrent=concurrent)
+
+
+@rule
+def _weight(scope: Scope, entry: ClusterQueueEntry | CohortEntry, *, fair: bool) -> Iterator[Problem]:
+    if entry.fair_sharing.weight != Quantity(1) and not fair:
+        yield Problem(
+            f"{scope.path(entry)}.fairSharing.weight",
+            f"{entry.fair_sharing.weight} has no effect, since fair sharing is off",
+            "add kueue.configuration.fairSharing, or remove it",
+            "warning",
+        )
+
+
+@rule
+def _unused_by_queue(
+    scope: Scope, queue: ClusterQueueEntry, *, fair: bool, usage: bool, concurrent: bool
+) -> Iterator[Problem]:
+    path = scope.path(queue)
+    if fair and queue.preemption.borrow_within_cohort.policy != "Never":
+        yield Problem(
+            f"{path}.preemption.borrowWithinCohort",
+            "is not made for fair sharing, which is on",
+            "remove it, or kueue.configuration.fairSharing",
+            "warning",
+        )
+    if queue.admission_scope is not None and not usage:
+        yield Problem(
+            f"{path}.admissionScope",
+            f"{queue.admission_scope.admission_mode} has no effect, since admission fair sharing is off",
+            "add kueue.configuration.admissionFairSharing, or remove it",
+            "warning",
+        )
+    if queue.concurrent_admission_policy is not None and not concurrent:
+        yield Problem(
+            f"{path}.concurrentAdmissionPolicy",
+            "has no effect, since feature gate ConcurrentAdmission is off",
+            "set kueue.configuration.featureGates.ConcurrentAdmission to true, or remove it",
+            "warning",
+        )

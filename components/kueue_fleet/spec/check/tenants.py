@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.entries import LocalQueueEntry
 from kueue_fleet.spec.manifests import TEAM_LABEL
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, item_labels, rule
+from kueue_fleet.spec.teams import TeamEntry
 from kueue_fleet.spec.wire import LocalQueueSpec
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -31,13 +33,29 @@ class _Placed:
 def check_tenants(scope: Scope) -> Iterator[Problem]:
     """Namespaces belong to one team and not to the system; LocalQueues are unique and lead somewhere."""
     yield from _namespaces(scope)
-    placed = list(_local_queues(scope))
-    yield from _duplicates(placed)
-    for item in placed:
+    yield from _duplicates(scope)
+    for team in scope.entries("teams"):
+        yield from _team(scope, team)
+    for entry in scope.entries("localQueues"):
+        yield from _local_queue(scope, entry)
+    yield from _unreached(scope)
+
+
+@rule
+def _team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    for item in _of_team(scope, team):
         yield from _leads_somewhere(scope, item)
-    if scope.is_unread("teams", "localQueues"):
-        return
-    used = {item.spec.cluster_queue for item in placed}
+
+
+@rule
+def _local_queue(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem]:
+    yield from _leads_somewhere(scope, _outside(scope, entry))
+
+
+@rule
+def _unreached(scope: Scope) -> Iterator[Problem]:
+    """Queues that no LocalQueue leads to."""
+    used = {item.spec.cluster_queue for item in _local_queues(scope)}
     if not used <= set(scope.names("clusterQueues")):
         return
     for queue in scope.fleet.cluster_queues:
@@ -52,16 +70,25 @@ def check_tenants(scope: Scope) -> Iterator[Problem]:
 
 def _local_queues(scope: Scope) -> Iterator[_Placed]:
     for team in scope.fleet.teams:
-        for index, queue in enumerate(team.local_queues):
-            names = [item.name for item in team.local_queues]
-            label = queue.name if names.count(queue.name) == 1 else str(index)
-            for namespace in dict.fromkeys(team.namespace_names):
-                path = f"{scope.path(team)}.localQueues[{label}]"
-                yield _Placed(path, namespace, queue.name, queue, team.name)
+        yield from _of_team(scope, team)
     for entry in scope.fleet.local_queues:
-        yield _Placed(scope.path(entry), entry.namespace, entry.name, entry, None)
+        yield _outside(scope, entry)
 
 
+def _of_team(scope: Scope, team: TeamEntry) -> Iterator[_Placed]:
+    """The LocalQueues of a team, each in every namespace of it."""
+    labels = item_labels([item.name for item in team.local_queues])
+    for queue, label in zip(team.local_queues, labels, strict=True):
+        for namespace in dict.fromkeys(team.namespace_names):
+            path = f"{scope.path(team)}.localQueues[{label}]"
+            yield _Placed(path, namespace, queue.name, queue, team.name)
+
+
+def _outside(scope: Scope, entry: LocalQueueEntry) -> _Placed:
+    return _Placed(scope.path(entry), entry.namespace, entry.name, entry, None)
+
+
+@rule
 def _namespaces(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     reserved = {
@@ -96,9 +123,10 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
             )
 
 
-def _duplicates(placed: list[_Placed]) -> Iterator[Problem]:
+@rule
+def _duplicates(scope: Scope) -> Iterator[Problem]:
     first: dict[tuple[str, str], str] = {}
-    for item in placed:
+    for item in _local_queues(scope):
         key = (item.namespace, item.name)
         if key in first:
             yield Problem(
@@ -110,11 +138,12 @@ def _duplicates(placed: list[_Placed]) -> Iterator[Problem]:
             first[key] = item.path
 
 
+@rule
 def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
     """The ClusterQueue exists and takes jobs of the namespace."""
     yield from scope.unknown("clusterQueues", item.spec.cluster_queue, f"{item.path}.clusterQueue")
     queue = scope.fleet.queue(item.spec.cluster_queue)
-    if queue is None or scope.is_unread(f"{scope.path(queue)}.namespaceSelector"):
+    if queue is None:
         return
     selector = queue.namespace_selector
     at = f"{scope.path(queue)}.namespaceSelector"

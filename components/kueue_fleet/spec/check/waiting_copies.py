@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.entries import ClusterQueueEntry
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 
 def check_waiting_copies(scope: Scope) -> Iterator[Problem]:
@@ -23,7 +23,12 @@ def check_waiting_copies(scope: Scope) -> Iterator[Problem]:
     for queue in waiting:
         if queue.preemption.within_cluster_queue != "Never":
             yield _problem(scope, queue, "withinClusterQueue", queue.preemption.within_cluster_queue, queue)
-    for queue in fleet.cluster_queues:
+    yield from _reclaims(scope, waiting)
+
+
+@rule
+def _reclaims(scope: Scope, waiting: list[ClusterQueueEntry]) -> Iterator[Problem]:
+    for queue in scope.fleet.cluster_queues:
         if queue.preemption.reclaim_within_cohort == "Never" or queue.cohort_name is None:
             continue
         for other in waiting:

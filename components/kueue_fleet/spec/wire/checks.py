@@ -12,7 +12,7 @@ from pydantic import Field
 
 from kueue_fleet.spec import syntax
 from kueue_fleet.spec.base import Count, DnsLabel, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text, syntax_of
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
 """`controllerName` of checks that dispatch."""
@@ -85,16 +85,8 @@ class ProvisioningRequestConfigSpec(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """The set and map keys of the schema, and a wait that starts above its own maximum."""
-        for index, name in enumerate(self.managed_resources):
-            if name in self.managed_resources[:index]:
-                yield Problem(f"managedResources[{index}]", f"{name} is listed twice", "list each resource once")
-        updates = self.pod_set_updates.node_selector if self.pod_set_updates else ()
-        keys = [update.key for update in updates]
-        for index, key in enumerate(keys):
-            if key in keys[:index]:
-                yield Problem(
-                    f"podSetUpdates.nodeSelector[{index}].key", f"{key} is listed twice", "list each key once"
-                )
+        yield from self.listed_once("managed_resources", "resource")
+        yield from self._updates()
         retry = self.retry_strategy
         if retry.backoff_base_seconds > retry.backoff_max_seconds:
             yield Problem(
@@ -103,3 +95,13 @@ class ProvisioningRequestConfigSpec(RuledModel):
                 "raise backoffMaxSeconds or lower this",
                 "warning",
             )
+
+    @rule
+    def _updates(self) -> Iterator[Problem]:
+        updates = self.pod_set_updates.node_selector if self.pod_set_updates else ()
+        keys = [update.key for update in updates]
+        for index, key in enumerate(keys):
+            if key in keys[:index]:
+                yield Problem(
+                    f"podSetUpdates.nodeSelector[{index}].key", f"{key} is listed twice", "list each key once"
+                )

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.base import DnsSubdomain, Int32, RuledModel, SpecModel, syntax_of
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.syntax import admission_check_name
 from kueue_fleet.spec.wire.quotas import FairSharing, LimitRules, ResourceGroup, check_resource_groups, check_totals
 from kueue_fleet.spec.wire.selector import LabelSelector
@@ -162,21 +162,12 @@ class ClusterQueueSpec(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """The rules of ValidateClusterQueue, and the CEL rules that say the same."""
-        rules = LimitRules(parent=self.cohort_name, parent_field="cohortName", lending_within_nominal=True)
-        yield from check_resource_groups(self.resource_groups, rules)
-        yield from check_totals(self.resource_groups)
-        for path, part in (
-            ("namespaceSelector", self.namespace_selector),
-            ("flavorFungibility", self.flavor_fungibility),
-            ("preemption", self.preemption),
-            ("fairSharing", self.fair_sharing),
-        ):
-            if part is not None:
-                for problem in part.own_problems():
-                    yield problem.at(path)
         yield from self._check_strategy()
         yield from self._check_concurrent_admission()
+        yield from check_resource_groups(self.resource_groups, LimitRules(self, "cohortName"))
+        yield from check_totals(self.resource_groups)
 
+    @rule
     def _check_strategy(self) -> Iterator[Problem]:
         """validateAdmissionCheckOnFlavors, and the map and set keys of the schema."""
         known = self.flavor_names
@@ -184,18 +175,19 @@ class ClusterQueueSpec(RuledModel):
         for name, count in Counter(self.check_names).items():
             if count > 1:
                 yield Problem(at, f"{name} is listed {count} times", "list each check once")
-        for rule in self.admission_checks_strategy.admission_checks if self.admission_checks_strategy else ():
-            here = f"{at}[{rule.name}].onFlavors"
-            for index, flavor in enumerate(rule.on_flavors):
+        for used in self.admission_checks_strategy.admission_checks if self.admission_checks_strategy else ():
+            here = f"{at}[{used.name}].onFlavors"
+            for index, flavor in enumerate(used.on_flavors):
                 if flavor not in known:
                     yield Problem(
                         f"{here}[{index}]",
                         f"the queue has no quota on flavor {flavor}",
                         suggest.instead(flavor, known, "flavors of the queue"),
                     )
-                elif flavor in rule.on_flavors[:index]:
+                elif flavor in used.on_flavors[:index]:
                     yield Problem(f"{here}[{index}]", f"{flavor} is listed twice", "list each flavor once")
 
+    @rule
     def _check_concurrent_admission(self) -> Iterator[Problem]:
         """validateConcurrentAdmissionPolicy."""
         policy = self.concurrent_admission_policy

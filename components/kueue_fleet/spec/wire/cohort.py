@@ -27,7 +27,4 @@ class CohortSpec(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """The rules of validateCohort. Unlike a queue, a cohort may lend more than its own nominal quota."""
-        rules = LimitRules(parent=self.parent_name, parent_field="parentName", lending_within_nominal=False)
-        yield from check_resource_groups(self.resource_groups, rules)
-        for problem in self.fair_sharing.own_problems():
-            yield problem.at("fairSharing")
+        yield from check_resource_groups(self.resource_groups, LimitRules(self, "parentName"))

@@ -86,6 +86,3 @@ class ResourceFlavorSpec(RuledModel):
                     f"{taint.key} with effect {taint.effect} is already at nodeTaints[{first}]",
                     "list each pair of key and effect once",
                 )
-        for index, toleration in enumerate(self.tolerations):
-            for problem in toleration.own_problems():
-                yield problem.at(f"tolerations[{index}]")

@@ -5,10 +5,7 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/localqueue_types.go; there is no webhoo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kueue_fleet.spec.base import DnsSubdomain, RuledModel
-from kueue_fleet.spec.problem import Problem
 from kueue_fleet.spec.wire.clusterqueue import StopPolicy
 from kueue_fleet.spec.wire.quotas import FairSharing
 
@@ -22,8 +19,3 @@ class LocalQueueSpec(RuledModel):
     """None (default); Hold: admit nothing new; HoldAndDrain: also evict what runs."""
     fair_sharing: FairSharing | None = None
     """Weight under admission fair sharing."""
-
-    def own_problems(self) -> Iterator[Problem]:
-        """The weight's rules. Kueue itself has no webhook that would refuse a bad one here."""
-        for problem in self.fair_sharing.own_problems() if self.fair_sharing else ():
-            yield problem.at("fairSharing")

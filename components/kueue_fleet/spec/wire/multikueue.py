@@ -60,11 +60,6 @@ class MultiKueueClusterSpec(RuledModel):
     cluster_source: ClusterSource
     """How the manager reaches the worker."""
 
-    def own_problems(self) -> Iterator[Problem]:
-        """The source's problems."""
-        for problem in self.cluster_source.own_problems():
-            yield problem.at("clusterSource")
-
 
 class MultiKueueConfigSpec(RuledModel):
     """`spec` of a MultiKueueConfig."""
@@ -76,6 +71,4 @@ class MultiKueueConfigSpec(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """CEL: clusters unique."""
-        for index, name in enumerate(self.clusters):
-            if name in self.clusters[:index]:
-                yield Problem(f"clusters[{index}]", f"{name} is listed twice", "list each cluster once")
+        yield from self.listed_once("clusters", "cluster")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from kueue_fleet.spec.base import DnsSubdomain, LabelKey, RuledModel, SpecModel
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, item_labels, rule
 from kueue_fleet.spec.quantity import NOT_GIVEN, ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
 
 
@@ -67,43 +67,73 @@ class ResourceGroup(SpecModel):
 class LimitRules:
     """What differs between the quotas of a ClusterQueue and those of a Cohort."""
 
-    parent: str | None
-    """Name of the cohort above, if any: without it, nothing can be borrowed or lent."""
-    parent_field: str
-    """The field that names it: `cohortName` or `parentName`."""
-    lending_within_nominal: bool
-    """Whether lendingLimit has to be at most nominalQuota; a Cohort may lend what its children bring."""
+    of: SpecModel
+    """The ClusterQueue or Cohort."""
+    parent_field: Literal["cohortName", "parentName"]
+    """Its field that names the cohort above; without a cohort, nothing can be borrowed or lent."""
+
+    @property
+    def parent(self) -> str | None:
+        """Name of the cohort above, if any."""
+        name: str | None = getattr(self.of, "cohort_name" if self.parent_field == "cohortName" else "parent_name")
+        return name
+
+    @property
+    def lending_within_nominal(self) -> bool:
+        """Whether lendingLimit has to be at most nominalQuota; a Cohort may lend what its children bring."""
+        return self.parent_field == "cohortName"
 
 
+@rule
 def check_resource_groups(groups: Sequence[ResourceGroup], rules: LimitRules) -> Iterator[Problem]:
     """Problems of `groups`, with paths from `resourceGroups` on (validateResourceGroups)."""
+    yield from _check_covered(groups)
+    yield from _check_flavor_names(groups)
+    for g, group in enumerate(groups):
+        yield from _check_group(group, rules, f"resourceGroups[{g}]")
+
+
+@rule
+def _check_covered(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
+    """A resource belongs to one group."""
     resources_at: dict[str, str] = {}
+    for g, group in enumerate(groups):
+        for index, name in enumerate(group.covered_resources):
+            here = f"resourceGroups[{g}].coveredResources[{index}]"
+            first = resources_at.setdefault(name, here)
+            if first != here:
+                yield Problem(here, f"{name} is already covered by {first}", "cover each resource once")
+
+
+@rule
+def _check_flavor_names(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
+    """A flavor belongs to one group."""
     flavors_at: dict[str, str] = {}
     for g, group in enumerate(groups):
-        at = f"resourceGroups[{g}]"
-        for index, name in enumerate(group.covered_resources):
-            here = f"{at}.coveredResources[{index}]"
-            if name in resources_at:
-                yield Problem(here, f"{name} is already covered by {resources_at[name]}", "cover each resource once")
-            else:
-                resources_at[name] = here
         labels = item_labels([flavor.name for flavor in group.flavors])
         for flavor, label in zip(group.flavors, labels, strict=True):
-            here = f"{at}.flavors[{label}]"
-            if flavor.name in flavors_at:
+            here = f"resourceGroups[{g}].flavors[{label}]"
+            first = flavors_at.setdefault(flavor.name, here)
+            if first != here:
                 yield Problem(
                     f"{here}.name",
-                    f"flavor {flavor.name} already has quotas at {flavors_at[flavor.name]}",
+                    f"flavor {flavor.name} already has quotas at {first}",
                     "give each flavor its quotas in one place",
                 )
-            else:
-                flavors_at[flavor.name] = here
-            yield from _check_flavor(flavor, group.covered_resources, rules, here)
-        total = sum(len(flavor.resources) for flavor in group.flavors)
-        if total > 512:
-            yield Problem(at, f"{total} pairs of flavor and resource, at most 512 are allowed", "split the group")
 
 
+@rule
+def _check_group(group: ResourceGroup, rules: LimitRules, at: str) -> Iterator[Problem]:
+    """Each flavor has a good quota for each covered resource, and there are not too many of them."""
+    labels = item_labels([flavor.name for flavor in group.flavors])
+    for flavor, label in zip(group.flavors, labels, strict=True):
+        yield from _check_flavor(group, flavor, rules, f"{at}.flavors[{label}]")
+    total = sum(len(flavor.resources) for flavor in group.flavors)
+    if total > 512:
+        yield Problem(at, f"{total} pairs of flavor and resource, at most 512 are allowed", "split the group")
+
+
+@rule
 def check_totals(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     """The limits over all groups of a ClusterQueue: validateTotalFlavors, validateTotalCoveredResources."""
     for count, what in (
@@ -116,17 +146,20 @@ def check_totals(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
             )
 
 
-def _check_flavor(flavor: FlavorQuotas, covered: Sequence[str], rules: LimitRules, at: str) -> Iterator[Problem]:
-    names = [quota.name for quota in flavor.resources]
-    if names != list(covered):
-        yield from _check_names(names, list(covered), at)
-    for quota, label in zip(flavor.resources, item_labels(names), strict=True):
+@rule
+def _check_flavor(group: ResourceGroup, flavor: FlavorQuotas, rules: LimitRules, at: str) -> Iterator[Problem]:
+    yield from _check_names(group, flavor, f"{at}.resources")
+    labels = item_labels([quota.name for quota in flavor.resources])
+    for quota, label in zip(flavor.resources, labels, strict=True):
         yield from check_quota(quota, rules, f"{at}.resources[{label}]")
 
 
-def _check_names(names: list[str], covered: list[str], at: str) -> Iterator[Problem]:
+@rule
+def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Iterator[Problem]:
     """Resources of a flavor against the covered ones: the same names, once each, in the same order."""
-    here = f"{at}.resources"
+    names, covered = [quota.name for quota in flavor.resources], list(group.covered_resources)
+    if names == covered:
+        return
     repeated = [name for name, count in Counter(names).items() if count > 1]
     missing = [name for name in covered if name not in names]
     surplus = [name for name in dict.fromkeys(names) if name not in covered]
@@ -150,23 +183,34 @@ def _check_names(names: list[str], covered: list[str], at: str) -> Iterator[Prob
 
 def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
     """Amounts not negative; limits only below a cohort; lending at most the nominal quota where that holds."""
-    amounts = {
-        "nominalQuota": quota.nominal_quota,
-        "borrowingLimit": quota.borrowing_limit,
-        "lendingLimit": quota.lending_limit,
-    }
-    for field, amount in amounts.items():
-        if amount is None:
-            continue
-        if amount < ZERO:
-            yield Problem(f"{at}.{field}", f"{amount} is negative", "write 0 or a positive amount")
-        if field != "nominalQuota" and not rules.parent:
-            yield Problem(
-                f"{at}.{field}",
-                f"{amount} is set, but {rules.parent_field} is not, so there is nobody to "
-                f"{'borrow from' if field == 'borrowingLimit' else 'lend to'}",
-                f"set {rules.parent_field} or remove {field}",
-            )
+    yield from _check_amount(quota, "nominal_quota", f"{at}.nominalQuota")
+    limits = (("borrowing_limit", "borrowingLimit", "borrow from"), ("lending_limit", "lendingLimit", "lend to"))
+    for field, alias, what in limits:
+        yield from _check_amount(quota, field, f"{at}.{alias}")
+        yield from _check_parent(quota, field, rules, f"{at}.{alias}", what)
+    yield from _check_lending(quota, rules, at)
+
+
+@rule
+def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem]:
+    amount: Quantity | None = getattr(quota, field)
+    if amount is not None and amount < ZERO:
+        yield Problem(at, f"{amount} is negative", "write 0 or a positive amount")
+
+
+@rule
+def _check_parent(quota: ResourceQuota, field: str, rules: LimitRules, at: str, what: str) -> Iterator[Problem]:
+    amount: Quantity | None = getattr(quota, field)
+    if amount is not None and not rules.parent:
+        yield Problem(
+            at,
+            f"{amount} is set, but {rules.parent_field} is not, so there is nobody to {what}",
+            f"set {rules.parent_field} or remove {at.rpartition('.')[2]}",
+        )
+
+
+@rule
+def _check_lending(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
     lending = quota.lending_limit
     if rules.lending_within_nominal and lending is not None and lending > quota.nominal_quota:
         yield Problem(
@@ -174,9 +218,3 @@ def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Pr
             f"{lending} is more than the nominalQuota of {quota.nominal_quota}",
             "lower lendingLimit or remove it, which lends everything",
         )
-
-
-def item_labels(names: Sequence[str]) -> list[str]:
-    """How the items of a list are called in a path: by name, or by index where the name is not unique in the list."""
-    counts = Counter(names)
-    return [name if name and counts[name] == 1 else str(index) for index, name in enumerate(names)]

@@ -55,12 +55,6 @@ class LabelSelector(RuledModel):
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
     """Conditions that must all be met."""
 
-    def own_problems(self) -> Iterator[Problem]:
-        """The problems of each expression."""
-        for index, requirement in enumerate(self.match_expressions or ()):
-            for problem in requirement.own_problems():
-                yield problem.at(f"matchExpressions[{index}]")
-
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether something with exactly these labels is selected."""
         return all(labels.get(key) == value for key, value in (self.match_labels or {}).items()) and all(

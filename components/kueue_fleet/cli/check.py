@@ -1,0 +1,120 @@
+"""`check`: every problem of fleet files at once, for people, programs and GitHub's annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.fleet_files import read_fleet
+from kueue_fleet.cli.input_files import source_name
+from kueue_fleet.spec import FleetSpec, Problem, Reading, errors_of, render_fleet
+
+
+class CheckOutput(StrEnum):
+    """How problems are printed."""
+
+    text = "text"
+    json = "json"
+    github = "github"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to APP."""
+    app.command(short_help="Check fleet files against every rule, no cluster needed.")(check)
+
+
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Pulumi.<env>.yaml or bare fleet YAML files; `-` reads stdin."),
+    ],
+    output: Annotated[
+        CheckOutput,
+        typer.Option(
+            "--output", "-o", help="`json` prints one document; `github` prints annotations of a GitHub workflow."
+        ),
+    ] = CheckOutput.text,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+) -> None:
+    """Check fleet files against every rule that needs no cluster, and report every problem at once.
+
+    Each problem is printed as `file:line: path.to.field: what is wrong; what to do`. Exits 1 if a file has an error.
+
+    \b
+    Examples:
+      kueue-fleet check stacks/Pulumi.*.yaml
+      kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
+      kueue-fleet check --output github stacks/Pulumi.*.yaml
+    """
+    results = {source_name(file): _read(file) for file in files}
+    problems = [problem for reading in results.values() for problem in reading.problems]
+    if output is CheckOutput.json:
+        documents = [_as_json(source, reading) for source, reading in results.items()]
+        console.json_document({"files": documents})
+    else:
+        for source, reading in results.items():
+            _print_problems(reading.problems, annotate=output is CheckOutput.github)
+            if reading.fleet is not None:
+                _print_valid(source, reading.fleet)
+    if errors_of(problems) or (strict and problems):
+        raise typer.Exit(1)
+
+
+def _read(file: Path) -> Reading:
+    try:
+        return read_fleet(file)
+    except console.CommandError as failure:
+        # One file that cannot be read hides no problem of the others.
+        wrong, _, fix = str(failure).removeprefix(f"{source_name(file)}: ").partition("; ")
+        return Reading(None, (Problem("", wrong, fix, source=source_name(file)),))
+
+
+def _as_json(source: str, reading: Reading) -> dict[str, object]:
+    problems = [
+        {"severity": one.severity, "line": one.line, "path": one.path, "wrong": one.wrong, "fix": one.fix}
+        for one in reading.problems
+    ]
+    return {"file": source, "valid": reading.fleet is not None, "problems": problems}
+
+
+def _print_problems(problems: Sequence[Problem], *, annotate: bool) -> None:
+    for problem in problems:
+        if annotate:
+            console.line(annotation(problem))
+        else:
+            (console.error if problem.severity == "error" else console.warning)(str(problem))
+
+
+def _print_valid(source: str, fleet: FleetSpec) -> None:
+    manifests = render_fleet(fleet)
+    objects = sum(len(of_cluster) for of_cluster in manifests.values())
+    console.line(
+        f"{source}: fleet {fleet.name} is valid: {console.count(len(manifests), 'cluster')}, "
+        f"{console.count(len(fleet.cluster_queues), 'ClusterQueue')}, "
+        f"{console.count(objects, 'Kubernetes object')}"
+    )
+
+
+_ESCAPED: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+"""What a workflow command's text may not have as it is; its properties have two more."""
+
+
+def annotation(problem: Problem) -> str:
+    """The problem as a workflow command of GitHub, which shows it beside the line of the file.
+
+    Source: https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions#setting-an-error-message
+    """
+    properties = {"file": problem.source, "line": problem.line, "title": problem.path or None}
+    given = (f"{name}={_escaped(str(value), of_property=True)}" for name, value in properties.items() if value)
+    return f"::{problem.severity} {','.join(given)}::{_escaped(f'{problem.wrong}; {problem.fix}')}"
+
+
+def _escaped(text: str, *, of_property: bool = False) -> str:
+    for character, code in (_ESCAPED | ({":": "%3A", ",": "%2C"} if of_property else {})).items():
+        text = text.replace(character, code)
+    return text

@@ -1,0 +1,136 @@
+"""`check` as a person, a program and GitHub read it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from cli.test_spec_commands import GOOD, STACK, run
+from kueue_fleet.cli.check import annotation
+from kueue_fleet.spec import Problem
+
+ATTEMPTS = Path(__file__).parent / "first_attempts"
+QUOTA = "clusterQueues[queue].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota"
+
+
+@pytest.fixture
+def fleet_file(tmp_path: Path) -> Path:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(GOOD)
+    return file
+
+
+@pytest.fixture
+def broken_file(tmp_path: Path) -> Path:
+    file = tmp_path / "broken.yaml"
+    file.write_text(GOOD.replace("nominalQuota: 4 ", "nominalQuota: -4 ").replace("region: us-", "regoin: us-"))
+    return file
+
+
+def test_a_good_fleet_is_valid(fleet_file: Path) -> None:
+    done = run("check", fleet_file)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, ")
+
+
+def test_standard_input_is_called_so() -> None:
+    assert run("check", "-", stdin=GOOD).stdout.startswith("<stdin>: fleet tiny is valid")
+    assert run("check", "-", stdin="name: x\n  y: z").stderr.startswith(
+        "error: <stdin>:2: the colon or the indentation"
+    )
+
+
+def test_every_problem_of_every_file_has_its_file_and_line(fleet_file: Path, broken_file: Path) -> None:
+    done = run("check", fleet_file, broken_file, "missing.yaml")
+    assert done.returncode == 1
+    assert f"{fleet_file}: fleet tiny is valid" in done.stdout
+    assert done.stderr.splitlines() == [
+        f"error: {broken_file}:4: clusters[solo].regoin: is not a known field; did you mean region?",
+        f"error: {broken_file}:14: {QUOTA}: -4 is negative; write 0 or a positive amount",
+        "error: missing.yaml: no such file; give a Pulumi.<env>.yaml or a fleet YAML",
+    ]
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_what_a_person_types_at_first(name: str, snapshot: SnapshotAssertion) -> None:
+    done = run("check", ATTEMPTS / f"{name}.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = done.stderr.replace(f"{ATTEMPTS}/", "")
+    assert lines == snapshot
+    for line in lines.splitlines():
+        assert re.fullmatch(rf"(error|warning): {name}\.yaml:\d+: [^ ]+: [^;]+; .+", line)
+
+
+def test_as_json_it_is_one_document(fleet_file: Path, broken_file: Path) -> None:
+    done = run("check", "--output", "json", fleet_file, broken_file, "-", stdin="name: x: y")
+    assert (done.returncode, done.stderr) == (1, "")
+    good, broken, typed = json.loads(done.stdout)["files"]
+    assert good == {"file": str(fleet_file), "valid": True, "problems": []}
+    assert (broken["file"], broken["valid"]) == (str(broken_file), False)
+    assert broken["problems"][1] == {
+        "severity": "error",
+        "line": 14,
+        "path": QUOTA,
+        "wrong": "-4 is negative",
+        "fix": "write 0 or a positive amount",
+    }
+    assert (typed["file"], typed["problems"][0]["line"], typed["problems"][0]["path"]) == ("<stdin>", 1, "")
+
+
+def test_for_github_each_problem_is_an_annotation_of_its_line(fleet_file: Path, broken_file: Path) -> None:
+    done = run("check", "--output", "github", broken_file, fleet_file, "missing.yaml")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        f"::error file={broken_file},line=4,title=clusters[solo].regoin::is not a known field; did you mean region?",
+        f"::error file={broken_file},line=14,title={QUOTA}::-4 is negative; write 0 or a positive amount",
+        f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, 3 Kubernetes objects",
+        "::error file=missing.yaml::no such file; give a Pulumi.<env>.yaml or a fleet YAML",
+    ]
+
+
+def test_an_annotation_has_no_character_that_means_something_to_github() -> None:
+    problem = Problem("labels[a:b,c]", "50 %\r\n::set-output::", "fix", "warning", source="a,b:c%.yaml", line=3)
+    assert annotation(problem) == (
+        "::warning file=a%2Cb%3Ac%25.yaml,line=3,title=labels[a%3Ab%2Cc]::50 %25%0D%0A::set-output::; fix"
+    )
+
+
+def test_warnings_fail_when_they_are_to() -> None:
+    warned = GOOD.replace("name: tiny", "name: tiny\nkueue: {version: 0.19.3}")
+    assert run("check", "-", stdin=warned).returncode == 0
+    done = run("check", "--strict", "-", stdin=warned)
+    assert done.returncode == 1
+    assert done.stderr.startswith("warning: <stdin>:3: kueue.version: 0.19.3, but the rules checked here are those of")
+
+
+def test_a_file_of_3000_nested_maps_is_refused_plainly() -> None:
+    done = run("check", "-", stdin="\n".join(" " * level + "a:" for level in range(3000)))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: <stdin>:201: is nested too deeply; write plain fields and lists\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda file: None, "no such file; give a Pulumi.<env>.yaml or a fleet YAML"),
+        (lambda file: file.mkdir(), "is a folder; give a Pulumi.<env>.yaml or a fleet YAML"),
+        (lambda file: file.write_bytes(b"name: \xff\xfe"), "is not UTF-8 text (byte 6); save it as UTF-8"),
+    ],
+    ids=["missing", "directory", "binary"],
+)
+def test_a_file_that_cannot_be_read_ends_in_one_sentence(tmp_path: Path, make: object, message: str) -> None:
+    assert callable(make)
+    file = tmp_path / "some.yaml"
+    make(file)
+    done = run("check", file)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {file}: {message}\n"
+
+
+def test_a_mistyped_option_exits_2() -> None:
+    assert run("check", "--stirct", STACK).returncode == 2
+    assert run("check", "--output", "gitlab", STACK).returncode == 2
