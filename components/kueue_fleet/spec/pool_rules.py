@@ -62,7 +62,8 @@ def pool_problems_on(pool: NodePoolEntry, cluster: ClusterEntry) -> Iterator[Pro
     anywhere = {(broken.name, breach) for broken, breach in breaches(pool_facts(pool))}
     facts = pool_facts(pool, cluster)
     for broken, breach in breaches(facts):
-        if (broken.name, breach) not in anywhere:
+        of_cluster = breach.fact == "zones" and breach.index is not None and not pool.zones
+        if (broken.name, breach) not in anywhere and not of_cluster:
             yield _problem(facts, breach)
 
 

@@ -191,6 +191,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "zone that its region does not have": (
+        {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east4-z", "us-east4-ai1a"]},
+        [
+            (
+                "clusters[worker-a].zones[0]: is us-east4-z, which does not exist; use one of us-east4-a, us-east4-b, "
+                "us-east4-c"
+            )
+        ],
+    ),
     "zone twice": (
         {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east4-a", "us-east4-a"]},
         ["clusters[worker-a].zones[1]: us-east4-a is listed twice; list each zone once"],

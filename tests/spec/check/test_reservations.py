@@ -16,6 +16,43 @@ def p(index: int, field: str) -> str:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "zones that do not exist": (
+        {
+            "reservations/+": {"name": "r-a", "zone": "us-central1-z", "machineType": "g2-standard-24", "count": 1},
+            "futureReservations/0/zone": "us-central1-d",
+        },
+        [
+            (
+                "nodePools[calendar].zones: future reservation december is in us-central1-d, not in "
+                "us-central1-b; write [us-central1-d]"
+            ),
+            (
+                "reservations[r-a].zone: is us-central1-z, which does not exist; use one of us-central1-a, "
+                "us-central1-b, us-central1-c, us-central1-f"
+            ),
+            (
+                "warning: reservations[r-a]: no pool uses this reservation, which costs what its machines "
+                "cost; name it in a pool's capacity, or set purpose to backup"
+            ),
+            (
+                "futureReservations[december].zone: is us-central1-d, which does not exist; use one of "
+                "us-central1-a, us-central1-b, us-central1-c, us-central1-f"
+            ),
+        ],
+    ),
+    "machines that the zone is not known to offer": (
+        {"reservations/+": {"name": "r-b", "zone": "us-east1-c", "machineType": "a2-highgpu-1g", "count": 1}},
+        [
+            (
+                "warning: reservations[r-b].zone: a2-highgpu-1g is not known to be offered in us-east1-c; use "
+                "us-east1-b, or make sure that it is"
+            ),
+            (
+                "warning: reservations[r-b]: no pool uses this reservation, which costs what its machines "
+                "cost; name it in a pool's capacity, or set purpose to backup"
+            ),
+        ],
+    ),
     "reservation in another zone": (
         {"reservations/0/zone": "us-central1-c"},
         [
