@@ -15,8 +15,8 @@ from kubernetes import client, config
 
 from kueue_fleet.rehearsal.pulumi_cli import PulumiEvent, PulumiProject, PulumiResult
 from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.rehearsal.simulation_settings import CONFIG_KEY
 from kueue_fleet.spec import FleetSpec, parse_fleet_text
+from kueue_fleet.spec.rehearsal_section import REHEARSAL_KEY
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,7 +52,7 @@ class FleetInRehearsal:
     def simulate(self, **settings: Any) -> None:
         """The simulated cloud behaves like this from the next `up` on."""
         document = yaml.safe_load(self.stack_file.read_text())
-        document["config"][CONFIG_KEY] = settings
+        document["config"][REHEARSAL_KEY] = settings
         self.stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def objects(self, cluster: str, plural: str) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -98,7 +99,7 @@ def test_outside_of_a_project(project: Path) -> None:
     assert_refused(rehearse("--project", "empty"), message)
 
 
-JOB = {
+JOB: dict[str, Any] = {
     "kind": "Job",
     "metadata": {"generateName": "a-", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}},
 }
@@ -114,6 +115,10 @@ JOB = {
         ("kind: Pod", r"jobs\.yaml: jobs\[0\]\.kind: 'Pod' cannot be submitted; use Job or JobSet\n$"),
         ("- 1", r"jobs\.yaml: jobs\[0\]\.kind: 'list' cannot be submitted"),
         (yaml.safe_dump({"kind": "Job", "metadata": {"name": "a"}}), r"jobs\[0\]\.metadata\.labels: no kueue\.x-k8s"),
+        (
+            yaml.safe_dump_all([{**JOB, "metadata": {**JOB["metadata"], "name": "Train_A"}}]),
+            r'jobs\[0\]\.metadata\.name: "Train_A" has characters or a form that are not allowed; use lower-case',
+        ),
         (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\[0\]\.metadata: must be a mapping"),
         (yaml.safe_dump_all([JOB, {"kind": "Pod"}, {"kind": "X"}]), r"jobs\[1\]\.kind: .*\n.*jobs\[2\]\.kind: 'X'"),
     ],

@@ -15,7 +15,7 @@ from spec.pool_builders import pools_data
 
 
 def read(data: Any) -> FleetSpec:
-    fleet, found = read_form(data)
+    fleet, found = read_form(FleetSpec, data)
     assert found
     assert fleet is not None
     return fleet

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kueue_fleet.spec import FleetSpec, SpecError, parse_fleet, parse_fleet_text, render_fleet
+from kueue_fleet.spec import FleetSpec, SpecError, parse_fleet, parse_fleet_text, read_fleet_text, render_fleet
 from spec.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems, standalone_data
 
 GOOD = """\
@@ -367,6 +367,38 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         ],
     ),
 }
+
+
+IN_STACK = "config:\n  kueue-fleet:fleet:\n" + textwrap.indent(GOOD, "    ")
+
+
+def test_the_section_of_rehearsals_is_checked_with_the_stack() -> None:
+    section = """\
+  kueue-fleet:rehearsal:
+    sed: 7
+    dws: {low: 9, failPercent: 101}
+    reservations:
+      - {name: r, zone: us-central1-z, machineType: g2-standard-24, count: 4}
+"""
+    reading = read_fleet_text(IN_STACK + section, "Pulumi.dev.yaml")
+    at = "config.kueue-fleet:rehearsal"
+    assert [str(problem) for problem in reading.problems] == [
+        f"Pulumi.dev.yaml:22: {at}.sed: is not a known field; did you mean seed?",
+        f"Pulumi.dev.yaml:23: {at}.dws.failPercent: 101 is too large; use at most 100",
+        f"Pulumi.dev.yaml:23: {at}.dws.low: 9 is more than high, 8; write a smaller one, or both",
+        (
+            f"Pulumi.dev.yaml:25: {at}.reservations[r].zone: is us-central1-z, which does not exist; use one of "
+            "us-central1-a, us-central1-b, us-central1-c, us-central1-f"
+        ),
+    ]
+    # Only a rehearsal reads it: the fleet can be rendered, compared and applied all the same.
+    assert reading.whole().name == "single"
+
+
+def test_a_config_key_that_nothing_reads_is_a_warning() -> None:
+    [problem] = read_fleet_text(IN_STACK + "  kueue-fleet:rehersal: {seed: 7}\n", "Pulumi.dev.yaml").problems
+    assert (problem.severity, problem.place) == ("warning", "Pulumi.dev.yaml:21")
+    assert problem.fix == "did you mean kueue-fleet:rehearsal?"
 
 
 def said_about(text: str) -> list[str]:

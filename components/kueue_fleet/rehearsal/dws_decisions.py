@@ -28,6 +28,7 @@ from kueue_fleet.rehearsal.node_templates import (
     Place,
 )
 from kueue_fleet.rehearsal.pod_needs import pod_needs, tolerated
+from kueue_fleet.spec.rehearsal_section import DwsSection
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""
@@ -42,34 +43,30 @@ LONGEST_RUN_SECONDS = 7 * 24 * 3600
 """Also the default run duration."""
 
 
+_DEFAULTS = DwsSection()
+
+
 @dataclass(frozen=True, slots=True)
 class DwsSettings:
-    """The simulated DWS. Times in seconds; amounts in GPUs per region and accelerator.
+    """The simulated DWS; see `DwsSection`. `stock` has (low, high) of single places.
 
     The stock of each region and accelerator takes a new value between `low` and `high` every `interval_seconds`.
     """
 
     seed: int = 1
-    low: int = 0
-    high: int = 8
-    interval_seconds: float = 15.0
+    low: int = _DEFAULTS.low
+    high: int = _DEFAULTS.high
+    interval_seconds: float = _DEFAULTS.interval_seconds
     stock: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """(low, high) of single places: `region/accelerator`, `region` or `accelerator`, the first that fits."""
-    accept_seconds: float = 0.5
-    least_wait_seconds: float = 1.0
-    """From acceptance to provisioning there is a wait between this and `most_wait_seconds`, even with enough stock."""
-    most_wait_seconds: float = 4.0
-    booking_seconds: float = 600.0
-    """How long GKE keeps idle nodes for the request: 10 minutes."""
-    idle_seconds: float = 5.0
-    """How long a node stays after the request's pods have left it. GKE waits for the booking's end, then 10 minutes."""
-    fail_percent: int = 0
-    """Share of requests that end as Failed, by seed."""
+    accept_seconds: float = _DEFAULTS.accept_seconds
+    least_wait_seconds: float = _DEFAULTS.least_wait_seconds
+    most_wait_seconds: float = _DEFAULTS.most_wait_seconds
+    booking_seconds: float = _DEFAULTS.booking_seconds
+    idle_seconds: float = _DEFAULTS.idle_seconds
+    fail_percent: int = _DEFAULTS.fail_percent
     fail_percent_in: Mapping[str, int] = field(default_factory=dict)
-    """The same for single regions."""
-    revoke_percent: int = 0
-    """Share of requests whose capacity is taken away `revoke_seconds` after it came, by seed."""
-    revoke_seconds: float = 10.0
+    revoke_percent: int = _DEFAULTS.revoke_percent
+    revoke_seconds: float = _DEFAULTS.revoke_seconds
 
 
 @dataclass(frozen=True, slots=True)

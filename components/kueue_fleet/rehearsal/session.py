@@ -26,7 +26,7 @@ from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
 from kueue_fleet.rehearsal.refused_pods import RefusedPods
-from kueue_fleet.rehearsal.simulation_settings import CONFIG_KEY, parse_settings
+from kueue_fleet.rehearsal.simulation_settings import parse_settings
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.standins.helm_command import HELM_VARIABLE
 from kueue_fleet.rehearsal.standins.install import StandIn, find_real_parts, install_standins
@@ -48,6 +48,7 @@ from kueue_fleet.rehearsal.supervisor_client import (
     start_supervisor,
 )
 from kueue_fleet.spec import FleetSpec
+from kueue_fleet.spec.rehearsal_section import REHEARSAL_KEY
 
 if TYPE_CHECKING:
     from kueue_fleet.rehearsal.cluster_clients import ClusterClients
@@ -251,7 +252,7 @@ class Session:
         Raises:
             RehearsalError: with every problem of it.
         """
-        data = self._config(CONFIG_KEY)
+        data = self._config(REHEARSAL_KEY)
         parse_settings(data, str(self.stack_file))
         return data
 

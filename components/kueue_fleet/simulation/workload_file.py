@@ -36,14 +36,16 @@ from pydantic import Field
 from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
 from kueue_fleet.simulation.distributions import Seconds, constant, exponential
 from kueue_fleet.simulation.models import read_model
-from kueue_fleet.spec.base import Count, Number, SpecModel, Text
+from kueue_fleet.spec import syntax
+from kueue_fleet.spec.base import Count, JobName, Number, RuledModel, SpecModel, Text
 from kueue_fleet.spec.instant import Instant
+from kueue_fleet.spec.problem import Problem
 
 
-class JobEntry(SpecModel):
+class JobEntry(RuledModel):
     """`count` equal jobs."""
 
-    name: Text
+    name: JobName
     """Name of the job; `-1`, `-2`, ... follow it where there are several."""
     namespace: Text
     """Namespace that it is submitted to."""
@@ -69,6 +71,21 @@ class JobEntry(SpecModel):
     """Labels of the job."""
     max_run_seconds: Annotated[Count, Field(ge=1)] | None = None
     """How long DWS is asked to keep the nodes; default: not said."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Names that Kubernetes takes, with their numbers too."""
+        last = self.job_name(self.count)
+        if syntax.job_name(last):
+            yield Problem(
+                "name",
+                f"the last of {self.count} jobs would be called {last}, which is longer than "
+                f"{syntax.LONGEST_JOB_NAME} characters",
+                "write a shorter name",
+            )
+
+    def job_name(self, number: int) -> str:
+        """The name of one of the jobs, counted from 1."""
+        return f"{self.name}-{number}" if self.count > 1 else self.name
 
     def manifest(self, name: str) -> dict[str, Any]:
         """One of the jobs as a Kubernetes object."""
@@ -146,7 +163,7 @@ class WorkloadFile(SpecModel):
         for entry in self.jobs:
             at = entry.start.draw(seed, entry.namespace, entry.name, "start")
             for number in range(1, entry.count + 1):
-                name = f"{entry.name}-{number}" if entry.count > 1 else entry.name
+                name = entry.job_name(number)
                 purpose = (seed, entry.namespace, name)
                 if number > 1:
                     at += entry.interval.draw(*purpose, "interval")

@@ -18,18 +18,21 @@ from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.form import read_form
 from kueue_fleet.spec.problem import Problem, SpecError, errors_of
+from kueue_fleet.spec.rehearsal_section import REHEARSAL_KEY, read_rehearsal_section
 from kueue_fleet.spec.yamltext import YamlDocument, load_document
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""
 PROJECT_KEY: Final = "gcp:project"
 """Config key of the project that Pulumi's own provider uses."""
+CHARTS_KEY: Final = "kueue-fleet:charts"
+"""Config key that replaces the references of charts."""
 _STACK_KEYS: Final = frozenset({"config", "environment", "secretsprovider", "encryptionsalt", "encryptedkey"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A fleet, None where a problem is an error, and every problem, warnings too."""
+    """A fleet, None where a problem of it is an error, and every problem of the file, warnings too."""
 
     fleet: FleetSpec | None
     problems: tuple[Problem, ...]
@@ -53,14 +56,18 @@ def read_fleet_text(text: str, source: str, today: date | None = None) -> Readin
         return Reading(None, refused.problems)
     reading = read_fleet(part.data, today)
     problems = [*reading.problems, *_other_project(document, part)]
+    fleet = None if errors_of(problems) else reading.fleet
     placed = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
+    if document is not part:
+        of_stack = [*_rehearsal(document), *_unknown_keys(document)]
+        placed += [replace(problem, source=source, line=document.line_of(problem.path)) for problem in of_stack]
     placed.sort(key=lambda problem: problem.line or 0)
-    return Reading(None if errors_of(placed) else reading.fleet, tuple(placed))
+    return Reading(fleet, tuple(placed))
 
 
 def read_fleet(data: Any, today: date | None = None) -> Reading:
     """The fleet in `data`, plain data as YAML or JSON gives it; with `today`, also what is due by then."""
-    fleet, problems = read_form(data)
+    fleet, problems = read_form(FleetSpec, data)
     if fleet is not None:
         scope = Scope(fleet, data)
         problems = scope.in_file_order([*problems, *check_scope(scope)])
@@ -129,3 +136,21 @@ def _other_project(document: YamlDocument, fleet: YamlDocument) -> Iterator[Prob
         yield Problem(
             "project", f"{project}, but {PROJECT_KEY} of the stack is {of_stack}", "write the same project in both"
         )
+
+
+def _rehearsal(document: YamlDocument) -> Iterator[Problem]:
+    """The section of the stack that only a rehearsal reads."""
+    config = document.data["config"]
+    if config.get(REHEARSAL_KEY) is not None:
+        for problem in read_rehearsal_section(config[REHEARSAL_KEY])[1]:
+            yield problem.at(f"config.{REHEARSAL_KEY}")
+
+
+def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:
+    """Config keys that look like one of this project's, and are none."""
+    prefix = PULUMI_KEY.partition(":")[0] + ":"
+    known = [key.removeprefix(prefix) for key in (PULUMI_KEY, REHEARSAL_KEY, CHARTS_KEY)]
+    for key in map(str, document.data["config"]):
+        near = suggest.nearest(key.removeprefix(prefix), known)
+        if key.startswith(prefix) and near is not None and key != prefix + near:
+            yield Problem(f"config.{key}", "is not read by anything", f"did you mean {prefix}{near}?", "warning")

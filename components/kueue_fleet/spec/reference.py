@@ -21,6 +21,8 @@ _INTRODUCTION: Final = """\
 Every field, from the models themselves; `kueue-fleet schema --markdown` prints this page. In a Pulumi stack file the
 fleet is the value of `kueue-fleet:fleet` below `config`; a file may also hold nothing but the fleet. Fields marked
 **required** have no default. An unknown field is an error. What a schema cannot say, `kueue-fleet check` does.
+
+`kueue-fleet:rehearsal`, below `config` too, is read by `kueue-fleet rehearse` alone: see RehearsalSection at the end.
 """
 
 
@@ -44,6 +46,7 @@ def _order(definitions: Mapping[str, Schema]) -> list[str]:
                 visit(reference)
 
     visit("FleetSpec")
+    visit("RehearsalSection")
     return list(found)
 
 

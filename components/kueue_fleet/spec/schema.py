@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.parse import PULUMI_KEY
+from kueue_fleet.spec.rehearsal_section import REHEARSAL_KEY, RehearsalSection
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 """The dialect of JSON schema that is written."""
@@ -24,10 +25,13 @@ DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 def json_schema() -> dict[str, Any]:
     """JSON schema of a bare fleet file, or of a Pulumi.<env>.yaml with a fleet in its config."""
-    fleet = FleetSpec.model_json_schema(by_alias=True)
-    definitions = fleet.pop("$defs")
-    definitions["FleetSpec"] = fleet
-    documented = {name: model for model in models_in(FleetSpec, set()) for name in [model.__name__]}
+    definitions: dict[str, Any] = {}
+    documented: dict[str, type[BaseModel]] = {}
+    for root in (FleetSpec, RehearsalSection):
+        schema = root.model_json_schema(by_alias=True)
+        definitions |= schema.pop("$defs")
+        definitions[root.__name__] = schema
+        documented |= {model.__name__: model for model in models_in(root, set())}
     for name, definition in definitions.items():
         if name in documented:
             describe(documented[name], definition)
@@ -38,7 +42,10 @@ def json_schema() -> dict[str, Any]:
             "config": {
                 "type": "object",
                 "required": [PULUMI_KEY],
-                "properties": {PULUMI_KEY: {"$ref": "#/$defs/FleetSpec"}},
+                "properties": {
+                    PULUMI_KEY: {"$ref": "#/$defs/FleetSpec"},
+                    REHEARSAL_KEY: {"$ref": "#/$defs/RehearsalSection"},
+                },
             }
         },
     }

@@ -12,6 +12,8 @@ import ipaddress
 import re
 from collections.abc import Callable
 
+LONGEST_JOB_NAME = 63
+"""Characters of the name of a Job: it is the value of a label."""
 Check = Callable[[str], "str | None"]
 """Says what is wrong with a text, or nothing."""
 
@@ -127,6 +129,19 @@ def region(text: str) -> str | None:
     if _ZONE.fullmatch(text):
         return f"is a zone, not a region; write {text.rpartition('-')[0]}"
     return "is no region of Google Cloud; write one such as europe-west4"
+
+
+def job_name(text: str) -> str | None:
+    """Name of a Job or JobSet: a DNS subdomain of at most 63 characters, since it is a label of its pods too.
+
+    Source: kubernetes@v1.36 pkg/apis/batch/validation (ValidateJob), apis/batch/v1 (LabelJobName).
+    """
+    return _name(
+        text,
+        _SUBDOMAIN,
+        LONGEST_JOB_NAME,
+        "use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends",
+    )
 
 
 def zone(text: str) -> str | None:

@@ -16,6 +16,7 @@ from kueue_fleet.spec.places import GoogleServiceAccountAddress, IamRole, Member
 from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.quantity import Quantity, QuantityMapField
 from kueue_fleet.spec.wire import LocalQueueSpec
+from kueue_fleet.spec.wire.quotas import whole_problems
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 """What every job's account may do: write logs and metrics."""
@@ -105,3 +106,5 @@ class TeamEntry(RuledModel):
         for name, amount in self.resource_quota.items():
             if amount < Quantity(0):
                 yield Problem(f"resourceQuota[{name}]", f"{amount} is negative", "write 0 or more")
+            else:
+                yield from whole_problems(name, amount, f"resourceQuota[{name}]")

@@ -1,4 +1,7 @@
-"""Zones that a fleet names, against the table of zones and of where machine types are offered."""
+"""Zones that a fleet names, against the table of zones and of where machine types are offered.
+
+Source: https://cloud.google.com/compute/docs/regions-zones
+"""
 
 from __future__ import annotations
 

@@ -98,6 +98,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ("teams[team-a].serviceAccount: default is the account of every pod that names none; use another name"),
         ],
     ),
+    "part of a GPU in a limit": (
+        {"teams/0/resourceQuota": {"requests.nvidia.com/gpu": 0.5, "requests.cpu": 0.5}},
+        [
+            (
+                "teams[team-a].resourceQuota[requests.nvidia.com/gpu]: 500m is not a whole number, and "
+                "requests.nvidia.com/gpu is counted in whole ones; write 0 or 1"
+            )
+        ],
+    ),
     "members": (
         {"teams/0/members": ["group:a@b.c", "group:a@b.c", "user:bob@b.c"]},
         [

@@ -215,6 +215,16 @@ def test_accelerators_of_autopilot_clusters() -> None:
     ]
 
 
+def test_a_pool_by_name_on_an_autopilot_cluster_leads_nowhere() -> None:
+    labels = {ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "l4"}
+    [found] = problems(changed(fleet_data(), {"flavors/1/nodeLabels": labels, "flavors/1/clusters": ["worker-b"]}))
+    assert found == (
+        "flavors[t4].nodeLabels[cloud.google.com/gke-nodepool]: l4 is given, but worker-b is an Autopilot cluster, "
+        "which makes and names its node pools itself, so pods of this flavor never start there; select nodes by "
+        "another label, such as cloud.google.com/gke-accelerator, or leave worker-b out of the flavor's clusters"
+    )
+
+
 def test_a_flavor_by_hand_does_not_wait_for_a_calendar_reservation() -> None:
     by_hand = {"name": "calendar", "nodeLabels": {"cloud.google.com/gke-nodepool": "calendar"}}
     assert problems(changed(pools_data(), {"flavors/5": by_hand})) == [

@@ -81,6 +81,19 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "nodes that another flavor counts": (
+        {
+            "flavors/+": {"name": "any-l4", "nodeLabels": {ACCELERATOR: "nvidia-l4"}},
+            FLAVORS + "/+": flavor_quota("any-l4", 2),
+        },
+        [
+            (
+                "warning: flavors[any-l4].nodeLabels: lead on batch to the nodes of reserved, on-demand, spot, "
+                "flex, queued, calendar too, so that its jobs can take nodes that those flavors' quota counts; "
+                "write nodePool instead of nodeLabels, or add labels that only its own nodes have"
+            )
+        ],
+    ),
     "shared nodes": (
         {
             "flavors/+": {
@@ -91,10 +104,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "warning: flavors[spot]: flavors spot, any-l4 share nodes on batch, and queues may use 74 "
-                "nvidia.com/gpu of them, but the nodes hold 72; give each flavor a node pool of its own, or lower "
-                "nominalQuota"
-            ),
+                "flavors[any-l4]: flavors spot, any-l4 share nodes on batch, and queues may use 74 "
+                "nvidia.com/gpu of them, but the nodes hold 72; give each flavor a node pool of its own, or "
+                "lower nominalQuota"
+            )
         ],
     ),
     "NAP too small": (

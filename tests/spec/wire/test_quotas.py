@@ -18,6 +18,35 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: -1 is negative; write 0 or a positive amount"],
     ),
+    "part of a GPU": (
+        {
+            "cohortName": "c",
+            "resourceGroups": [
+                {
+                    "coveredResources": ["nvidia.com/gpu", "cpu"],
+                    "flavors": [
+                        {
+                            "name": "l4",
+                            "resources": [
+                                {"name": "nvidia.com/gpu", "nominalQuota": 1.5, "borrowingLimit": "500m"},
+                                {"name": "cpu", "nominalQuota": 1.5},
+                            ],
+                        }
+                    ],
+                }
+            ],
+        },
+        [
+            (
+                "resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota: 1500m is not a whole number, "
+                "and nvidia.com/gpu is counted in whole ones; write 1 or 2"
+            ),
+            (
+                "resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].borrowingLimit: 500m is not a whole number, "
+                "and nvidia.com/gpu is counted in whole ones; write 0 or 1"
+            ),
+        ],
+    ),
     "negative borrowingLimit": (
         {"cohortName": "c", "resourceGroups": [group(borrowingLimit=-1)]},
         ["resourceGroups[0].flavors[l4].resources[cpu].borrowingLimit: -1 is negative; write 0 or a positive amount"],

@@ -84,6 +84,7 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         return
     if not pools and cluster.runs_jobs:
         yield from _offered(path, flavor, cluster)
+        yield from _pool_of_autopilot(path, flavor, cluster)
     # Pools of clusters whose nodes no part of this file describes are somebody else's.
     described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None
     if cluster.mode == "Autopilot" or not cluster.runs_jobs or not described:
@@ -101,6 +102,22 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         yield _no_pool(scope, flavor, cluster)
     else:
         yield from _auto_provisioned(path, flavor, cluster)
+
+
+@rule
+def _pool_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """Autopilot makes node pools under names of its own.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-overview
+    """
+    if cluster.mode == "Autopilot" and NODE_POOL in flavor.node_labels:
+        yield Problem(
+            f"{path}.nodeLabels[{NODE_POOL}]",
+            f"{flavor.node_labels[NODE_POOL]} is given, but {cluster.name} is an Autopilot cluster, which makes and "
+            "names its node pools itself, so pods of this flavor never start there",
+            f"select nodes by another label, such as {ACCELERATOR}, or leave {cluster.name} out of the flavor's "
+            "clusters",
+        )
 
 
 @rule

@@ -109,7 +109,8 @@ def _shared_pools(
     scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:
     """Several flavors on the same nodes: each fits, but all of them together may not."""
-    pools_of = {flavor.name: scope.fleet.flavor_nodes(flavor, cluster.name) for flavor in flavors}
+    fleet = scope.fleet
+    pools_of = {flavor.name: fleet.flavor_nodes(flavor, cluster.name) for flavor in flavors}
     groups: list[tuple[set[str], set[str]]] = []
     for name, pools in pools_of.items():
         together, nodes = {name}, {pool.name for pool in pools}
@@ -118,22 +119,53 @@ def _shared_pools(
             together, nodes = together | group[0], nodes | group[1]
         groups.append((together, nodes))
     for together, nodes in groups:
-        if len(together) < 2 or not nodes:
+        sharing = [flavor for flavor in flavors if flavor.name in together and _gpus(promised, flavor)]
+        if len(sharing) < 2 or not nodes:
             continue
-        pools = [pool for pool in scope.fleet.node_pools_on(cluster.name) if pool.name in nodes]
-        total = sum(sum(promised[name].get(GPU_RESOURCE, {}).values()) for name in together)
-        held = held_by(pools, GPU_RESOURCE)
-        names = [flavor.name for flavor in flavors if flavor.name in together]
-        single = any(
-            sum(promised[name].get(GPU_RESOURCE, {}).values()) > (held_by(pools_of[name], GPU_RESOURCE) or 0)
-            for name in names
-        )
-        if held is not None and total > held and not single:
+        held = held_by([pool for pool in fleet.node_pools_on(cluster.name) if pool.name in nodes], GPU_RESOURCE)
+        if held is None or any(
+            _gpus(promised, flavor) > (held_by(pools_of[flavor.name], GPU_RESOURCE) or 0) for flavor in sharing
+        ):
+            continue
+        total = sum(_gpus(promised, flavor) for flavor in sharing)
+        if total > held:
+            names = ", ".join(flavor.name for flavor in sharing)
+            by_labels = next((flavor for flavor in sharing if flavor.node_pool is None), sharing[0])
             yield Problem(
-                f"flavors[{names[0]}]",
-                f"flavors {', '.join(names)} share nodes on {cluster.name}, and queues may use {total} {GPU_RESOURCE} "
-                f"of them, but the nodes hold {held}",
+                scope.path(by_labels),
+                f"flavors {names} share nodes on {cluster.name}, and queues may use {total} {GPU_RESOURCE} of them, "
+                f"but the nodes hold {held}",
                 "give each flavor a node pool of its own, or lower nominalQuota",
+            )
+            continue
+        yield from _by_labels(scope, cluster, sharing, pools_of)
+
+
+def _gpus(promised: Promises, flavor: FlavorEntry) -> int:
+    """The GPUs that queues may use of a flavor."""
+    return sum(promised[flavor.name].get(GPU_RESOURCE, {}).values())
+
+
+@rule
+def _by_labels(
+    scope: Scope,
+    cluster: ClusterEntry,
+    sharing: Sequence[FlavorEntry],
+    pools_of: Mapping[str, Sequence[ResolvedNodePool]],
+) -> Iterator[Problem]:
+    """A flavor by labels leads to nodes that another flavor counts as its own: its jobs can take them."""
+    for flavor in sharing:
+        mine = {pool.name for pool in pools_of[flavor.name]}
+        others = [
+            other for other in sharing if other is not flavor and {pool.name for pool in pools_of[other.name]} < mine
+        ]
+        if flavor.node_pool is None and others:
+            counted = ", ".join(other.name for other in others)
+            yield Problem(
+                f"{scope.path(flavor)}.nodeLabels",
+                f"lead on {cluster.name} to the nodes of {counted} too, so that its jobs can take nodes that those "
+                "flavors' quota counts",
+                "write nodePool instead of nodeLabels, or add labels that only its own nodes have",
                 "warning",
             )
 

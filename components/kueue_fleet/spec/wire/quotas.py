@@ -181,6 +181,17 @@ def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Itera
         )
 
 
+def whole_problems(resource: str, amount: Quantity, at: str) -> Iterator[Problem]:
+    """Devices are counted in whole ones: an amount with a fraction, which Kueue would round up.
+
+    Source: kubernetes@v1.36 pkg/apis/core/validation (ValidateResourceQuantityValue: extended resources are integers);
+    kueue@v0.19.2 pkg/resources (ResourceValue).
+    """
+    if "/" in resource and Quantity(amount.value) != amount:
+        wrong = f"{amount} is not a whole number, and {resource} is counted in whole ones"
+        yield Problem(at, wrong, f"write {amount.value - 1} or {amount.value}")
+
+
 def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
     """Amounts not negative; limits only below a cohort; lending at most the nominal quota where that holds."""
     yield from _check_amount(quota, "nominal_quota", f"{at}.nominalQuota")
@@ -196,6 +207,8 @@ def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem
     amount: Quantity | None = getattr(quota, field)
     if amount is not None and amount < ZERO:
         yield Problem(at, f"{amount} is negative", "write 0 or a positive amount")
+    elif amount is not None:
+        yield from whole_problems(quota.name, amount, at)
 
 
 @rule
