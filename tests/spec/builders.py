@@ -159,6 +159,11 @@ def fleet(changes: Mapping[str, Any] | None = None) -> FleetSpec:
 
 
 def problems(data: Any) -> list[str]:
+    """As `all_problems`, without the warning that every fleet of several workers has by Kueue's own dispatchers."""
+    return [text for text in all_problems(data) if not text.startswith("warning: multiKueue.dispatcher: a pod set of")]
+
+
+def all_problems(data: Any) -> list[str]:
     """Everything that parsing and checking `data` says, each as one line; warnings begin with `warning: `."""
     try:
         found = check_fleet(parse_fleet(data))

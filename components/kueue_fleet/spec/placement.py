@@ -124,7 +124,7 @@ def summed_groups(
         for group in groups_on(fleet, groups, cluster):
             for flavor in group.flavors:
                 for quota in flavor.resources:
-                    quotas[quota.name].append(quota)
+                    quotas.setdefault(quota.name, []).append(quota)
     names = tuple(name for name in covered if quotas[name])
     if not names or fleet.multi_kueue is None:
         return ()
@@ -150,8 +150,8 @@ def _sum_limits(limits: Sequence[Quantity | None]) -> Quantity | None:
 
 def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> ClusterQueueSpec:
     """The ClusterQueue as it is on `cluster`: a worker's or standalone cluster's own, or the manager's copy."""
-    dispatching = fleet.manager is not None and fleet.manager.name == cluster and fleet.is_dispatched(queue.name)
-    groups = manager_groups(fleet, queue) if dispatching else groups_on(fleet, queue.resource_groups, cluster)
+    dispatching = _dispatches(fleet, queue, cluster)
+    groups = quotas_on(fleet, queue, cluster)
     rules = _rules_on(fleet, queue, cluster, groups)
     if dispatching:
         group = next(group for group in dispatch_groups(fleet) if queue.name in group.queues)
@@ -185,6 +185,17 @@ def is_assigned(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> boo
     return fleet.multi_kueue.queues is None or queue.name in fleet.multi_kueue.queues
 
 
+def _dispatches(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> bool:
+    return fleet.manager is not None and fleet.manager.name == cluster and fleet.is_dispatched(queue.name)
+
+
+def quotas_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> tuple[ResourceGroup, ...]:
+    """The queue's quotas on `cluster`; on the manager that dispatches it, those of `manager_groups`."""
+    if _dispatches(fleet, queue, cluster):
+        return manager_groups(fleet, queue)
+    return groups_on(fleet, queue.resource_groups, cluster)
+
+
 def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[ResourceGroup, ...]:
     """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'."""
     if queue.manager is not None:
@@ -201,7 +212,7 @@ def _rules_on(
     A check for flavors none of which a worker has is left out, since an empty list would mean every flavor. The
     manager has flavors of its own, which stand for all of the workers', so there such a check is for every job.
     """
-    dispatching = fleet.manager is not None and fleet.manager.name == cluster and fleet.is_dispatched(queue.name)
+    dispatching = _dispatches(fleet, queue, cluster)
     here = fleet.checks_on(cluster)
     flavors = {flavor.name for group in groups for flavor in group.flavors}
     strategy = queue.admission_checks_strategy

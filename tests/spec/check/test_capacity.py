@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spec.builders import COVERED, changed, fleet_data, manager_quotas, problems, quota
+from spec.builders import COVERED, REMOVED, all_problems, changed, fleet_data, group, manager_quotas, problems, quota
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "less than the largest worker": (
@@ -132,3 +132,82 @@ def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(changes: dict[str, Any]) -> None:
     assert problems(changed(fleet_data(), changes)) == []
+
+
+KEEPS_IT = "fits the manager's quota and no worker's, and its job keeps that quota"
+NO_WORKER: dict[str, tuple[dict[str, Any], str]] = {
+    "two workers, and what their cohort lends": ({}, "more than 12 nvidia.com/gpu in queues vision, language"),
+    "no cohort": (
+        {"clusterQueues/0/cohortName": REMOVED, "clusterQueues/1/cohortName": REMOVED, "cohorts": []},
+        "more than 4 nvidia.com/gpu in queue vision or 8 nvidia.com/gpu in queue language",
+    ),
+    "another resource first": (
+        {
+            "clusterQueues/+": {
+                "name": "cpu-only",
+                "namespaceSelector": {},
+                "resourceGroups": [group(("cpu", "memory"))],
+            }
+        },
+        "more than 12 nvidia.com/gpu in queues vision, language or 4 cpu in queue cpu-only",
+    ),
+    "headroom over one worker": (
+        {
+            "clusters/2": REMOVED,
+            "flavors/1": REMOVED,
+            "clusterQueues/0": REMOVED,
+            "admissionChecks": [],
+            "teams": [],
+            "localQueues": [],
+            "multiKueue/headroomPercent": 50,
+        },
+        "more than 8 nvidia.com/gpu in queue language",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), NO_WORKER.values(), ids=NO_WORKER.keys())
+def test_larger_than_any_worker(changes: dict[str, Any], expected: str) -> None:
+    """Without a dispatcher that rejects it, such a job keeps the manager's quota."""
+    found = [text for text in all_problems(changed(fleet_data(), changes)) if "multiKueue.dispatcher" in text]
+    assert found == [
+        f"warning: multiKueue.dispatcher: a pod set of {expected} {KEEPS_IT}; dispatch with the section "
+        "admissionController, which rejects such jobs, or find them with kueue-fleet status"
+    ]
+
+
+LARGEST: dict[str, dict[str, Any]] = {
+    "our own dispatcher": {
+        "multiKueue/dispatcher": "External",
+        "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
+        "admissionController": {"image": "example.com/controller:1"},
+    },
+    "somebody's dispatcher": {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/x"}},
+    "one worker": {
+        "clusters/2": REMOVED,
+        "flavors/1": REMOVED,
+        "clusterQueues/0": REMOVED,
+        "admissionChecks": [],
+        "teams": [],
+        "localQueues": [],
+    },
+    "each queue on one worker": {
+        "clusterQueues/0/clusters": ["worker-b"],
+        "clusterQueues/1/clusters": ["worker-a"],
+        "clusterQueues/0/resourceGroups/0/flavors/1": REMOVED,
+        "clusterQueues/0/admissionChecksStrategy": REMOVED,
+        "clusterQueues/0/cohortName": REMOVED,
+        "clusterQueues/1/cohortName": REMOVED,
+    },
+    "manager's quotas by hand, no larger than a worker's": {
+        "clusterQueues/0/manager": manager_quotas(gpu=4),
+        "clusterQueues/1/manager": manager_quotas(gpu=8),
+        "clusterQueues/0/cohortName": REMOVED,
+        "clusterQueues/1/cohortName": REMOVED,
+    },
+}
+
+
+@pytest.mark.parametrize("changes", LARGEST.values(), ids=LARGEST.keys())
+def test_no_larger_than_a_worker(changes: dict[str, Any]) -> None:
+    assert not [text for text in all_problems(changed(fleet_data(), changes)) if "multiKueue.dispatcher" in text]

@@ -1,15 +1,17 @@
-"""The manager's quotas, where they are written by hand, against the workers'.
+"""The manager's quotas against the workers'.
 
 Kueue lets a job leave the manager only when it fits the manager's quota, and never compares that with the workers'.
+A job that fits the manager and no worker keeps its quota on the manager until somebody deletes it.
 Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.entries import ClusterQueueEntry
+from kueue_fleet.spec.most_quota import most_quota
 from kueue_fleet.spec.placement import groups_on
 from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.quantity import ZERO, Quantity
@@ -20,6 +22,7 @@ def check_manager_quotas(scope: Scope) -> Iterator[Problem]:
     """Flavors exist on the manager; amounts hold the largest worker (error) and all of them together (warning)."""
     for queue in scope.fleet.cluster_queues:
         yield from _manager_quotas(scope, queue)
+    yield from _fits_no_worker(scope)
 
 
 @rule
@@ -93,6 +96,43 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
                 "remove it, or add quota for it to the queue",
                 "warning",
             )
+
+
+@rule
+def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
+    """The manager has quota for larger jobs than any one worker, and nothing takes it back from such a job."""
+    fleet = scope.fleet
+    if fleet.manager is None or fleet.multi_kueue is None or fleet.multi_kueue.dispatcher == "External":
+        return
+    manager = most_quota(fleet, fleet.manager.name)
+    workers = {worker: most_quota(fleet, worker) for worker in fleet.worker_names}
+    queues: dict[str, list[str]] = {}
+    for queue in fleet.dispatched:
+        found = [workers[worker].get(queue, {}) for worker in fleet.dispatch_workers(queue)]
+        held = manager.get(queue, {})
+        resource = _main_resource(held)
+        most = max((amounts.get(resource, ZERO) for amounts in found), default=ZERO)
+        if most < held.get(resource, ZERO):
+            queues.setdefault(f"{most} {resource}", []).append(queue)
+    if queues:
+        listed = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())
+        yield Problem(
+            "multiKueue.dispatcher",
+            f"a pod set of more than {listed} fits the manager's quota and no worker's, and its job keeps that quota",
+            "dispatch with the section admissionController, which rejects such jobs, or find them with kueue-fleet "
+            "status",
+            "warning",
+        )
+
+
+def _main_resource(amounts: Mapping[str, Quantity]) -> str:
+    """The devices of a queue, else what it covers first."""
+    return next((name for name in amounts if "/" in name), next(iter(amounts), ""))
+
+
+def _queues(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"queue{'s' if len(names) > 1 else ''} {', '.join(names[:3])}{more}"
 
 
 def _totals(groups: Sequence[ResourceGroup]) -> dict[str, Quantity]:
