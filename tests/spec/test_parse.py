@@ -471,7 +471,7 @@ def test_one_bad_field_hides_no_other_problem() -> None:
         "teams[team-vision].localQueues[main].clusterQueue: there is no queue vison",
         "localQueues[trial].namespace: kube-system is the namespace of Kubernetes",
         "multiKueue.credentials.rotateBy: is missing",
-        "multiKueue.workers[2]: there is no cluster worker-c",
+        "multiKueue.workers[2]: there is no worker worker-c",
     ]
 
 

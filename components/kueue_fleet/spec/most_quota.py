@@ -78,7 +78,8 @@ def _join(node: _Node, cohort: str | None, cohorts: dict[str, _Node]) -> None:
     """Put the node below its cohort, declared or not, unless the cohort is below the node."""
     if cohort is None:
         return
-    parent = above = cohorts.setdefault(cohort, _Node())
+    parent = cohorts.setdefault(cohort, _Node())
+    above: _Node | None = parent
     while above is not None:
         if above is node:
             return

@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "unknown worker": (
         {"multiKueue/workers": ["worker-a", "worker-b", "worker-c"]},
-        ["multiKueue.workers[2]: there is no cluster worker-c; did you mean worker-b?"],
+        ["multiKueue.workers[2]: there is no worker worker-c; did you mean worker-b?"],
     ),
     "worker is the manager": (
         {"multiKueue/workers": ["worker-a", "worker-b", "manager"]},

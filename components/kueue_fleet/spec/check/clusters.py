@@ -111,12 +111,11 @@ def _workers(scope: Scope) -> Iterator[Problem]:
 
 @rule
 def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
-    roles = {cluster.name: cluster.role for cluster in scope.fleet.clusters}
-    if name not in roles:
-        workers = [name for name, role in roles.items() if role == "worker"]
-        yield Problem(path, f"there is no worker {name}", suggest.instead(name, workers, "workers"))
-    elif roles[name] != "worker":
-        yield Problem(path, f"{name} is the {roles[name]}, not a worker", "list workers only")
+    if name not in scope.names("clusters"):
+        yield Problem(path, f"there is no worker {name}", suggest.instead(name, scope.names("clusters"), "clusters"))
+    role = next((cluster.role for cluster in scope.fleet.clusters if cluster.name == name), "worker")
+    if role != "worker":
+        yield Problem(path, f"{name} is the {role}, not a worker", "list workers only")
 
 
 @rule
