@@ -124,7 +124,7 @@ def company_data(**changes: Any) -> dict[str, Any]:
                 "machineType": "g2-standard-24",
                 "count": 1,
                 "localSsdCount": 2,
-                "sharedWith": ["company-research"],
+                "sharedWith": ["123456789012"],
                 "purpose": "backup",
             },
         ],

@@ -121,7 +121,7 @@ def reserved_capacity(draw: Draw, clusters: Sequence[Data]) -> Data:
     """The sections `reservations`, `futureReservations` and `commitments`; each in a zone of some cluster."""
     zone = ZONES[draw(one_of(*(cluster["region"] for cluster in clusters)))][0]
     region = zone.rpartition("-")[0]
-    shared = one_of(["other-project"], [])
+    shared = one_of(["123456789012"], ["other-project"], [])
     reservation = {"name": "l4-kept", "zone": zone, "machineType": "g2-standard-24", "count": NEVER_ENOUGH}
     reservation |= fields(draw, localSsdCount=one_of(0), sharedWith=shared, purpose=one_of("primary", "backup"))
     future = {

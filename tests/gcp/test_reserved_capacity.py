@@ -44,7 +44,7 @@ def test_a_reservation_may_have_ssds_and_be_shared() -> None:
     )
     assert inputs["shareSettings"] == {
         "shareType": "SPECIFIC_PROJECTS",
-        "projectMaps": [{"id": "company-research", "projectId": "company-research"}],
+        "projectMaps": [{"id": "123456789012", "projectId": "123456789012"}],
     }
 
 
@@ -66,10 +66,10 @@ def test_a_calendar_request_turns_into_a_reservation_of_its_name() -> None:
 
 
 def test_a_calendar_request_may_be_shared() -> None:
-    shared = FUTURE[0].model_copy(update={"shared_with": ("company-research",)})
+    shared = FUTURE[0].model_copy(update={"shared_with": ("123456789012",)})
     assert run(future_reservations=[shared]).one("FutureReservation").inputs["shareSettings"] == {
         "shareType": "SPECIFIC_PROJECTS",
-        "projectMaps": [{"id": "company-research", "projectId": "company-research"}],
+        "projectMaps": [{"id": "123456789012", "projectId": "123456789012"}],
     }
 
 
@@ -96,6 +96,18 @@ def test_what_google_reports_of_machines_by_itself_is_no_change(machine_type: st
     assert recording.one("FutureReservation").ignore_changes == tuple(
         f"specificSkuProperties.instanceProperties.{name}" for name in reported
     )
+
+
+def test_projects_by_id_are_asked_for_once_since_google_answers_with_numbers() -> None:
+    ids = {"shared_with": ("123456789012", "company-research")}
+    recording = run(
+        reservations=[RESERVATIONS[1].model_copy(update=ids)],
+        future_reservations=[FUTURE[0].model_copy(update=ids)],
+        commitments=[],
+    )
+    for kind in ("Reservation", "FutureReservation"):
+        assert "shareSettings.projectMaps" in recording.one(kind).ignore_changes
+    assert "shareSettings.projectMaps" not in run().one("Reservation", "capacity/l4-backup").ignore_changes
 
 
 def test_purpose_is_nothing_that_google_is_told_since_a_change_would_replace_the_reservation() -> None:

@@ -54,7 +54,7 @@ class ReservedCapacity(pulumi.ComponentResource):
                 f"{name}/{entry.name}",
                 _reservation(project, entry),
                 # A new description would replace the reservation, and give its machines back.
-                self._options(ignored=["description", *_reported(entry, "specificReservation")]),
+                self._options(ignored=["description", *_answered_otherwise(entry, "specificReservation")]),
             )
             for entry in reservations
         }
@@ -64,7 +64,7 @@ class ReservedCapacity(pulumi.ComponentResource):
                 _future(project, entry),
                 self._options(
                     always_retained=entry.planning_status == "SUBMITTED",
-                    ignored=_reported(entry, "specificSkuProperties"),
+                    ignored=_answered_otherwise(entry, "specificSkuProperties"),
                 ),
             )
             for entry in future_reservations
@@ -116,17 +116,20 @@ class ReservedCapacity(pulumi.ComponentResource):
         return ComputeRegionCommitment(f"{name}/{entry.name}", properties, self._options(always_retained=True))
 
 
-def _reported(entry: ReservationEntry | FutureReservationEntry, block: str) -> list[str]:
-    """What Google reports of the machines without being asked for it, and takes for a change where it is left out.
+def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block: str) -> list[str]:
+    """What Google answers otherwise than it was asked, so that every update would take it for a change.
 
-    Of a reservation that change would replace it; of a future reservation it would be an amendment, on every update.
+    Google reports what comes with the machines without being asked for it, and projects by their numbers. Of a
+    reservation the first would replace it; of a future reservation each would be an amendment.
     """
     machine = machine_type(entry.machine_type)
     comes_with = {
         "guestAccelerators": machine is None or machine.gpus > 0,
         "localSsds": machine is None or machine.local_ssds > 0,
     }
-    return [f"{block}.instanceProperties.{name}" for name, reported in comes_with.items() if reported]
+    ignored = [f"{block}.instanceProperties.{name}" for name, reported in comes_with.items() if reported]
+    by_id = any(not project.isdigit() for project in entry.shared_with)
+    return [*ignored, *(["shareSettings.projectMaps"] if by_id else [])]
 
 
 def _shared(projects: Sequence[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pydantic import Field
 from kueue_fleet.spec.base import Count, Flag, RuledModel, SpecModel, Text
 from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.instant import Instant
-from kueue_fleet.spec.places import ProjectId, Region, ResourceName, Zone
+from kueue_fleet.spec.places import Project, ProjectId, Region, ResourceName, Zone
 from kueue_fleet.spec.problem import Problem, rule
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
@@ -108,8 +108,8 @@ class ReservationEntry(RuledModel):
     """Machines."""
     local_ssd_count: Count = 0
     """Local SSDs of 375 GB on each machine, beyond those that come with it."""
-    shared_with: tuple[ProjectId, ...] = ()
-    """Other projects that may use it."""
+    shared_with: tuple[Project, ...] = ()
+    """Other projects that may use it, by number. With an id among them, later changes of the list are not made."""
     purpose: Literal["primary", "backup"] = "primary"
     """primary: some pool uses it; backup: kept for the day that another one fails."""
 
@@ -135,8 +135,8 @@ class FutureReservationEntry(RuledModel):
     """For how long."""
     planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
     """DRAFT (default): nothing is asked yet; SUBMITTED: Google is asked, and what it grants has to be paid."""
-    shared_with: tuple[ProjectId, ...] = ()
-    """Other projects that may use it."""
+    shared_with: tuple[Project, ...] = ()
+    """Other projects that may use it, by number. With an id among them, later changes of the list are not made."""
 
     @property
     def end(self) -> datetime:

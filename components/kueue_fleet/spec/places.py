@@ -21,6 +21,8 @@ Zone = Annotated[Text, syntax_of(syntax.zone)]
 """A zone, such as europe-west4-a."""
 ProjectId = Annotated[Text, syntax_of(syntax.project_id)]
 """Id of a Google Cloud project, not its number."""
+Project = Annotated[Text, syntax_of(syntax.project)]
+"""Number of a Google Cloud project, or its id."""
 ResourceName = Annotated[Text, syntax_of(syntax.gce_name)]
 """Name of a resource of Compute Engine."""
 GcpLabelKey = Annotated[Text, syntax_of(syntax.gcp_label_key)]

@@ -27,6 +27,7 @@ _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
 _CLUSTER = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]")
+_PROJECT_NUMBER = re.compile(r"[1-9][0-9]{5,18}")
 _SERVICE_ACCOUNT = re.compile(
     r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])@(?P<project>[a-z][-a-z0-9.]*)\.iam\.gserviceaccount\.com"
 )
@@ -174,6 +175,11 @@ def project_id(text: str) -> str | None:
     if text.isdigit():
         return "is a project number; write the project id"
     return "is no project id; write 6 to 30 lower-case letters, digits and hyphens, with a letter at the start"
+
+
+def project(text: str) -> str | None:
+    """Number or id of a project."""
+    return None if _PROJECT_NUMBER.fullmatch(text) else project_id(text)
 
 
 def google_service_account(text: str) -> str | None:

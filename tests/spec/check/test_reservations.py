@@ -203,9 +203,17 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "shared twice": (
-        {"reservations/0/sharedWith": ["other-project", "other-project"]},
+        {"reservations/0/sharedWith": ["123456789012", "123456789012"]},
         [
-            "reservations[l4].sharedWith[1]: other-project is listed twice; list each project once",
+            "reservations[l4].sharedWith[1]: 123456789012 is listed twice; list each project once",
+        ],
+    ),
+    "shared by id": (
+        {"reservations/0/sharedWith": ["123456789012", "other-project"]},
+        [
+            "warning: reservations[l4].sharedWith[1]: other-project is an id, but Google answers with numbers: later "
+            "changes of this list are not made; write the number: gcloud projects describe other-project "
+            "--format='value(projectNumber)'",
         ],
     ),
     "commitment": (

@@ -29,6 +29,7 @@ def check_reservations(scope: Scope) -> Iterator[Problem]:
     yield from _names(scope)
     for entry in (*scope.entries("reservations"), *scope.entries("futureReservations")):
         yield from _machine_type(scope, entry)
+        yield from _shared_with(scope, entry)
         yield from _zone(scope, entry)
     for commitment in scope.entries("commitments"):
         yield from _commitment(scope, commitment)
@@ -82,6 +83,19 @@ def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
             f"did you mean {near}?" if near else "make sure that it exists",
             "warning",
         )
+
+
+@rule
+def _shared_with(scope: Scope, made: _Made) -> Iterator[Problem]:
+    """Projects are named as Google answers with them."""
+    for index, project in enumerate(made.shared_with):
+        if not project.isdigit():
+            yield Problem(
+                f"{scope.path(made)}.sharedWith[{index}]",
+                f"{project} is an id, but Google answers with numbers: later changes of this list are not made",
+                f"write the number: gcloud projects describe {project} --format='value(projectNumber)'",
+                "warning",
+            )
 
 
 @rule
