@@ -221,12 +221,15 @@ def run(
     preview: bool = False,
     project: str = "kueue-fleet",
     stack: str = "test",
+    outputs: mocks.Mocks | None = None,
 ) -> Recording:
     """Run `program` as Pulumi would and return what it registered; an Output that it returns is awaited.
 
+    `outputs` says what the providers answer; by default `CloudMocks`.
+
     Raises whatever the program raises, also from inside an `apply`.
     """
-    monitor = RecordingMonitor(CloudMocks())
+    monitor = RecordingMonitor(outputs or CloudMocks())
 
     async def main() -> None:
         reset_options()

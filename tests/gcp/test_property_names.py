@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import re
-import typing
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import pulumi_gcp
 import pytest
 from pulumi import _types
 
 import pulumi_mocks
 from company_fleet import company_data
+from gcp_sdk import nested_arguments, sdk_arguments, unknown_properties
 from kueue_fleet import Fleet
 from kueue_fleet.gcp import resources
 from kueue_fleet.gcp.resources import GcpResource
 from kueue_fleet.gke.labels import ACCELERATOR
+from kueue_fleet.rehearsal.standins.gcp_facts import Fact, load_facts
+from kueue_fleet.rehearsal.standins.gcp_provider import SETTINGS
 from kueue_fleet.spec import FleetSpec, parse_fleet
 from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet, standalone_data
@@ -63,6 +64,15 @@ SPECS = {
         )
     ),
 }
+NOT_IN_THE_SCHEMA = {
+    "gcp:container/cluster:Cluster nodePools.bestEffortProvisioning",
+    "gcp:container/cluster:Cluster nodePools.networkConfig.additionalNodeNetworkConfigs.stackType",
+    "gcp:container/nodePool:NodePool bestEffortProvisioning",
+    "gcp:container/nodePool:NodePool networkConfig.additionalNodeNetworkConfigs.stackType",
+    "gcp:gkehub/fleet:Fleet defaultClusterConfig.compliancePostureConfig",
+    "gcp:gkehub/fleet:Fleet labels",
+}
+"""Properties that the SDK has and the provider's schema has no longer, outermost."""
 
 
 @cache
@@ -70,43 +80,6 @@ def declared(kind: str) -> Recording:
     """What the fleet of that kind declares."""
     spec: FleetSpec = SPECS[kind]
     return pulumi_mocks.run(lambda: Fleet(spec.name, spec))
-
-
-def sdk_arguments(type_token: str) -> type:
-    """The SDK's argument class for a type: `gcp:container/nodePool:NodePool` -> `container.NodePoolArgs`."""
-    package, place, name = type_token.split(":")
-    module = re.sub(r"(?<=[a-z])([A-Z])", lambda m: "_" + m[1].lower(), place.replace("iAMMember", "iam_member"))
-    path = f"pulumi_{'gcp' if package == 'gcp' else 'kubernetes'}.{module.replace('/', '.')}"
-    if package == "kubernetes":
-        path = "pulumi_kubernetes.helm.v3.Release"
-    found = getattr(importlib.import_module(path), f"{name}Args")
-    assert isinstance(found, type)
-    return found
-
-
-def nested_arguments(annotation: Any) -> type | None:
-    """The SDK's argument class somewhere inside a type annotation, if there is one."""
-    if isinstance(annotation, type) and _types.is_input_type(annotation):
-        return annotation
-    for part in typing.get_args(annotation):
-        found = nested_arguments(part)
-        if found is not None:
-            return found
-    return None
-
-
-def unknown_properties(value: Any, arguments: type, path: str) -> Iterator[str]:
-    """Paths in `value` that `arguments` does not have."""
-    known = _types.input_type_types(arguments)
-    for key, part in value.items():
-        here = f"{path}.{key}"
-        if key not in known:
-            yield here
-            continue
-        nested = nested_arguments(known[key])
-        for item in part if isinstance(part, list) else [part]:
-            if isinstance(item, Mapping) and nested is not None:
-                yield from unknown_properties(item, nested, here)
 
 
 def missing_properties(value: Any, arguments: type, path: str) -> Iterator[str]:
@@ -175,3 +148,40 @@ def test_a_missing_property_is_found_at_any_depth() -> None:
         "NodePool.nodeConfig.taints.effect",
         "NodePool.nodeConfig.taints.value",
     ]
+
+
+def _inputs(facts: Mapping[str, Fact], path: str = "") -> Iterator[str]:
+    for name, fact in facts.items():
+        if fact.is_input:
+            yield f"{path}{name}"
+            yield from _inputs(fact.children, f"{path}{name}.")
+
+
+def _arguments(arguments: type, path: str = "") -> Iterator[str]:
+    for name, annotation in _types.input_type_types(arguments).items():
+        yield f"{path}{name}"
+        nested: Any = nested_arguments(annotation)
+        if nested is not None:
+            yield from _arguments(nested, f"{path}{name}.")
+
+
+def _all_names(facts: Mapping[str, Fact], path: str = "") -> Iterator[str]:
+    for name, fact in facts.items():
+        yield f"{path}{name}"
+        yield from _all_names(fact.children, f"{path}{name}.")
+
+
+def test_the_installed_sdk_has_every_input_and_nothing_more_than_the_schema() -> None:
+    """The facts are those of the SDK that is installed: a new one shows here what has to be read again."""
+    more = set()
+    for token, facts in load_facts().resources.items():
+        known = set(_arguments(sdk_arguments(token)))
+        assert set(_inputs(facts)) <= known, token
+        unknown = known - set(_all_names(facts))
+        more |= {f"{token} {path}" for path in unknown if path.rpartition(".")[0] not in unknown}
+    assert more == NOT_IN_THE_SCHEMA
+
+
+def test_the_settings_of_the_provider_are_those_of_the_sdk() -> None:
+    known = {name for name in _types.input_type_types(pulumi_gcp.ProviderArgs) if not name.endswith("CustomEndpoint")}
+    assert set(SETTINGS) == {*known, "version", "pluginDownloadURL"}

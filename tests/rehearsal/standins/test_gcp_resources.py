@@ -1,27 +1,15 @@
-"""Google Cloud's resources as data: ids, outputs, places, what Autopilot refuses."""
+"""Google Cloud's resources as data: ids, outputs, places."""
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 import pytest
 
-from kueue_fleet.gcp.resources import GcpResource
-from kueue_fleet.rehearsal.standins.gcp_resources import (
-    CLUSTER,
-    KINDS,
-    NODE_POOL,
-    autopilot_problems,
-    check_version,
-    cluster_outputs,
-    completed,
-    find_kind,
-    previewed,
-)
-from kueue_fleet.rehearsal.standins.gcp_schema import PROVIDER_TOKEN, load_schema
+from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
+from kueue_fleet.rehearsal.standins.gcp_resources import check_version, completed, find_kind, previewed
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret
+from kueue_fleet.rehearsal.standins.property_values import UNKNOWN
 
 PLACE = {"project": "p", "region": "europe-west4"}
 
@@ -72,58 +60,18 @@ def test_a_type_that_is_not_known_is_refused_with_those_that_are() -> None:
 
 
 def test_project_and_place_come_from_the_provider_when_they_are_not_given() -> None:
-    subnetwork = KINDS["gcp:compute/subnetwork:Subnetwork"]
+    subnetwork = "gcp:compute/subnetwork:Subnetwork"
     assert completed(subnetwork, {"name": "s"}, PLACE) == {"name": "s", **PLACE}
-    assert completed(KINDS[CLUSTER], {"name": "c"}, PLACE)["location"] == "europe-west4"
-    assert completed(KINDS[CLUSTER], {"name": "c"}, PLACE)["deletionProtection"] is True
+    assert completed(CLUSTER, {"name": "c"}, PLACE)["location"] == "europe-west4"
+    membership = {"project": "p", "membershipId": "m"}
+    assert completed("gcp:gkehub/membership:Membership", membership, {}) == {**membership, "location": "global"}
     assert completed(subnetwork, {"name": "s", "project": "q", "region": UNKNOWN}, {})["region"] is UNKNOWN
 
 
-@pytest.mark.parametrize(("where", "missing"), [({}, "project"), ({"project": "p"}, "location")])
+@pytest.mark.parametrize(("where", "missing"), [({"region": "r"}, "project"), ({"project": "p"}, "location")])
 def test_a_place_that_is_given_nowhere_is_asked_for(where: dict[str, str], missing: str) -> None:
     with pytest.raises(PluginError, match=f"{missing}: required field is not set"):
-        completed(KINDS[CLUSTER], {"name": "c"}, where)
-
-
-@pytest.mark.parametrize(
-    ("more", "problems"),
-    [
-        ({}, []),
-        ({"nodeConfig": {}}, ["nodeConfig"]),
-        ({"workloadIdentityConfig": {"workloadPool": "x"}}, ["workloadIdentityConfig"]),
-        ({"clusterAutoscaling": {"autoProvisioningDefaults": {"serviceAccount": "x"}}}, []),
-        ({"clusterAutoscaling": {"resourceLimits": [{}]}}, ["clusterAutoscaling.resourceLimits"]),
-        ({"removeDefaultNodePool": False}, []),
-    ],
-)
-def test_autopilot_refuses_what_it_manages_itself(more: dict[str, Any], problems: list[str]) -> None:
-    assert [path for path, _ in autopilot_problems({"enableAutopilot": True, **more})] == problems
-    assert autopilot_problems({"enableAutopilot": False, **more}) == []
-
-
-CONTROL_PLANE = {
-    "endpoint": "127.0.0.1:6443",
-    "caCertificate": "Q0E=",
-    "version": "1.36.3",
-    "selfLink": "https://container.googleapis.com/v1/x",
-    "dnsEndpoint": "gke-1.example",
-}
-
-
-def test_a_cluster_has_an_endpoint_a_certificate_and_a_secret_key() -> None:
-    inputs = {
-        "project": "p",
-        "location": "l",
-        "enableAutopilot": True,
-        "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}},
-    }
-    outputs = cluster_outputs(inputs, CONTROL_PLANE)
-    assert outputs["endpoint"] == "127.0.0.1:6443"
-    assert outputs["masterAuth"]["clusterCaCertificate"] == "Q0E="
-    assert outputs["masterAuth"]["clientKey"] == Secret("")
-    assert outputs["workloadIdentityConfig"] == {"workloadPool": "p.svc.id.goog"}
-    dns = outputs["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]
-    assert dns == {"allowExternalTraffic": True, "endpoint": "gke-1.example"}
+        completed(CLUSTER, {"name": "c"}, where)
 
 
 def test_what_google_adds_is_not_known_in_a_preview() -> None:
@@ -146,21 +94,6 @@ def test_a_minimum_version_is_held_against_the_rehearsals(wanted: str, fits: boo
         return
     with pytest.raises(PluginError, match="a rehearsal has Kubernetes"):
         check_version({"minMasterVersion": wanted}, "v1.36.3")
-
-
-def test_every_type_that_the_components_use_is_known() -> None:
-    tokens = {cls.pulumi_type for cls in GcpResource.__subclasses__()}
-    assert len(tokens) > 12
-    assert tokens <= set(KINDS)
-
-
-def test_every_kind_has_the_property_names_of_the_sdk() -> None:
-    schema = load_schema((PROVIDER_TOKEN, *sorted(KINDS)), version("pulumi-gcp"))
-    for token, kind in KINDS.items():
-        inputs = schema.inputs(token)
-        assert {str(pattern[0]) for pattern in kind.replacing} <= set(inputs), token
-        known = {**dict.fromkeys(inputs, "x"), "_id": "1"}
-        assert kind.id_template.format_map(known)
 
 
 def test_a_dashboard_has_a_number_of_its_own() -> None:

@@ -2,15 +2,16 @@
 
 In: the engine's calls. Out: a real control plane on this machine for each Cluster and its node pools, both through
 the rehearsal's supervisor; for the rest (networks, accounts, roles, services, fleets) the outputs that Google would
-give, made from the inputs and kept in Pulumi's state only. Property names are checked against the installed SDK.
-Refused by name: every other type, every function, imports of what only Pulumi's state knows, custom endpoints.
+give, kept in Pulumi's state only. What is refused, what an update does and what Google answers is decided by the
+schema of the real provider and by tables: see `gcp_checks`, `gcp_plan` and `gcp_answers`. Refused by name: every other
+type, every function, imports of what only Pulumi's state knows, custom endpoints.
 """
 
 # ruff: noqa: N802  (the names are the protocol's)
 
 from __future__ import annotations
 
-import functools
+import difflib
 import threading
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
@@ -19,20 +20,17 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
+from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
+from kueue_fleet.rehearsal.standins.gcp_plan import planned_changes, updated_state
 from kueue_fleet.rehearsal.standins.gcp_resources import (
-    CLUSTER,
-    KINDS,
-    NODE_POOL,
     RESERVATIONS,
-    autopilot_problems,
+    answered,
     check_version,
-    cluster_outputs,
     completed,
     find_kind,
-    pool_outputs,
     previewed,
 )
-from kueue_fleet.rehearsal.standins.gcp_schema import PROVIDER_TOKEN, Schema, check_properties, load_schema
 from kueue_fleet.rehearsal.standins.kube_objects import generated_name
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, fail, serve, standin_version
@@ -59,6 +57,36 @@ MAX_NAME_SUFFIX: Final = 7
 NOT_FOUND: Final = 404
 """HTTP status where something is not there."""
 
+SETTINGS: Final = (
+    "accessToken",
+    "addPulumiAttributionLabel",
+    "batching",
+    "billingProject",
+    "credentials",
+    "defaultLabels",
+    "deletionPolicy",
+    "disableGooglePartnerName",
+    "externalCredentials",
+    "googlePartnerName",
+    "impersonateServiceAccount",
+    "impersonateServiceAccountDelegates",
+    "pluginDownloadURL",
+    "pollInterval",
+    "preferGlobalEndpoints",
+    "preferRegionalEndpoints",
+    "project",
+    "pulumiAttributionLabelAdditionStrategy",
+    "region",
+    "requestReason",
+    "requestTimeout",
+    "scopes",
+    "universeDomain",
+    "userProjectOverride",
+    "version",
+    "zone",
+)
+"""Settings of the real provider, less its endpoints, and the two that every provider has."""
+
 T = TypeVar("T")
 
 
@@ -70,16 +98,6 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         self._log = log
         self._stop = threading.Event()
         self._where: dict[str, str] = {}
-        self._schema_lock = threading.Lock()
-
-    @functools.cached_property
-    def _schema_unlocked(self) -> Schema:
-        return load_schema((PROVIDER_TOKEN, *sorted(KINDS)), self._version)
-
-    @property
-    def _schema(self) -> Schema:
-        with self._schema_lock:
-            return self._schema_unlocked
 
     # -- the plugin ---------------------------------------------------------------------------------------------
 
@@ -125,12 +143,14 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
     def CheckConfig(
         self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext
     ) -> provider_pb2.CheckResponse:
-        """Refuses settings that the SDK does not have, and custom endpoints."""
-        news = parse_struct(request.news)
-        shapes = dict.fromkeys((*self._schema.inputs(PROVIDER_TOKEN), "version", "pluginDownloadURL"), "any")
-        failures = check_properties(self._schema, shapes, news)
-        endpoints = [key for key in news if key.endswith("CustomEndpoint")]
-        failures += [(key, f"{key}: a rehearsal has no endpoints of Google's; leave it out") for key in endpoints]
+        """Refuses settings that the provider does not have, and custom endpoints."""
+        failures = []
+        for key in parse_struct(request.news):
+            if key.endswith("CustomEndpoint"):
+                failures.append((key, f"{key}: a rehearsal has no endpoints of Google's; leave it out"))
+            elif key not in SETTINGS and key != "__defaults":
+                near = difflib.get_close_matches(key, SETTINGS, n=1, cutoff=0.0)[0]
+                failures.append((key, f"{key}: pulumi-gcp has no such setting; did you mean {near}?"))
         return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(failures))
 
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
@@ -153,18 +173,15 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
     # -- resources ----------------------------------------------------------------------------------------------
 
     def Check(self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
-        """The inputs with a name, a project and a place; refuses wrong property names."""
+        """The inputs with a name, a project and a place; refuses what the provider's schema refuses."""
         try:
             kind = find_kind(request.type)
             news, olds = parse_struct(request.news), parse_struct(request.olds)
-            failures = check_properties(self._schema, self._schema.inputs(request.type), news)
-            if request.type == CLUSTER:
-                failures += autopilot_problems(news)
             inputs = dict(news)
             if kind.named and not inputs.get("name") and "namePrefix" not in inputs:
                 inputs["name"] = olds.get("name") or self._made_up_name(request)
-            if not failures:
-                inputs = completed(kind, inputs, self._where)
+            inputs = completed(request.type, inputs, self._where)
+            failures = check_inputs(request.type, inputs)
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
         return provider_pb2.CheckResponse(inputs=render_struct(inputs), failures=_failures(failures))
@@ -175,30 +192,27 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         return generated_name(request.name.lower(), request.randomSeed)[: -(8 - MAX_NAME_SUFFIX)]
 
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
-        """What changed in the inputs, and what of it Google cannot change in place."""
+        """What an update would change, against what Google answered, and what of it replaces the resource."""
         try:
-            kind = find_kind(request.type)
-            olds, news = reveal(parse_struct(request.old_inputs)), reveal(parse_struct(request.news))
+            find_kind(request.type)
+            state, news = reveal(parse_struct(request.olds)), reveal(parse_struct(request.news))
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
-        differ = Differ(kind.replacing, _same_for_google)
-        differ.compare(olds, news)
-        differ.ignore(request.ignoreChanges)
-        some = provider_pb2.DiffResponse.DIFF_SOME if differ.changes else provider_pb2.DiffResponse.DIFF_NONE
+        changes = planned_changes(request.type, state, news, request.ignoreChanges)
+        replaces = sorted(render_path(path) for path, change in changes.items() if change.replaces)
+        some = provider_pb2.DiffResponse.DIFF_SOME if changes else provider_pb2.DiffResponse.DIFF_NONE
         detailed = {
-            render_path(path): provider_pb2.PropertyDiff(
-                kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)), inputDiff=True
-            )
-            for path, change in differ.changes.items()
+            render_path(path): provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)))
+            for path, change in changes.items()
         }
         return provider_pb2.DiffResponse(
             changes=some,
-            replaces=differ.replaced_paths,
+            replaces=replaces,
             # Google's names are unique: with a name of the program's own, the old one must go first.
-            deleteBeforeReplace=bool(differ.replaced_paths) and olds.get("name") == news.get("name"),
+            deleteBeforeReplace=bool(replaces) and state.get("name") == news.get("name"),
             detailedDiff=detailed,
             hasDetailedDiff=True,
-            diffs=sorted({render_path(path[:1]) for path in differ.changes}),
+            diffs=sorted({render_path(path[:1]) for path in changes}),
         )
 
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
@@ -209,24 +223,25 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
             if request.preview:
                 return provider_pb2.CreateResponse(properties=render_struct(previewed(request.type, inputs)))
             resource_id = kind.resource_id(inputs)
-            outputs = self._applied(request.type, request.urn, reveal(inputs), resource_id)
+            given = updated_state(request.type, {}, reveal(inputs))
+            state = self._applied(request.type, request.urn, given, resource_id)
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
         except KeyError as error:
             fail(context, PluginError(f"{request.type}: required field {error.args[0]} is not set; set it"))
-        state = with_secrets_of({**inputs, **outputs}, inputs)
-        return provider_pb2.CreateResponse(id=resource_id, properties=render_struct(state))
+        return provider_pb2.CreateResponse(id=resource_id, properties=render_struct(with_secrets_of(state, inputs)))
 
-    def _applied(self, token: str, urn: str, inputs: dict[str, Any], resource_id: str) -> dict[str, Value]:
-        """The outputs that Google adds, after clusters and pools have been made as `inputs` want them."""
+    def _applied(self, token: str, urn: str, given: dict[str, Any], resource_id: str) -> dict[str, Value]:
+        """What Google answers, after clusters, pools and reservations have been made as `given` wants them."""
+        control_plane: dict[str, Any] = {}
         if token == CLUSTER:
-            return cluster_outputs(inputs, self._put_cluster(urn, inputs))
-        if token == NODE_POOL:
-            return self._put_pool(urn, inputs)
-        if token in RESERVATIONS:
-            zone, name = inputs["zone"], inputs["name"]
-            self._ask(urn, f"Reserving {name}", lambda client: client.put_reservation(zone, name, inputs))
-        return find_kind(token).derive(inputs, resource_id)
+            control_plane = self._put_cluster(urn, given)
+        elif token == NODE_POOL:
+            control_plane = self._put_pool(urn, given)
+        elif token in RESERVATIONS:
+            zone, name = given["zone"], given["name"]
+            self._ask(urn, f"Reserving {name}", lambda client: client.put_reservation(zone, name, given))
+        return answered(token, given, resource_id, control_plane)
 
     def _put_cluster(self, urn: str, inputs: dict[str, Any]) -> dict[str, Any]:
         name = inputs["name"]
@@ -256,27 +271,26 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         self._log.status(urn, "")
         return answer
 
-    def _put_pool(self, urn: str, inputs: dict[str, Any]) -> dict[str, Value]:
+    def _put_pool(self, urn: str, inputs: dict[str, Any]) -> dict[str, Any]:
         cluster, pool = str(inputs["cluster"]).rpartition("/")[2], inputs["name"]
         what = f"Waiting for node pool {pool} of {cluster}"
         control_plane = self._ask(urn, what, lambda client: client.get_cluster(cluster))
         if control_plane.get("autopilot"):
             raise PluginError(f"Autopilot clusters do not support mutating node pools; remove the pool of {cluster}")
         self._ask(urn, what, lambda client: client.put_node_pool(cluster, pool, {**inputs, "cluster": cluster}))
-        return pool_outputs(inputs, str(control_plane.get("version", "")))
+        return control_plane
 
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
-        """Changes the resource in place; what Google added stays."""
+        """Changes the resource in place; what is left out and is Google's to choose stays."""
         try:
-            inputs, state = parse_struct(request.news), parse_struct(request.olds)
-            added = {key: value for key, value in state.items() if key not in parse_struct(request.old_inputs)}
+            inputs = parse_struct(request.news)
+            given = updated_state(request.type, reveal(parse_struct(request.olds)), reveal(inputs))
             if request.preview or has_unknown(inputs):
-                return provider_pb2.UpdateResponse(properties=render_struct({**added, **inputs}))
-            outputs = self._applied(request.type, request.urn, reveal(inputs), request.id)
+                return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
+            state = self._applied(request.type, request.urn, given, request.id)
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
-        updated = with_secrets_of({**added, **inputs, **outputs}, inputs)
-        return provider_pb2.UpdateResponse(properties=render_struct(updated))
+        return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(state, inputs)))
 
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
         """A cluster as the supervisor has it; of the rest, what Pulumi's state says. Empty when it is gone."""
@@ -294,7 +308,7 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
                 if live is None:
                     return provider_pb2.ReadResponse()
                 if request.type == CLUSTER:
-                    state = with_secrets_of({**state, **cluster_outputs(plain, live)}, inputs)
+                    state = with_secrets_of(answered(CLUSTER, reveal(state), request.id, live), inputs)
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=request.inputs)
@@ -351,17 +365,6 @@ def _delete(client: SupervisorClient, cluster: str, pool: str | None) -> None:
 
 def _failures(failures: list[tuple[str, str]]) -> list[provider_pb2.CheckFailure]:
     return [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
-
-
-def _same_for_google(path: tuple[str | int, ...], old: Value, new: Value) -> bool:
-    """Self links and their short forms name the same thing."""
-    if not isinstance(old, str) or not isinstance(new, str) or not path or path[-1] not in ("network", "subnetwork"):
-        return False
-    return _short(old) == _short(new)
-
-
-def _short(link: str) -> str:
-    return link.partition("/compute/v1/")[2] or link
 
 
 def main(version: str, arguments: list[str]) -> int:

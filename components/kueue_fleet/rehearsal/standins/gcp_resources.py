@@ -1,8 +1,8 @@
-"""Which Google Cloud resources the stand-in knows: their ids, what replaces them, what Google adds to them.
+"""Which Google Cloud resources the stand-in knows: their ids, and the outputs that Google makes of the inputs.
 
-In: a resource's inputs and where the provider works. Out: plain data. Nothing here talks to anybody; clusters and
-node pools are made by `gcp_provider` through the rehearsal's supervisor.
-Source of ids and replacing properties: the resources of terraform-provider-google 7.x, which pulumi-gcp 10 carries.
+In: a resource's properties and where the provider works. Out: plain data. Nothing here talks to anybody; clusters and
+node pools are made by `gcp_provider` through the rehearsal's supervisor. What is refused, what replaces and what is
+answered otherwise is in `gcp_checks`, `gcp_plan` and `gcp_answers`.
 """
 
 from __future__ import annotations
@@ -10,23 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kueue_fleet.rehearsal.standins.gcp_answers import ANSWERS, COMPUTE_API, number_of
+from kueue_fleet.rehearsal.standins.gcp_answers_gke import cluster_answer, node_pool_answer
+from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL, Fact, load_facts
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.property_diff import Pattern, parse_pattern
-from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret, Value, reveal
+from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
 
-CLUSTER: Final = "gcp:container/cluster:Cluster"
-"""Pulumi type of a GKE cluster."""
-NODE_POOL: Final = "gcp:container/nodePool:NodePool"
-"""Pulumi type of a GKE node pool."""
 RESERVATIONS: Final = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
 """Pulumi types of reservations."""
-COMPUTE_API: Final = "https://www.googleapis.com/compute/v1"
-"""How links to resources of Compute Engine begin."""
 CREATION_TIME: Final = "2024-01-01T00:00:00.000-00:00"
 """When everything was made: always the same, so that outputs are."""
 
@@ -44,19 +39,14 @@ def _self_link(inputs: Properties, resource_id: str) -> dict[str, Value]:
     return {"selfLink": f"{COMPUTE_API}/{resource_id}", "creationTimestamp": CREATION_TIME}
 
 
-def _number(text: str) -> str:
-    """A number as Google gives out, the same for the same text."""
-    return str(10**11 + zlib.crc32(text.encode()))
-
-
 def _network(inputs: Properties, resource_id: str) -> dict[str, Value]:
-    return {"selfLink": f"{COMPUTE_API}/{resource_id}", "networkId": _number(resource_id), "gatewayIpv4": ""}
+    return {"selfLink": f"{COMPUTE_API}/{resource_id}", "networkId": number_of(resource_id), "gatewayIpv4": ""}
 
 
 def _subnetwork(inputs: Properties, resource_id: str) -> dict[str, Value]:
     first = str(inputs["ipCidrRange"]).partition("/")[0]
     gateway = f"{first.rpartition('.')[0]}.1"
-    return {**_self_link(inputs, resource_id), "subnetworkId": int(_number(resource_id)), "gatewayAddress": gateway}
+    return {**_self_link(inputs, resource_id), "subnetworkId": int(number_of(resource_id)), "gatewayAddress": gateway}
 
 
 def _account(inputs: Properties, resource_id: str) -> dict[str, Value]:
@@ -74,7 +64,7 @@ def _policy(inputs: Properties, resource_id: str) -> dict[str, Value]:
 
 
 def _hub(inputs: Properties, resource_id: str) -> dict[str, Value]:
-    return {"name": resource_id, "createTime": CREATION_TIME, "uid": _number(resource_id)}
+    return {"name": resource_id, "createTime": CREATION_TIME, "uid": number_of(resource_id)}
 
 
 def _reservation(inputs: Properties, resource_id: str) -> dict[str, Value]:
@@ -90,7 +80,7 @@ def _commitment(inputs: Properties, resource_id: str) -> dict[str, Value]:
     return {
         **_self_link(inputs, resource_id),
         **times,
-        "commitmentId": _number(resource_id),
+        "commitmentId": number_of(resource_id),
         "status": "ACTIVE",
         "statusMessage": "",
     }
@@ -110,182 +100,106 @@ class ResourceKind:
 
     id_template: str
     """With the names of inputs in braces."""
-    replacing: tuple[Pattern, ...]
     derive: Derive = _nothing
     named: bool = True
     """Whether a `name` is made up when none is given."""
-    defaults: tuple[tuple[str, Value], ...] = ()
-    """What is in the state when the program does not say it."""
 
     def resource_id(self, inputs: Properties) -> str:
         """The id that Google would give it; where Google makes one up, a number that its inputs decide."""
         plain = reveal(dict(inputs))
         if "{_id}" in self.id_template:
-            plain["_id"] = _number(json.dumps(plain, sort_keys=True, default=str))
+            plain["_id"] = number_of(json.dumps(plain, sort_keys=True, default=str))
         return self.id_template.format_map(plain)
-
-
-def _patterns(text: str) -> tuple[Pattern, ...]:
-    return tuple(parse_pattern(part) for part in text.split())
 
 
 KINDS: Final[Mapping[str, ResourceKind]] = {
     "gcp:compute/network:Network": ResourceKind(
         "projects/{project}/global/networks/{name}",
-        _patterns("name project description autoCreateSubnetworks enableUlaInternalIpv6 internalIpv6Range"),
         _network,
     ),
     "gcp:compute/subnetwork:Subnetwork": ResourceKind(
         "projects/{project}/regions/{region}/subnetworks/{name}",
-        _patterns("name project region network purpose description reservedInternalRange"),
         _subnetwork,
     ),
     "gcp:compute/router:Router": ResourceKind(
         "projects/{project}/regions/{region}/routers/{name}",
-        _patterns("name project region network encryptedInterconnectRouter"),
         _self_link,
     ),
     "gcp:compute/routerNat:RouterNat": ResourceKind(
         "{project}/{region}/{router}/{name}",
-        _patterns("name project region router type"),
     ),
-    "gcp:compute/firewall:Firewall": ResourceKind(
-        "projects/{project}/global/firewalls/{name}", _patterns("name project network direction"), _self_link
-    ),
+    "gcp:compute/firewall:Firewall": ResourceKind("projects/{project}/global/firewalls/{name}", _self_link),
     "gcp:compute/address:Address": ResourceKind(
         "projects/{project}/regions/{region}/addresses/{name}",
-        _patterns(
-            "name project region address addressType description ipVersion network networkTier purpose "
-            "subnetwork prefixLength"
-        ),
         _self_link,
     ),
     "gcp:compute/reservation:Reservation": ResourceKind(
         "projects/{project}/zones/{zone}/reservations/{name}",
-        _patterns(
-            "name project zone description specificReservationRequired params "
-            "specificReservation.instanceProperties specificReservation.sourceInstanceTemplate"
-        ),
         _reservation,
     ),
     "gcp:compute/futureReservation:FutureReservation": ResourceKind(
         "projects/{project}/zones/{zone}/futureReservations/{name}",
-        _patterns("name namePrefix project zone description params"),
         _future_reservation,
     ),
     "gcp:compute/regionCommitment:RegionCommitment": ResourceKind(
         "projects/{project}/regions/{region}/commitments/{name}",
-        _patterns(
-            "name project region description plan resources type category licenseResource autoRenew params "
-            "existingReservations"
-        ),
         _commitment,
     ),
     "gcp:compute/resourcePolicy:ResourcePolicy": ResourceKind(
         "projects/{project}/regions/{region}/resourcePolicies/{name}",
-        _patterns(
-            "name project region description diskConsistencyGroupPolicy groupPlacementPolicy instanceSchedulePolicy "
-            "snapshotSchedulePolicy workloadPolicy"
-        ),
         _self_link,
     ),
-    "gcp:monitoring/dashboard:Dashboard": ResourceKind(
-        "projects/{project}/dashboards/{_id}", _patterns("project"), named=False
-    ),
+    "gcp:monitoring/dashboard:Dashboard": ResourceKind("projects/{project}/dashboards/{_id}", named=False),
     "gcp:monitoring/alertPolicy:AlertPolicy": ResourceKind(
-        "projects/{project}/alertPolicies/{_id}", _patterns("project"), _alert_policy, named=False
+        "projects/{project}/alertPolicies/{_id}", _alert_policy, named=False
     ),
     "gcp:monitoring/notificationChannel:NotificationChannel": ResourceKind(
-        "projects/{project}/notificationChannels/{_id}", _patterns("project"), _channel, named=False
+        "projects/{project}/notificationChannels/{_id}", _channel, named=False
     ),
     "gcp:kms/keyRing:KeyRing": ResourceKind(
-        "projects/{project}/locations/{location}/keyRings/{name}", _patterns("name project location")
+        "projects/{project}/locations/{location}/keyRings/{name}",
     ),
     "gcp:kms/cryptoKey:CryptoKey": ResourceKind(
         "{keyRing}/cryptoKeys/{name}",
-        _patterns(
-            "name keyRing purpose importOnly skipInitialVersionCreation cryptoKeyBackend destroyScheduledDuration"
-        ),
     ),
     "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": ResourceKind(
-        "{cryptoKeyId}/{role}/{member}", _patterns("cryptoKeyId role member condition"), _policy, named=False
+        "{cryptoKeyId}/{role}/{member}", _policy, named=False
     ),
     "gcp:artifactregistry/repository:Repository": ResourceKind(
         "projects/{project}/locations/{location}/repositories/{repositoryId}",
-        _patterns("project location repositoryId format kmsKeyName mode"),
         _hub,
         named=False,
     ),
     "gcp:serviceaccount/account:Account": ResourceKind(
         "projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
-        _patterns("accountId project createIgnoreAlreadyExists"),
         _account,
         named=False,
     ),
     "gcp:serviceaccount/iAMMember:IAMMember": ResourceKind(
         "{serviceAccountId}/{role}/{member}",
-        _patterns("serviceAccountId role member condition"),
         _policy,
         named=False,
     ),
-    "gcp:projects/iAMMember:IAMMember": ResourceKind(
-        "{project}/{role}/{member}", _patterns("project role member condition"), _policy, named=False
-    ),
+    "gcp:projects/iAMMember:IAMMember": ResourceKind("{project}/{role}/{member}", _policy, named=False),
     "gcp:projects/service:Service": ResourceKind(
-        "{project}/{service}", _patterns("project service"), named=False, defaults=(("disableOnDestroy", False),)
+        "{project}/{service}",
+        named=False,
     ),
-    "gcp:gkehub/fleet:Fleet": ResourceKind(
-        "projects/{project}/locations/global/fleets/default", _patterns("project"), _hub, named=False
-    ),
+    "gcp:gkehub/fleet:Fleet": ResourceKind("projects/{project}/locations/global/fleets/default", _hub, named=False),
     "gcp:gkehub/membership:Membership": ResourceKind(
         "projects/{project}/locations/{location}/memberships/{membershipId}",
-        _patterns("project location membershipId endpoint"),
         _hub,
         named=False,
-        defaults=(("location", "global"),),
     ),
-    "gcp:gkehub/feature:Feature": ResourceKind(
-        "projects/{project}/locations/{location}/features/{name}", _patterns("project location name"), named=False
-    ),
+    "gcp:gkehub/feature:Feature": ResourceKind("projects/{project}/locations/{location}/features/{name}", named=False),
     CLUSTER: ResourceKind(
         "projects/{project}/locations/{location}/clusters/{name}",
-        _patterns(
-            "name project location description network subnetwork enableAutopilot ipAllocationPolicy clusterIpv4Cidr "
-            "initialNodeCount enableKubernetesAlpha enableTpu defaultMaxPodsPerNode datapathProvider networkingMode "
-            "nodeConfig confidentialNodes privateClusterConfig.enablePrivateNodes enableMultiNetworking "
-            "privateClusterConfig.masterIpv4CidrBlock masterAuth.clientCertificateConfig removeDefaultNodePool"
-        ),
-        defaults=(("deletionProtection", True),),
     ),
     NODE_POOL: ResourceKind(
         "projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}",
-        _patterns(
-            "name namePrefix project location cluster initialNodeCount maxPodsPerNode placementPolicy "
-            "queuedProvisioning networkConfig.createPodRange networkConfig.podRange nodeConfig.guestAccelerators "
-            "nodeConfig.serviceAccount nodeConfig.oauthScopes nodeConfig.spot nodeConfig.preemptible "
-            "nodeConfig.localSsdCount nodeConfig.minCpuPlatform nodeConfig.reservationAffinity nodeConfig.flexStart "
-            "nodeConfig.maxRunDuration nodeConfig.gvnic nodeConfig.localNvmeSsdBlockConfig nodeConfig.metadata "
-            "nodeConfig.ephemeralStorageLocalSsdConfig nodeConfig.shieldedInstanceConfig nodeConfig.secondaryBootDisks"
-        ),
     ),
 }
 """Every type that is known; the provider refuses others by name."""
-
-NOT_ON_AUTOPILOT: Final = (
-    "addonsConfig.networkPolicyConfig",
-    "clusterAutoscaling.enabled",
-    "clusterAutoscaling.resourceLimits",
-    "defaultMaxPodsPerNode",
-    "enableIntranodeVisibility",
-    "enableShieldedNodes",
-    "networkPolicy",
-    "nodeConfig",
-    "nodePools",
-    "nodeVersion",
-    "removeDefaultNodePool",
-    "workloadIdentityConfig",
-)
-"""What the real provider refuses beside enableAutopilot, or would replace the cluster for on every update."""
 
 
 def find_kind(token: str) -> ResourceKind:
@@ -302,39 +216,26 @@ def known() -> str:
     return ", ".join(sorted(token.removeprefix("gcp:") for token in KINDS))
 
 
-def completed(kind: ResourceKind, inputs: dict[str, Value], where: Mapping[str, str]) -> dict[str, Value]:
-    """`inputs` with the project, region and zone of the provider, and the kind's defaults.
+def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, str]) -> dict[str, Value]:
+    """`inputs` with the parts of the id that come from elsewhere: project, region and zone of the provider, defaults.
 
     Raises PluginError when an input of the id is given nowhere.
     """
-    filled = dict(kind.defaults) | inputs
-    for key in ("project", "region", "zone"):
-        if f"{{{key}}}" in kind.id_template and not filled.get(key):
-            if not where.get(key):
-                raise PluginError(f"{key}: required field is not set; set it on the resource or on the provider")
-            filled[key] = where[key]
-    if "{location}" in kind.id_template and not filled.get("location"):
-        if not (given := where.get("region") or where.get("zone")):
-            raise PluginError("location: required field is not set; set it on the resource, or the provider's region")
-        filled["location"] = given
-    return filled
-
-
-def autopilot_problems(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
-    """What an Autopilot cluster does not take."""
-    plain = reveal(dict(inputs))
-    if plain.get("enableAutopilot") is not True:
-        return []
-    problems = []
-    for text in NOT_ON_AUTOPILOT:
-        value: Any = plain
-        for part in text.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        if value is not None and value is not False:
-            problems.append(
-                (text, f"{text}: conflicts with enableAutopilot; remove it, Autopilot manages nodes itself")
-            )
-    return problems
+    template = find_kind(token).id_template
+    location = where.get("region") or where.get("zone")
+    places = {**dict.fromkeys(("project", "region", "zone")), **where, "location": location}
+    filled_in = dict(inputs)
+    for name, fact in load_facts().resources[token].items():
+        if f"{{{name}}}" not in template or inputs.get(name):
+            continue
+        if fact.default is not None:
+            filled_in[name] = fact.default
+        elif name in places:
+            if not places[name]:
+                where_else = "the provider's region" if name == "location" else "the provider"
+                raise PluginError(f"{name}: required field is not set; set it on the resource, or {where_else}")
+            filled_in[name] = places[name]
+    return filled_in
 
 
 def check_version(inputs: Properties, running: str) -> None:
@@ -346,65 +247,32 @@ def check_version(inputs: Properties, running: str) -> None:
         raise PluginError(f"minMasterVersion: {wanted} wanted, a rehearsal has Kubernetes {running}; lower it")
 
 
-def cluster_outputs(inputs: Properties, control_plane: Properties) -> dict[str, Value]:
-    """What Google adds to a cluster, from the control plane that the supervisor started."""
-    project, location = inputs["project"], inputs["location"]
-    dns = {**((inputs.get("controlPlaneEndpointsConfig") or {}).get("dnsEndpointConfig") or {})}
-    dns["endpoint"] = control_plane.get("dnsEndpoint") or ""
-    outputs: dict[str, Value] = {
-        "endpoint": control_plane["endpoint"],
-        "masterAuth": {
-            "clientCertificate": "",
-            "clientKey": Secret(""),
-            "clientCertificateConfig": {"issueClientCertificate": False},
-            "clusterCaCertificate": control_plane["caCertificate"],
-        },
-        "masterVersion": control_plane["version"],
-        "selfLink": control_plane["selfLink"],
-        "controlPlaneEndpointsConfig": {
-            **(inputs.get("controlPlaneEndpointsConfig") or {}),
-            "dnsEndpointConfig": dns,
-        },
-        "clusterIpv4Cidr": "10.0.0.0/14",
-        "servicesIpv4Cidr": "34.118.224.0/20",
-        "labelFingerprint": _number(str(sorted((inputs.get("resourceLabels") or {}).items()))),
-        "effectiveLabels": dict(inputs.get("resourceLabels") or {}),
-        "pulumiLabels": dict(inputs.get("resourceLabels") or {}),
-    }
-    if inputs.get("enableAutopilot"):
-        outputs["workloadIdentityConfig"] = {"workloadPool": f"{project}.svc.id.goog"}
-        outputs["nodeLocations"] = [f"{location}-{zone}" for zone in "abc"]
-    return outputs
+def answered(
+    token: str, given: Mapping[str, Any], resource_id: str, control_plane: Mapping[str, Any]
+) -> dict[str, Value]:
+    """The state of a resource: `given`, plain and complete, as Google answers it.
 
-
-CLUSTER_ADDS: Final = frozenset(
-    cluster_outputs(
-        {"project": "", "location": "", "enableAutopilot": True},
-        {"endpoint": "", "caCertificate": "", "version": "", "selfLink": ""},
-    )
-)
-"""Outputs of a cluster that are not inputs too."""
-POOL_ADDS: Final = frozenset({"instanceGroupUrls", "managedInstanceGroupUrls", "version", "operation"})
-"""Outputs of a node pool that are not inputs too."""
-
-
-def pool_outputs(inputs: Properties, version: str) -> dict[str, Value]:
-    """What Google adds to a node pool."""
-    return {
-        "instanceGroupUrls": [],
-        "managedInstanceGroupUrls": [],
-        "version": inputs.get("version") or version,
-        "operation": "",
-    }
-
-
-def previewed(token: str, inputs: dict[str, Value]) -> dict[str, Value]:
-    """The outputs as far as they are known before the resource exists: what Google adds is not."""
+    `control_plane` is that of the cluster or of the node pool's cluster, and is not looked at for other types.
+    """
     if token == CLUSTER:
-        added = CLUSTER_ADDS
-    elif token == NODE_POOL:
-        added = POOL_ADDS
-    else:
-        known_inputs = dict.fromkeys(("ipCidrRange", "accountId", "project"), "") | reveal(inputs)
-        added = frozenset(KINDS[token].derive(known_inputs, ""))
-    return {**dict.fromkeys(sorted(added), UNKNOWN), **inputs}
+        return cluster_answer(dict(given), control_plane)
+    if token == NODE_POOL:
+        return node_pool_answer(dict(given), str(control_plane.get("version", "")))
+    echo = ANSWERS.get(token, dict)(dict(given))
+    return {**echo, **find_kind(token).derive(echo, resource_id)}
+
+
+def previewed(token: str, inputs: Mapping[str, Value]) -> dict[str, Value]:
+    """The state as far as it is known before the resource exists: what Google adds is not."""
+    return _previewed(load_facts().resources[token], inputs)
+
+
+def _previewed(facts: Mapping[str, Fact], inputs: Mapping[str, Value]) -> dict[str, Value]:
+    known_now = dict(inputs)
+    for name, fact in facts.items():
+        value = inputs.get(name)
+        if value is None and fact.computed:
+            known_now[name] = UNKNOWN
+        elif fact.kind == "block" and isinstance(value, dict):
+            known_now[name] = _previewed(fact.children, value)
+    return known_now

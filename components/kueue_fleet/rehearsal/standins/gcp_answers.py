@@ -1,0 +1,179 @@
+"""What Google answers, where that is not what it was asked for: defaults of its own, links, what it drops.
+
+In: the properties as the program set them, with what stays from before. Out: the properties as Google's API reports
+them and the provider reads them. What Google chooses where nothing is said is in `gcp_defaults.json`; GKE's own answers
+are in `gcp_answers_gke`. The page docs/google-cloud.md says of each how sure it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from kueue_fleet.gke.machines import machine_type
+
+COMPUTE_API: Final = "https://www.googleapis.com/compute/v1"
+"""How links to resources of Compute Engine begin."""
+LOCAL_SSD_GB: Final = 375
+"""Size of a local SSD."""
+
+Properties = dict[str, Any]
+"""Properties of a resource or of a block, as plain data."""
+Answer = Callable[[Properties], Properties]
+"""The properties that were asked for in, those that Google reports out."""
+
+
+@functools.cache
+def _defaults() -> Mapping[str, Any]:
+    content = json.loads(Path(__file__).with_name("gcp_defaults.json").read_text(encoding="utf-8"))
+    return dict(content)
+
+
+def google_defaults(name: str) -> Properties:
+    """A table of `gcp_defaults.json`: what Google chooses where nothing is said."""
+    return dict(copy.deepcopy(_defaults()[name]))
+
+
+def filled(given: Properties, defaults: Mapping[str, Any]) -> Properties:
+    """`given` with what is left out from `defaults`, block by block."""
+    result = dict(given)
+    for name, value in defaults.items():
+        if name not in result:
+            result[name] = value
+        elif isinstance(result[name], dict) and isinstance(value, dict):
+            result[name] = filled(result[name], value)
+    return result
+
+
+def number_of(text: str) -> str:
+    """A number as Google gives out, the same for the same text."""
+    return str(10**11 + zlib.crc32(text.encode()))
+
+
+def project_number(project: str) -> str:
+    """The number of a project; Google answers with it where it was given the id."""
+    return project if project.isdigit() else number_of(project)
+
+
+def compute_link(given: Any, project: str, kind: str) -> Any:
+    """The link to a network or the like, `kind` being `global/networks`, from a link or a name."""
+    if not isinstance(given, str) or given.startswith("https://"):
+        return given
+    short = given if given.startswith("projects/") else f"projects/{project}/{kind}/{given}"
+    return f"{COMPUTE_API}/{short}"
+
+
+def _by_default(table: str) -> Answer:
+    return lambda given: filled(given, google_defaults(table))
+
+
+def _network_member(kind: str, table: str | None = None) -> Answer:
+    """A resource of Compute Engine that lies in a network."""
+
+    def answer(given: Properties) -> Properties:
+        link = compute_link(given.get("network"), str(given["project"]), kind)
+        return {**filled(given, google_defaults(table) if table else {}), **({"network": link} if link else {})}
+
+    return answer
+
+
+def _shared(settings: Properties) -> Properties:
+    """Projects come back as numbers."""
+    maps = settings.get("projectMaps")
+    if not maps:
+        return settings
+    numbers = [project_number(str(entry["id"])) for entry in maps]
+    return {**settings, "projectMaps": [{"id": number, "projectId": number} for number in numbers]}
+
+
+def _machines(given: Properties) -> Properties:
+    """The GPUs and disks that come with a machine type are reported as if they had been asked for."""
+    machine = machine_type(str(given.get("machineType")))
+    comes_with: Properties = {}
+    if machine is not None and machine.gpus:
+        comes_with["guestAccelerators"] = [{"acceleratorType": machine.accelerator, "acceleratorCount": machine.gpus}]
+    if machine is not None and machine.local_ssds:
+        comes_with["localSsds"] = [{"interface": "NVME", "diskSizeGb": LOCAL_SSD_GB}] * machine.local_ssds
+    return {**given, **comes_with}
+
+
+def _reservation(given: Properties) -> Properties:
+    answered = filled(given, google_defaults("reservation"))
+    block = answered["specificReservation"]
+    if "instanceProperties" in block:
+        answered["specificReservation"] = {**block, "instanceProperties": _machines(block["instanceProperties"])}
+    return {**answered, "shareSettings": _shared(answered["shareSettings"])}
+
+
+def _future_reservation(given: Properties) -> Properties:
+    answered = filled(given, google_defaults("futureReservation"))
+    settings = answered.pop("shareSettings", None)
+    if settings and settings.get("shareType") != "LOCAL":
+        answered["shareSettings"] = _shared(settings)
+    answered["timeWindow"] = _ended(answered["timeWindow"])
+    block = answered.get("specificSkuProperties") or {}
+    if "instanceProperties" in block:
+        machines = _machines(block["instanceProperties"])
+        for disk in machines.get("localSsds", ()):
+            disk["diskSizeGb"] = str(disk["diskSizeGb"])
+        answered["specificSkuProperties"] = {**block, "instanceProperties": machines}
+    return answered
+
+
+def _ended(window: Properties) -> Properties:
+    """A window of time with its end; the API takes a duration and never returns it."""
+    if "duration" not in window:
+        return window
+    start = datetime.fromisoformat(str(window["startTime"]))
+    end = start + timedelta(seconds=int(window["duration"].get("seconds") or 0))
+    return {"startTime": window["startTime"], "endTime": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def _dashboard(given: Properties) -> Properties:
+    """Cloud Monitoring drops what is zero, empty or false, and adds a name and an etag."""
+    content = without_zeros(json.loads(str(given["dashboardJson"])))
+    added = {"name": f"projects/{project_number(str(given['project']))}/dashboards/0", "etag": "0"}
+    return {**given, "dashboardJson": json.dumps({**content, **added}, sort_keys=True)}
+
+
+def without_zeros(value: Any) -> Any:
+    """`value` as proto3's JSON has it: without zeros, empty texts and lists, and false; empty objects stay."""
+    if isinstance(value, dict):
+        kept = {key: without_zeros(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item not in (0, "", [], None)}
+    return [without_zeros(item) for item in value] if isinstance(value, list) else value
+
+
+def _alert_policy(given: Properties) -> Properties:
+    return {**given, **without_zeros({name: given[name] for name in ("conditions", "alertStrategy") if name in given})}
+
+
+def _member(given: Properties) -> Properties:
+    """The address of a member in lower case; other kinds of members keep theirs."""
+    kind, colon, name = str(given["member"]).partition(":")
+    lowered = kind in ("serviceAccount", "user", "group", "domain")
+    return {**given, "member": f"{kind}{colon}{name.lower() if lowered else name}"}
+
+
+ANSWERS: Final[Mapping[str, Answer]] = {
+    "gcp:compute/network:Network": _by_default("network"),
+    "gcp:compute/subnetwork:Subnetwork": _network_member("global/networks", "subnetwork"),
+    "gcp:compute/router:Router": _network_member("global/networks"),
+    "gcp:compute/firewall:Firewall": _network_member("global/networks"),
+    "gcp:compute/routerNat:RouterNat": _by_default("routerNat"),
+    "gcp:compute/reservation:Reservation": _reservation,
+    "gcp:compute/futureReservation:FutureReservation": _future_reservation,
+    "gcp:compute/regionCommitment:RegionCommitment": _by_default("commitment"),
+    "gcp:monitoring/dashboard:Dashboard": _dashboard,
+    "gcp:monitoring/alertPolicy:AlertPolicy": _alert_policy,
+    "gcp:projects/iAMMember:IAMMember": _member,
+    "gcp:serviceaccount/iAMMember:IAMMember": _member,
+    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": _member,
+}
+"""By type; a type that is not here is answered as it was asked for."""

@@ -1,0 +1,211 @@
+"""What GKE answers for clusters and node pools, where that is not what it was asked for.
+
+In: the properties as the program set them, with what stays from before, and for a cluster its control plane. Out: the
+properties as the provider reads them. Which zones a region has is a fact of `gke.zones`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kueue_fleet.gke.labels import GPU_TAINT, QUEUED_TAINT, NodeTaint
+from kueue_fleet.gke.machines import MachineType, machine_type
+from kueue_fleet.gke.zones import zones_of
+from kueue_fleet.rehearsal.standins.gcp_answers import Properties, filled, google_defaults, number_of
+from kueue_fleet.rehearsal.standins.property_values import Secret
+
+DEFAULT_ZONES: Final = 3
+"""Zones in which GKE puts nodes where no zones are given."""
+ALL_OBJECTS_SINCE: Final = (1, 35)
+"""Kubernetes version from which GKE encrypts every object where secrets were to be encrypted, and says so."""
+_EFFECTS: Final = {"NoSchedule": "NO_SCHEDULE"}
+
+
+def cluster_answer(given: Properties, control_plane: Mapping[str, Any]) -> Properties:
+    """A cluster as GKE reports it; `control_plane` is what the rehearsal's supervisor started."""
+    project, location, name = (str(given[key]) for key in ("project", "location", "name"))
+    autopilot = given.get("enableAutopilot") is True
+    own = google_defaults("autopilotCluster" if autopilot else "standardCluster")
+    answered = filled(filled(given, own), google_defaults("cluster"))
+    zones = list(given.get("nodeLocations") or zones_of(location)[:DEFAULT_ZONES])
+    answered |= {
+        "addonsConfig": _addons(answered["addonsConfig"], autopilot=autopilot),
+        "clusterIpv4Cidr": answered["ipAllocationPolicy"]["clusterIpv4CidrBlock"],
+        "clusterAutoscaling": _autoscaling(answered["clusterAutoscaling"], zones, autopilot=autopilot),
+        "controlPlaneEndpointsConfig": _endpoints(answered["controlPlaneEndpointsConfig"], control_plane),
+        "databaseEncryption": _encryption(answered["databaseEncryption"], str(control_plane["version"])),
+        "endpoint": control_plane["endpoint"],
+        "ipAllocationPolicy": _ranges(answered["ipAllocationPolicy"], name),
+        "labelFingerprint": number_of(str(sorted((given.get("resourceLabels") or {}).items()))),
+        "masterAuth": _credentials(control_plane),
+        "masterVersion": control_plane["version"],
+        "network": _relative(given.get("network") or "default", project, "global/networks"),
+        "nodeLocations": zones,
+        "nodeVersion": given.get("nodeVersion") or control_plane["version"],
+        "operation": "",
+        "selfLink": control_plane["selfLink"],
+        "servicesIpv4Cidr": answered["ipAllocationPolicy"]["servicesIpv4CidrBlock"],
+        "subnetwork": _relative(given.get("subnetwork") or "default", project, f"regions/{location}/subnetworks"),
+        "workloadIdentityConfig": answered.get("workloadIdentityConfig")
+        or ({"workloadPool": f"{project}.svc.id.goog"} if autopilot else None),
+        **_labels(given.get("resourceLabels") or {}),
+    }
+    answered["privateClusterConfig"] = _private(answered)
+    if "fleet" in answered:
+        answered["fleet"] = {**answered["fleet"], **_membership(answered["fleet"], location, name)}
+    if "maintenancePolicy" in answered:
+        answered["maintenancePolicy"] = _maintenance(answered["maintenancePolicy"])
+    if autopilot or given.get("removeDefaultNodePool") is True:
+        # The settings of the default node pool, which is not there.
+        answered.pop("nodeConfig", None)
+    return {key: value for key, value in answered.items() if value is not None}
+
+
+def _relative(link: Any, project: str, kind: str) -> str:
+    """A link as GKE reports it: without the API, with the project."""
+    text = str(link)
+    short = text.partition("/compute/v1/")[2] or text
+    return short if short.startswith("projects/") else f"projects/{project}/{kind}/{short.rpartition('/')[2]}"
+
+
+def _addons(addons: Properties, *, autopilot: bool) -> Properties:
+    if autopilot:
+        return {name: value for name, value in addons.items() if name not in ("dnsCacheConfig", "networkPolicyConfig")}
+    return addons
+
+
+def _autoscaling(scaling: Properties, zones: list[str], *, autopilot: bool) -> Properties:
+    """Without auto-provisioning GKE reports the profile and no defaults; on Autopilot always limits and defaults."""
+    profile = scaling.get("autoscalingProfile") or "BALANCED"
+    answered = {"autoscalingProfile": profile, "defaultComputeClassEnabled": False, **scaling}
+    if not autopilot and scaling.get("enabled") is not True:
+        kept = ("enabled", "autoscalingProfile", "defaultComputeClassEnabled")
+        return {name: answered[name] for name in kept if name in answered}
+    answered = filled(answered, google_defaults("autoProvisioning"))
+    if not autopilot and "autoProvisioningLocations" not in answered:
+        answered["autoProvisioningLocations"] = zones
+    if autopilot:
+        own = google_defaults("autopilotCluster")["clusterAutoscaling"]
+        defaults = {**answered["autoProvisioningDefaults"], **{k: own["autoProvisioningDefaults"][k] for k in _OWN}}
+        answered |= {"autoscalingProfile": own["autoscalingProfile"], "autoProvisioningDefaults": defaults}
+    return answered
+
+
+_OWN: Final = ("diskSize", "diskType", "imageType")
+"""What Autopilot decides of its nodes, whatever is said."""
+
+
+def _endpoints(config: Properties, control_plane: Mapping[str, Any]) -> Properties:
+    return {
+        **config,
+        "dnsEndpointConfig": {**config["dnsEndpointConfig"], "endpoint": control_plane.get("dnsEndpoint") or ""},
+    }
+
+
+def _encryption(config: Properties, version: str) -> Properties:
+    numbers = re.match(r"v?(\d+)\.(\d+)", version)
+    new = numbers is not None and tuple(map(int, numbers.groups())) >= ALL_OBJECTS_SINCE
+    encrypted = config["state"] == "ENCRYPTED" and new
+    return {**config, "state": "ALL_OBJECTS_ENCRYPTION_ENABLED" if encrypted else config["state"]}
+
+
+def _ranges(policy: Properties, cluster: str) -> Properties:
+    """Secondary ranges that are not named are made by GKE, for pods always, for Services in its own range not."""
+    made = f"gke-{cluster}-pods-{number_of(cluster)[-8:]}"
+    return {"clusterSecondaryRangeName": made, "servicesSecondaryRangeName": "", **policy}
+
+
+def _credentials(control_plane: Mapping[str, Any]) -> Properties:
+    return {
+        "clientCertificate": "",
+        "clientCertificateConfig": {"issueClientCertificate": False},
+        "clientKey": Secret(""),
+        "clusterCaCertificate": control_plane["caCertificate"],
+    }
+
+
+def _labels(labels: Mapping[str, str]) -> Properties:
+    everything = {**labels, "goog-pulumi-provisioned": "true"}
+    return {"effectiveLabels": everything, "pulumiLabels": everything}
+
+
+def _private(cluster: Properties) -> Properties:
+    """The addresses; the endpoint is private where there is no public one, which is also so without IP endpoints."""
+    given = cluster.get("privateClusterConfig") or {}
+    addresses = cluster["controlPlaneEndpointsConfig"]["ipEndpointsConfig"].get("enabled") is not False
+    answered = {
+        "enablePrivateNodes": False,
+        "masterGlobalAccessConfig": {"enabled": False},
+        **given,
+        "peeringName": "",
+        "privateEndpoint": cluster["endpoint"],
+        "publicEndpoint": cluster["endpoint"],
+    }
+    private = given.get("enablePrivateEndpoint") is True or not addresses
+    return {**answered, "enablePrivateEndpoint": private}
+
+
+def _membership(fleet: Mapping[str, Any], location: str, name: str) -> Properties:
+    path = f"//gkehub.googleapis.com/projects/{fleet.get('project')}/locations/{location}/memberships/{name}"
+    return {"membership": path, "membershipId": name, "membershipLocation": location, "preRegistered": False}
+
+
+def _maintenance(policy: Properties) -> Properties:
+    """An exclusion without a scope excludes all upgrades."""
+    exclusions = [
+        {"exclusionOptions": {"scope": "NO_UPGRADES"}, **exclusion}
+        for exclusion in policy.get("maintenanceExclusions", ())
+    ]
+    return {**policy, **({"maintenanceExclusions": exclusions} if exclusions else {})}
+
+
+def node_pool_answer(given: Properties, version: str) -> Properties:
+    """A node pool as GKE reports it; `version` is the control plane's."""
+    answered = filled(given, google_defaults("nodePool"))
+    config = answered["nodeConfig"]
+    machine = machine_type(str(config["machineType"]))
+    queued = (given.get("queuedProvisioning") or {}).get("enabled") is True
+    if config.get("flexStart") is True or queued:
+        answered["upgradeSettings"] = {"maxSurge": 0, "maxUnavailable": 0, "strategy": "SHORT_LIVED"}
+    if "nodeCount" in given and "initialNodeCount" not in given:
+        answered["initialNodeCount"] = given["nodeCount"]
+    return {
+        **answered,
+        "instanceGroupUrls": [],
+        "managedInstanceGroupUrls": [],
+        "nodeConfig": _node_config(config, machine, queued=queued),
+        "nodeLocations": list(given.get("nodeLocations") or zones_of(str(given["location"]))[:DEFAULT_ZONES]),
+        "operation": "",
+        "version": given.get("version") or version,
+    }
+
+
+def _node_config(config: Properties, machine: MachineType | None, *, queued: bool) -> Properties:
+    answered = dict(config)
+    if machine is not None and machine.local_ssds and "localNvmeSsdBlockConfig" not in config:
+        # Reported for machines that come with disks, asked for or not.
+        count = (config.get("ephemeralStorageLocalSsdConfig") or {}).get("localSsdCount") or machine.local_ssds
+        answered["ephemeralStorageLocalSsdConfig"] = {"dataCacheCount": 0, "localSsdCount": count}
+    if machine is not None and machine.gpus and "guestAccelerators" not in config:
+        answered["guestAccelerators"] = [{"count": machine.gpus, "type": machine.accelerator}]
+    model = "flex_start" if config.get("flexStart") else "spot" if config.get("spot") else "on_demand"
+    labels = {**(config.get("resourceLabels") or {}), "goog-gke-node-pool-provisioning-model": model.replace("_", "-")}
+    answered["resourceLabels"] = labels
+    answered["bootDisk"] = {
+        **(config.get("bootDisk") or {}),
+        "diskType": config["diskType"],
+        "sizeGb": config["diskSizeGb"],
+    }
+    gpus = bool(answered.get("guestAccelerators"))
+    answered["effectiveTaints"] = [
+        *(config.get("taints") or []),
+        *([_taint(GPU_TAINT)] if gpus else []),
+        *([_taint(QUEUED_TAINT)] if queued else []),
+    ]
+    return answered
+
+
+def _taint(taint: NodeTaint) -> Properties:
+    return {"effect": _EFFECTS[taint.effect], "key": taint.key, "value": taint.value}

@@ -1,0 +1,136 @@
+"""What the Google provider's own schema says of every property that the stand-in knows.
+
+In: `gcp_facts.json`, one line for each property, which `reduce_gcp_facts` made of the provider's schema. Out: a tree of
+`Fact`s for each resource. What is done with it is in `gcp_checks` (what is refused) and `gcp_plan` (what an update
+would do).
+
+A line is words: the type (`string`, `bool`, `int`, `float`, `block`, or a `list`, `set` or `map` of strings or blocks;
+a `block` is there at most once), then `required`, `optional` and `computed`, then what holds of it: `replaces`
+(changing it makes the resource again), `suppressed` (some differences are none to the provider), `validated` (the
+provider has a further rule for it, which is not in the schema), `in=` (the values that are allowed), `min=` and `max=`,
+`least=` and `most=` (items), `default=`, `conflicts=`, `with=` (set together), `one-of=` and `some-of=` (groups, listed
+at the top).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+CLUSTER: Final = "gcp:container/cluster:Cluster"
+"""Pulumi type of a GKE cluster."""
+NODE_POOL: Final = "gcp:container/nodePool:NodePool"
+"""Pulumi type of a GKE node pool."""
+DATA: Final = Path(__file__).with_name("gcp_facts.json")
+"""The facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What holds of one property."""
+
+    kind: str
+    """`string`, `bool`, `int`, `float`, `block`, `list`, `set`, `map`."""
+    of_blocks: bool = False
+    """Whether the items of a list or set are blocks, not texts."""
+    required: bool = False
+    optional: bool = False
+    computed: bool = False
+    """Google has a value of its own; with `optional`: where the program gives none."""
+    replaces: bool = False
+    suppressed: bool = False
+    validated: bool = False
+    allowed: tuple[str, ...] = ()
+    """Empty: anything. The empty text stands for none where it is among them."""
+    minimum: float | None = None
+    maximum: float | None = None
+    least: int = 0
+    most: int | None = None
+    default: Any = None
+    conflicts: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
+    """What has to be set where this is."""
+    one_of: tuple[str, ...] = ()
+    """Of these exactly one is set."""
+    some_of: tuple[str, ...] = ()
+    """Of these at least one is set."""
+    children: Mapping[str, Fact] = field(default_factory=dict)
+    """Properties of a block, or of each block of a list or set."""
+
+    @property
+    def is_input(self) -> bool:
+        """Whether a program can set it."""
+        return self.required or self.optional
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts of every resource."""
+
+    source: str
+    """Where they are from: provider, version, day."""
+    resources: Mapping[str, Mapping[str, Fact]]
+    """Top-level properties by type token."""
+
+    def of(self, token: str, path: str) -> Fact:
+        """The fact of a property, such as `nodeConfig.taints[].key`. Raises KeyError."""
+        *parents, last = path.replace("[]", "").split(".")
+        facts = self.resources[token]
+        for part in parents:
+            facts = facts[part].children
+        return facts[last]
+
+
+@functools.cache
+def load_facts() -> Facts:
+    """The facts of the data file."""
+    content = json.loads(DATA.read_text(encoding="utf-8"))
+    groups = {name: tuple(paths) for name, paths in content["groups"].items()}
+    return Facts(
+        content["source"],
+        {token: _tree(lines, groups) for token, lines in content["resources"].items()},
+    )
+
+
+def _tree(lines: Mapping[str, str], groups: Mapping[str, tuple[str, ...]]) -> dict[str, Fact]:
+    """The properties of a resource, each with those inside it."""
+    inside: dict[str, dict[str, Fact]] = {}
+    # A parent sorts before its children, so that from the end on these are complete when it is read.
+    for path in sorted(lines, reverse=True):
+        parent, _, name = path.replace("[]", "").rpartition(".")
+        children = inside.pop(f"{parent}.{name}" if parent else name, {})
+        inside.setdefault(parent, {})[name] = parse_fact(lines[path], groups, children)
+    return dict(sorted(inside[""].items()))
+
+
+def parse_fact(line: str, groups: Mapping[str, tuple[str, ...]], children: Mapping[str, Fact]) -> Fact:
+    """One line of the data file."""
+    kind, *words = line.split(" ")
+    kind, _, items = kind.removesuffix(")").partition("(")
+    said = dict(word.split("=", 1) for word in words if "=" in word)
+    lists = {key: tuple(said[key].split("|")) if key in said else () for key in ("in", "conflicts", "with")}
+    return Fact(
+        kind=kind,
+        of_blocks=items == "block",
+        required="required" in words,
+        optional="optional" in words,
+        computed="computed" in words,
+        replaces="replaces" in words,
+        suppressed="suppressed" in words,
+        validated="validated" in words,
+        allowed=lists["in"],
+        minimum=float(said["min"]) if "min" in said else None,
+        maximum=float(said["max"]) if "max" in said else None,
+        least=int(said.get("least", 0)),
+        most=int(said["most"]) if "most" in said else None,
+        default=json.loads(said["default"]) if "default" in said else None,
+        conflicts=lists["conflicts"],
+        together=lists["with"],
+        one_of=groups[said["one-of"]] if "one-of" in said else (),
+        some_of=groups[said["some-of"]] if "some-of" in said else (),
+        children=dict(sorted(children.items())),
+    )

@@ -1,0 +1,185 @@
+"""What the Google provider would do with new inputs: nothing, an update, or the resource made again.
+
+In: the state (inputs and outputs as Google answered them) and the new inputs. Out: the changes by path, and what the
+state is after an update, before Google adds its own. Decided by the schema (`gcp_facts`), as Terraform's plugin SDK
+decides, which the provider is built with:
+
+- what is left out stays as it is where Google has a value of its own (optional and computed), else it returns to the
+  default or is removed; an empty map is given, an empty list of blocks is not;
+- a block that comes or goes replaces the resource where it replaces, or where something does that is set in it;
+- lists are compared by position, sets without order; what differs in spelling alone is in `gcp_suppressed`.
+
+Source: hashicorp/terraform-plugin-sdk v2, helper/schema/schema.go (schemaMap.Diff).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kueue_fleet.rehearsal.standins.gcp_facts import Fact, load_facts
+from kueue_fleet.rehearsal.standins.gcp_suppressed import Pair, forced_replacements, is_suppressed
+from kueue_fleet.rehearsal.standins.property_diff import Change, Path, parse_pattern, touches
+from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
+
+_ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}
+
+
+def planned_changes(
+    token: str, state: Mapping[str, Value], inputs: Mapping[str, Value], ignored: Iterable[str] = ()
+) -> dict[Path, Change]:
+    """What changes, less what is `ignored` (Pulumi's ignoreChanges)."""
+    pair = Pair(token, reveal(dict(state)), reveal(dict(inputs)))
+    plan = _Plan(pair)
+    plan.block(load_facts().resources[token], pair.state, pair.inputs, (), "")
+    for path in forced_replacements(pair):
+        if path in plan.changes:
+            plan.changes[path] = plan.changes[path].as_replacing()
+    patterns = [parse_pattern(text) for text in ignored]
+    return {path: change for path, change in plan.changes.items() if not _is_ignored(path, patterns)}
+
+
+def _is_ignored(path: Path, patterns: Sequence[tuple[str, ...]]) -> bool:
+    return any(len(path) >= len(pattern) and touches(path, None, pattern) for pattern in patterns)
+
+
+def updated_state(token: str, state: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """`state` with `inputs` applied: what is left out and is Google's to choose stays, other things go."""
+    return _merged(load_facts().resources[token], state, inputs)
+
+
+class _Plan:
+    """Collects the changes of one resource."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        self.changes: dict[Path, Change] = {}
+
+    def block(
+        self, facts: Mapping[str, Fact], old: Mapping[str, Any], new: Mapping[str, Any], path: Path, plain: str
+    ) -> None:
+        """The properties of a block; `plain` is its path without indices, with a dot at its end."""
+        for name, fact in facts.items():
+            if fact.is_input:
+                self._property(fact, old.get(name), new.get(name), (*path, name), f"{plain}{name}")
+
+    def _property(self, fact: Fact, old: Any, new: Any, path: Path, plain: str) -> None:
+        if fact.of_blocks and new == []:
+            new = None
+        if new is None and fact.default is not None:
+            new = fact.default
+        if new is None and fact.computed:
+            return
+        if fact.suppressed and new is not UNKNOWN and is_suppressed(self._pair, plain, path, old, new):
+            return
+        if new is UNKNOWN:
+            self._record(path, Change.ADD if old is None else Change.UPDATE, replaces=fact.replaces)
+        elif fact.kind == "block":
+            self._one_block(fact, old, new, path, plain)
+        elif fact.of_blocks:
+            self._blocks(fact, old or [], new or [], path, plain)
+        elif fact.kind == "map":
+            self._map(fact, old or {}, new or {}, path, plain)
+        elif fact.kind in ("list", "set"):
+            self._texts(fact, old or [], new or [], path)
+        else:
+            self._scalar(fact, old, new, path)
+
+    def _record(self, path: Path, change: Change, *, replaces: bool) -> None:
+        self.changes[path] = change.as_replacing() if replaces else change
+
+    def _one_block(self, fact: Fact, old: Any, new: Any, path: Path, plain: str) -> None:
+        if old is not None and new is not None:
+            self.block(fact.children, old, new, path, f"{plain}.")
+        elif old is not None or new is not None:
+            inside = _Plan(self._pair)
+            inside.block(fact.children, old or {}, new or {}, path, f"{plain}.")
+            replaces = fact.replaces or any(change.replaces for change in inside.changes.values())
+            self._record(path, Change.ADD if old is None else Change.DELETE, replaces=replaces)
+
+    def _blocks(self, fact: Fact, old: list[Any], new: list[Any], path: Path, plain: str) -> None:
+        if fact.kind == "set":
+            old, new = self._unmatched(fact, old, new, f"{plain}[].")
+        for index in range(max(len(old), len(new))):
+            before = old[index] if index < len(old) else None
+            after = new[index] if index < len(new) else None
+            self._one_block(fact, before, after, (*path, index), f"{plain}[]")
+
+    def _unmatched(self, fact: Fact, old: list[Any], new: list[Any], plain: str) -> tuple[list[Any], list[Any]]:
+        """What is in only one of two sets; what was taken out is put beside what came."""
+        rest = list(old)
+        added = []
+        for item in new:
+            same = next((other for other in rest if self._is_same(fact, other, item, plain)), None)
+            if same is None:
+                added.append(item)
+            else:
+                rest.remove(same)
+        return rest, added
+
+    def _is_same(self, fact: Fact, old: Any, new: Any, plain: str) -> bool:
+        inside = _Plan(self._pair)
+        inside.block(fact.children, old, new, (), plain)
+        return not inside.changes
+
+    def _map(self, fact: Fact, old: Mapping[str, Any], new: Mapping[str, Any], path: Path, plain: str) -> None:
+        for key in [*old, *(key for key in new if key not in old)]:
+            before, after, here = old.get(key), new.get(key), (*path, key)
+            if key in old and key in new and _text(before) == _text(after):
+                continue
+            if fact.suppressed and is_suppressed(self._pair, plain, here, before, after):
+                continue
+            change = Change.UPDATE if key in old and key in new else Change.DELETE if key in old else Change.ADD
+            self._record(here, change, replaces=fact.replaces)
+
+    def _texts(self, fact: Fact, old: list[Any], new: list[Any], path: Path) -> None:
+        before, after = [_text(item) for item in old], [_text(item) for item in new]
+        if fact.kind == "set":
+            before, after = sorted(before), sorted(after)
+        if before == after and UNKNOWN not in new:
+            return
+        change = Change.UPDATE if before and after else Change.ADD if after else Change.DELETE
+        self._record(path, change, replaces=fact.replaces)
+
+    def _scalar(self, fact: Fact, old: Any, new: Any, path: Path) -> None:
+        removed = new is None
+        if removed and old is not None:
+            new = _ZERO[fact.kind]
+        if _text(old) == _text(new):
+            return
+        change = Change.ADD if old is None else Change.DELETE if removed else Change.UPDATE
+        self._record(path, change, replaces=fact.replaces)
+
+
+def _text(value: Any) -> str:
+    """A value as Terraform compares it; a number is the same in both notations, none is the empty text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _merged(facts: Mapping[str, Fact], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Names that the schema does not have, such as the engine's own, are kept."""
+    merged = {name: value for name, value in new.items() if name not in facts}
+    for name, fact in facts.items():
+        value = _after(fact, old.get(name), new.get(name))
+        if value is not None:
+            merged[name] = value
+    return merged
+
+
+def _after(fact: Fact, old: Any, new: Any) -> Any:
+    if new is None or (fact.of_blocks and new == []):
+        return old if fact.computed else fact.default
+    if new is UNKNOWN:
+        return new
+    if fact.kind == "block":
+        return _merged(fact.children, old or {}, new)
+    if fact.kind == "list" and fact.of_blocks:
+        olds = [*(old or []), *([{}] * len(new))]
+        return [_merged(fact.children, before, after) for before, after in zip(olds, new, strict=False)]
+    if fact.of_blocks:
+        return [_merged(fact.children, {}, item) for item in new]
+    return new

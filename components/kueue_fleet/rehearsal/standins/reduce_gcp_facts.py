@@ -1,0 +1,90 @@
+"""Writes `gcp_facts.json`: what the Google provider's schema says, one line for each property.
+
+In: a JSON file with the facts of the schema as the provider's own Go code states them: by Pulumi type token the
+`properties`, by path, each with `type`, `elem`, `required`, `optional`, `computed`, `maxItems`, `minItems`,
+`maxItemsOneFlattened`, `forceNew`, `forceNewFrom`, `allowed`, `min`, `max`, `default`, `conflictsWith`, `exactlyOneOf`,
+`atLeastOneOf`, `requiredWith`, `diffSuppress`, `validated`. Out: the same in the notation of `gcp_facts`, sorted.
+
+Left out, because nothing here decides by them: Terraform's own names, timeouts, whether a property is deprecated or
+sensitive, and `forceNewFrom`. That one says that a block around the property replaces the resource. It does so when
+it comes or goes, which is in the line of the block; a property of it that only changes its value updates.
+
+    python -m kueue_fleet.rehearsal.standins.reduce_gcp_facts facts.json "terraform-provider-google-beta 8.0, 2026-08"
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kueue_fleet.rehearsal.standins.gcp_facts import DATA
+
+_SCALARS = ("string", "bool", "int", "float")
+
+
+def reduced(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The content of the data file. Raises ValueError for a fact that the notation cannot say."""
+    groups: dict[tuple[str, ...], str] = {}
+    resources = {
+        token: {path: " ".join(_words(path, fact, groups)) for path, fact in sorted(facts[token]["properties"].items())}
+        for token in sorted(facts)
+    }
+    named = {name: list(paths) for paths, name in groups.items()}
+    return {"source": source, "groups": named, "resources": resources}
+
+
+def _words(path: str, fact: Mapping[str, Any], groups: dict[tuple[str, ...], str]) -> Iterator[str]:
+    yield _type(path, fact)
+    yield from (word for word in ("required", "optional", "computed") if fact.get(word))
+    if fact.get("forceNew"):
+        yield "replaces"
+    if fact.get("diffSuppress"):
+        yield "suppressed"
+    if fact.get("validated"):
+        yield "validated"
+    limits = {"min": "min", "max": "max", "minItems": "least"}
+    if not fact.get("maxItemsOneFlattened"):
+        limits["maxItems"] = "most"
+    yield from (f"{word}={fact[key]}" for key, word in limits.items() if key in fact)
+    if "default" in fact:
+        yield f"default={json.dumps(fact['default'])}"
+    if "allowed" in fact:
+        yield f"in={'|'.join(fact['allowed'])}"
+    for key, word in (("conflictsWith", "conflicts"), ("requiredWith", "with")):
+        if key in fact:
+            yield f"{word}={'|'.join(fact[key])}"
+    for key, word in (("exactlyOneOf", "one-of"), ("atLeastOneOf", "some-of")):
+        if key in fact:
+            group = tuple(sorted(fact[key]))
+            yield f"{word}={groups.setdefault(group, f'{_parent(path)}#{len(groups) + 1}')}"
+
+
+def _type(path: str, fact: Mapping[str, Any]) -> str:
+    kind, element = fact["type"], fact.get("elem", "string")
+    if kind in _SCALARS:
+        return str(kind)
+    if element == "object":
+        return "block" if fact.get("maxItemsOneFlattened") else f"{kind}(block)"
+    if element != "string":
+        raise ValueError(f"{path}: a {kind} of {element} cannot be said in this notation")
+    return "string" if fact.get("maxItemsOneFlattened") else f"{kind}(string)"
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0] or path
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the data file from the file and the source that are named."""
+    path, source = arguments
+    content = reduced(json.loads(Path(path).read_text(encoding="utf-8")), source)
+    DATA.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{sum(map(len, content['resources'].values()))} properties of {len(content['resources'])} types")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""A second `pulumi up` changes nothing: what is declared, held against what Google answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given, settings
+
+import google_cloud
+from company_fleet import company_data
+from fleet_files import fleets
+from google_cloud import differences
+from kueue_fleet import Fleet
+from kueue_fleet.gcp.resources import GcpResource
+from kueue_fleet.spec import FleetSpec, parse_fleet, parse_fleet_text
+from pulumi_mocks import Recording
+from small_fleets import fleet, standalone_data
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(
+    [
+        *(ROOT / "stacks").glob("Pulumi.*.yaml"),
+        *(ROOT / "examples").glob("*/Pulumi.*.yaml"),
+        ROOT / "examples" / "jobs" / "fleet.yaml",
+    ]
+)
+
+
+def _company(**more: object) -> FleetSpec:
+    data = company_data()
+    data["reservations"][1] |= more
+    return parse_fleet(data)
+
+
+TEST_FLEETS = {
+    "autopilot": fleet(),
+    "standard": parse_fleet(standalone_data()),
+    "company": parse_fleet(company_data()),
+    "shared by id": _company(sharedWith=["company-research"]),
+    "addresses": fleet(
+        network={
+            "controlPlaneAccess": "AuthorizedNetworks",
+            "authorizedNetworks": [{"name": "office", "cidr": "203.0.113.0/24"}],
+            "serviceRanges": {"us-east4": "10.127.0.0/20"},
+        }
+    ),
+}
+
+
+def declared(spec: FleetSpec) -> Recording:
+    """Google's resources of the fleet; what is inside the clusters is left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Fleet, "_fill", lambda *_: None)
+        return google_cloud.run(lambda: Fleet(spec.name, spec))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_stacks_and_examples_stay_as_they_are(path: Path) -> None:
+    assert differences(declared(parse_fleet_text(path.read_text(encoding="utf-8"), path.name))) == {}
+
+
+@pytest.mark.parametrize("name", TEST_FLEETS)
+def test_fleets_of_the_tests_stay_as_they_are(name: str) -> None:
+    assert differences(declared(TEST_FLEETS[name])) == {}
+
+
+@settings(max_examples=50, deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
+@given(fleets())
+def test_random_fleets_stay_as_they_are(spec: FleetSpec) -> None:
+    assert differences(declared(spec)) == {}
+
+
+def test_a_whole_fleet_has_every_type_that_the_components_have() -> None:
+    types = {resource.type for resource in declared(TEST_FLEETS["company"])}
+    assert {cls.pulumi_type for cls in GcpResource.__subclasses__()} <= types

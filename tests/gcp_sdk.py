@@ -1,0 +1,49 @@
+"""The argument types of pulumi-gcp and pulumi-kubernetes: which properties they have."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pulumi import _types
+
+
+def sdk_arguments(type_token: str) -> type:
+    """The SDK's argument class for a type: `gcp:container/nodePool:NodePool` -> `container.NodePoolArgs`."""
+    package, place, name = type_token.split(":")
+    place = place.replace("iAM", "iam").replace("IAM", "Iam")
+    module = re.sub(r"(?<=[a-z])([A-Z])", lambda m: "_" + m[1].lower(), place)
+    path = f"pulumi_{'gcp' if package == 'gcp' else 'kubernetes'}.{module.replace('/', '.')}"
+    if package == "kubernetes":
+        path = "pulumi_kubernetes.helm.v3.Release"
+    found = getattr(importlib.import_module(path), f"{name}Args")
+    assert isinstance(found, type)
+    return found
+
+
+def nested_arguments(annotation: Any) -> type | None:
+    """The SDK's argument class somewhere inside a type annotation, if there is one."""
+    if isinstance(annotation, type) and _types.is_input_type(annotation):
+        return annotation
+    for part in typing.get_args(annotation):
+        found = nested_arguments(part)
+        if found is not None:
+            return found
+    return None
+
+
+def unknown_properties(value: Any, arguments: type, path: str) -> Iterator[str]:
+    """Paths in `value` that `arguments` does not have."""
+    known = _types.input_type_types(arguments)
+    for key, part in value.items():
+        here = f"{path}.{key}"
+        if key not in known:
+            yield here
+            continue
+        nested = nested_arguments(known[key])
+        for item in part if isinstance(part, list) else [part]:
+            if isinstance(item, Mapping) and nested is not None:
+                yield from unknown_properties(item, nested, here)
