@@ -7,7 +7,7 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import NodeIdentity, TeamIdentity
-from kueue_fleet.gcp.identity import account_id
+from kueue_fleet.gcp.identity import node_account_id
 from kueue_fleet.gcp.resources import ProjectIamMember
 from pulumi_mocks import Recording
 
@@ -24,14 +24,14 @@ def test_nodes_get_the_two_roles_they_need_and_no_more() -> None:
     assert all(recording.is_before(account, grant) for grant in grants)
 
 
-@pytest.mark.parametrize("name", ["ab", "worker-asia-southeast1", "a" * 40, "worker-northamerica-northeast1-one"])
+@pytest.mark.parametrize("name", ["a", "ab", "worker-asia-southeast1", "a" * 40, "worker-northamerica-northeast1-one"])
 def test_account_ids_fit_and_differ(name: str) -> None:
-    assert 6 <= len(account_id(name)) <= 30
-    assert account_id(name) != account_id(f"{name}-two")
+    assert 6 <= len(node_account_id(name)) <= 30
+    assert node_account_id(name) != node_account_id(f"{name}-two")
 
 
 def test_long_names_that_begin_alike_get_different_accounts() -> None:
-    assert account_id("worker-northamerica-northeast1") != account_id("worker-northamerica-northeast2")
+    assert node_account_id("worker-northamerica-northeast1") != node_account_id("worker-northamerica-northeast2")
 
 
 def team(*accounts: tuple[str, str], **arguments: Any) -> Recording:

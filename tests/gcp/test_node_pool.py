@@ -193,8 +193,10 @@ def test_local_ssds_that_come_with_the_machine_are_said(machine_type: str, disks
     assert config.get("ephemeralStorageLocalSsdConfig") == ({"localSsdCount": disks} if disks else None)
 
 
-def test_a_pool_without_gpus_asks_for_none() -> None:
+def test_a_pool_without_gpus_asks_for_none_and_says_so_where_gpus_could_have_been_attached() -> None:
     assert "guestAccelerators" not in pool(machineType="n2-standard-8").inputs["nodeConfig"]
+    none = [{"type": "nvidia-tesla-t4", "count": 0}]
+    assert pool(machineType="n1-standard-8").inputs["nodeConfig"]["guestAccelerators"] == none
 
 
 def test_a_pool_that_must_be_made_anew_keeps_its_name_so_the_old_one_goes_first() -> None:

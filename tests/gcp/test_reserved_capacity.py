@@ -8,6 +8,7 @@ import pulumi_mocks
 from company_fleet import company_data
 from kueue_fleet import ReservedCapacity
 from kueue_fleet.spec import CommitmentEntry, FutureReservationEntry, ReservationEntry
+from kueue_fleet.spec.capacity import AttachedAccelerator
 from pulumi_mocks import Recording
 
 RESERVATIONS = [ReservationEntry.model_validate(entry) for entry in company_data()["reservations"]]
@@ -46,6 +47,16 @@ def test_a_reservation_may_have_ssds_and_be_shared() -> None:
         "shareType": "SPECIFIC_PROJECTS",
         "projectMaps": [{"id": "123456789012", "projectId": "123456789012"}],
     }
+
+
+def test_n1_machines_are_reserved_with_the_gpus_that_are_attached_to_them() -> None:
+    gpus = {"machine_type": "n1-standard-8", "accelerator": AttachedAccelerator(type="nvidia-tesla-t4", count=2)}
+    reservation = run(reservations=[RESERVATIONS[0].model_copy(update=gpus)], commitments=[]).one("Reservation")
+    assert reservation.inputs["specificReservation"]["instanceProperties"] == {
+        "machineType": "n1-standard-8",
+        "guestAccelerators": [{"acceleratorType": "nvidia-tesla-t4", "acceleratorCount": 2}],
+    }
+    assert "specificReservation.instanceProperties.guestAccelerators" in reservation.ignore_changes
 
 
 def test_a_calendar_request_turns_into_a_reservation_of_its_name() -> None:

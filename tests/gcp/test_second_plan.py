@@ -14,6 +14,7 @@ from google_cloud import differences
 from kueue_fleet import Fleet
 from kueue_fleet.gcp.resources import GcpResource
 from kueue_fleet.spec import FleetSpec, parse_fleet, parse_fleet_text
+from kueue_fleet.spec.check.google_cloud import OWN_LABELS
 from pulumi_mocks import Recording
 from small_fleets import fleet, standalone_data
 
@@ -69,6 +70,13 @@ def test_fleets_of_the_tests_stay_as_they_are(name: str) -> None:
 @given(fleets())
 def test_random_fleets_stay_as_they_are(spec: FleetSpec) -> None:
     assert differences(declared(spec)) == {}
+
+
+def test_clusters_have_the_labels_that_check_leaves_room_for() -> None:
+    unprotected = _company().model_copy(update={"deletion_protection": False})
+    for cluster in declared(unprotected).of_type("gcp:container/cluster:Cluster"):
+        own = set(cluster.inputs["resourceLabels"]) - set(unprotected.labels)
+        assert {*own, "goog-pulumi-provisioned"} == OWN_LABELS
 
 
 def test_a_whole_fleet_has_every_type_that_the_components_have() -> None:

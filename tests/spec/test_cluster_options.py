@@ -47,6 +47,21 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "NAP limit of nothing": (
+        {"clusters/0/nodeAutoProvisioning": limits(cpu=0)},
+        ["clusters[batch].nodeAutoProvisioning.resourceLimits[0].maximum: 0 is too small; use at least 1"],
+    ),
+    "network without prefix": (
+        {
+            "network": {
+                "controlPlaneAccess": "AuthorizedNetworks",
+                "authorizedNetworks": [{"name": "office", "cidr": "203.0.113.7"}],
+            }
+        },
+        [
+            'network.authorizedNetworks[office].cidr: "203.0.113.7" has no length of its prefix; write 203.0.113.7/32',
+        ],
+    ),
     "autopilot fields": (
         {
             "clusters/0/mode": "Autopilot",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pulumi
 
 from kueue_fleet.gcp.resources import ProjectIamMember, ServiceAccount, ServiceAccountIamMember
-from kueue_fleet.spec.accounts import shortened_account_id, team_account_id
+from kueue_fleet.spec.accounts import account_id, team_account_id
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:
@@ -20,9 +20,9 @@ WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
 """To act as a Google service account from a pod."""
 
 
-def account_id(cluster_name: str) -> str:
-    """The service account id of a cluster's nodes: `gke-<cluster>`, shortened with a digest beyond 30 characters."""
-    return shortened_account_id(f"gke-{cluster_name}", cluster_name)
+def node_account_id(cluster_name: str) -> str:
+    """The service account id of a cluster's nodes: `gke-<cluster>`, with a digest where it would not fit."""
+    return account_id(f"gke-{cluster_name}", cluster_name)
 
 
 class NodeIdentity(pulumi.ComponentResource):
@@ -46,7 +46,11 @@ class NodeIdentity(pulumi.ComponentResource):
         super().__init__("kueue-fleet:index:NodeIdentity", name, None, opts)
         account = ServiceAccount(
             name,
-            {"project": project, "accountId": account_id(cluster_name), "displayName": f"GKE nodes of {cluster_name}"},
+            {
+                "project": project,
+                "accountId": node_account_id(cluster_name),
+                "displayName": f"GKE nodes of {cluster_name}",
+            },
             pulumi.ResourceOptions(parent=self),
         )
         self.email = account.output("email")

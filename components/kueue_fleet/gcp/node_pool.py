@@ -19,7 +19,9 @@ from kueue_fleet.gcp.resources import ComputeResourcePolicy, ContainerNodePool
 from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.spec.check.google_cloud import LONGEST_NAME
 from kueue_fleet.spec.clusters import ClusterEntry
+from kueue_fleet.spec.digests import with_digest
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool
 
@@ -95,12 +97,18 @@ class NodePool(pulumi.ComponentResource):
             {
                 "project": project,
                 "region": spec.region,
-                "name": f"{spec.cluster}-{spec.name}",
+                "name": placement_name(spec.cluster, spec.name),
                 "description": f"Nodes of {spec.name} close together, managed by kueue-fleet",
                 "workloadPolicy": {"type": "HIGH_THROUGHPUT"},
             },
             pulumi.ResourceOptions(parent=self),
         )
+
+
+def placement_name(cluster: str, pool: str) -> str:
+    """The name of a pool's workload policy: `<cluster>-<pool>`, shortened with a digest beyond 63 characters."""
+    wanted = f"{cluster}-{pool}"
+    return wanted if len(wanted) <= LONGEST_NAME else with_digest(wanted, f"{cluster}/{pool}", LONGEST_NAME)
 
 
 def node_pool_properties(
@@ -225,6 +233,9 @@ def _hardware(spec: ResolvedNodePool) -> dict[str, Any]:
                 "gpuDriverInstallationConfig": {"gpuDriverVersion": spec.driver_version},
             }
         ]
+    elif spec.machine is None or spec.machine.family == "n1":
+        # GPUs that were attached would stay where none are said; of which kind there are none does not matter.
+        hardware["guestAccelerators"] = [{"type": "nvidia-tesla-t4", "count": 0}]
     ssds = spec.local_ssd_count or (spec.machine.local_ssds if spec.machine else 0)
     if ssds:
         # GKE reports the disks that come with a machine too: left out, they would replace the pool on every update.

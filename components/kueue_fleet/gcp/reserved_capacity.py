@@ -123,8 +123,9 @@ def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block:
     reservation the first would replace it; of a future reservation each would be an amendment.
     """
     machine = machine_type(entry.machine_type)
+    attached = isinstance(entry, ReservationEntry) and entry.accelerator is not None
     comes_with = {
-        "guestAccelerators": machine is None or machine.gpus > 0,
+        "guestAccelerators": machine is None or machine.gpus > 0 or attached,
         "localSsds": machine is None or machine.local_ssds > 0,
     }
     ignored = [f"{block}.instanceProperties.{name}" for name, reported in comes_with.items() if reported]
@@ -141,6 +142,9 @@ def _shared(projects: Sequence[str]) -> dict[str, Any]:
 
 def _reservation(project: str, entry: ReservationEntry) -> dict[str, Any]:
     machine: dict[str, Any] = {"machineType": entry.machine_type}
+    if entry.accelerator is not None:
+        asked = {"acceleratorType": entry.accelerator.type, "acceleratorCount": entry.accelerator.count}
+        machine["guestAccelerators"] = [asked]
     if entry.local_ssd_count:
         machine["localSsds"] = [{"interface": "NVME", "diskSizeGb": LOCAL_SSD_GB}] * entry.local_ssd_count
     return {

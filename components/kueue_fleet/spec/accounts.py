@@ -5,30 +5,28 @@ In: names. Out: ids and addresses. Making accounts and granting roles is the job
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
+from kueue_fleet.spec.digests import with_digest
 from kueue_fleet.spec.fleet import FleetSpec
 from kueue_fleet.spec.teams import TeamEntry
 
 ACCOUNT_ID_LENGTH: Final = 30
-"""Longest id of a service account; the shortest has 6 characters.
+"""Longest id of a service account. Source: https://cloud.google.com/iam/docs/service-accounts-create."""
+SHORTEST_ACCOUNT_ID: Final = 6
+"""Fewest characters of the id of a service account."""
 
-Source: https://cloud.google.com/iam/docs/service-accounts-create
-"""
 
-
-def shortened_account_id(wanted: str, distinct: str) -> str:
-    """`wanted`, beyond 30 characters shortened with a digest of `distinct`."""
-    if len(wanted) <= ACCOUNT_ID_LENGTH:
+def account_id(wanted: str, distinct: str) -> str:
+    """`wanted`; with fewer than 6 characters, or more than 30, which are cut off, with a digest of `distinct`."""
+    if SHORTEST_ACCOUNT_ID <= len(wanted) <= ACCOUNT_ID_LENGTH:
         return wanted
-    digest = hashlib.sha256(distinct.encode()).hexdigest()[:6]
-    return f"{wanted[: ACCOUNT_ID_LENGTH - 7].rstrip('-')}-{digest}"
+    return with_digest(wanted, distinct, ACCOUNT_ID_LENGTH)
 
 
 def team_account_id(fleet: str, team: str) -> str:
-    """The service account id of a team: `<fleet>-<team>`, shortened with a digest beyond 30 characters."""
-    return shortened_account_id(f"{fleet}-{team}", f"{fleet}-{team}")
+    """The service account id of a team: `<fleet>-<team>`, with a digest where that is too short or too long."""
+    return account_id(f"{fleet}-{team}", f"{fleet}-{team}")
 
 
 def account_address(account_id: str, project: str) -> str:

@@ -95,6 +95,15 @@ Capacity = Annotated[Reserved | OnDemand | Spot | FlexStart | Calendar, Field(di
 """Where nodes come from: one of the classes, told apart by `type`."""
 
 
+class AttachedAccelerator(SpecModel):
+    """GPUs that are attached to each machine."""
+
+    type: Text
+    """Such as nvidia-tesla-t4."""
+    count: AtLeastOne
+    """GPUs on each machine."""
+
+
 class ReservationEntry(RuledModel):
     """A specific reservation, made by this fleet. It costs what its machines cost, used or not."""
 
@@ -106,6 +115,8 @@ class ReservationEntry(RuledModel):
     """Type of its machines."""
     count: AtLeastOne
     """Machines."""
+    accelerator: AttachedAccelerator | None = None
+    """GPUs attached to each machine, for N1 machines; others come with theirs."""
     local_ssd_count: Count = 0
     """Local SSDs of 375 GB on each machine, beyond those that come with it."""
     shared_with: tuple[Project, ...] = ()

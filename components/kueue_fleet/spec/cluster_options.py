@@ -49,7 +49,7 @@ class ResourceLimit(RuledModel):
     """cpu, memory (in GB), or a kind of GPU such as nvidia-l4."""
     minimum: Count = 0
     """Least that the cluster keeps, in the resource's unit; default 0."""
-    maximum: Annotated[int, Field(strict=True, ge=0)]
+    maximum: Annotated[int, Field(strict=True, ge=1)]
     """Most that the cluster grows to, in the resource's unit."""
 
     def own_problems(self) -> Iterator[Problem]:

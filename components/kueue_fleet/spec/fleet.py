@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Protocol
+from typing import Protocol
 
 from pydantic import Field
 
-from kueue_fleet.spec.base import DnsLabel, Flag, SpecModel
+from kueue_fleet.spec.base import Flag, SpecModel
 from kueue_fleet.spec.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.spec.clusters import ClusterEntry, JobSetInstallation, KueueInstallation, MultiKueue, Network
 from kueue_fleet.spec.dispatch import AdmissionController
@@ -30,7 +30,7 @@ from kueue_fleet.spec.entries import (
 from kueue_fleet.spec.flavor_nodes import derived_flavor, leads_to
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.observability import NO_OBSERVABILITY, Observability
-from kueue_fleet.spec.places import GcpLabelKey, GcpLabelValue, ProjectId
+from kueue_fleet.spec.places import GcpLabelKey, GcpLabelValue, ProjectId, ResourceName
 from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.spec.teams import TeamEntry
 from kueue_fleet.spec.wire import ResourceFlavorSpec
@@ -51,13 +51,13 @@ class Placed(Protocol):
 class FleetSpec(SpecModel):
     """A GPU batch fleet: a manager cluster, its workers, and the Kueue objects that share them out."""
 
-    name: DnsLabel
+    name: ResourceName
     """Name of the fleet; part of the names of what is made in Google Cloud."""
     project: ProjectId
     """Google Cloud project id."""
     deletion_protection: Flag = True
     """Whether clusters and the Kueue installation, with all queues, are protected from deletion; default true."""
-    labels: Annotated[Mapping[GcpLabelKey, GcpLabelValue], Field(max_length=64)] = Field(default_factory=dict)
+    labels: Mapping[GcpLabelKey, GcpLabelValue] = Field(default_factory=dict)
     """Labels on everything in Google Cloud."""
     network: Network = Field(default_factory=Network)
     """The VPC network, and how control planes are reached."""

@@ -115,12 +115,12 @@ def secondary_range(text: str) -> str | None:
 
 
 def address_range(text: str) -> str | None:
-    """Any IPv4 range, single addresses too."""
+    """Any IPv4 range, single addresses as /32 (Terraform's Google provider wants the length of the prefix)."""
     try:
-        ipaddress.IPv4Network(text)
+        network = ipaddress.IPv4Network(text)
     except ValueError as wrong:
         return f"is no IPv4 range ({wrong}); write one such as 203.0.113.0/24"
-    return None
+    return None if "/" in text else f"has no length of its prefix; write {network}"
 
 
 def region(text: str) -> str | None:

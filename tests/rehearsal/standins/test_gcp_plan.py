@@ -226,6 +226,17 @@ def test_what_is_said_changes(
     assert plan(token, before, after) == expected
 
 
+def test_gpus_of_which_there_are_none_take_gpus_away_and_are_no_change_otherwise() -> None:
+    def n1(*gpus: int) -> dict[str, Any]:
+        return {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-tesla-t4", "count": count} for count in gpus]}}
+
+    assert plan(NODE_POOL, n1(2), {"nodeConfig": {}}) == {}
+    assert plan(NODE_POOL, n1(2), n1(0)) == {"nodeConfig.guestAccelerators[0].count": "UPDATE_REPLACE"}
+    assert plan(NODE_POOL, n1(0), n1(0)) == {}
+    assert plan(NODE_POOL, {}, n1(0)) == {}
+    assert "guestAccelerators" not in created(NODE_POOL, {**NEEDED[NODE_POOL], **n1(0)})["nodeConfig"]
+
+
 def test_false_is_a_change_where_google_reports_nothing() -> None:
     future = {**NEEDED[FUTURE], "shareSettings": {"shareType": "LOCAL"}}
     state = created(FUTURE, future)

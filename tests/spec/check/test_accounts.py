@@ -65,24 +65,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
-    "short account": (
-        {"name": "a", "teams/0/name": "ab", "teams/0/googleServiceAccount": {}},
-        [
-            (
-                "teams[ab].googleServiceAccount: its id would be a-ab, but ids have at least 6 characters; use a "
-                "longer name for the team"
-            ),
-        ],
-    ),
-    "digit account": (
-        {"name": "1a", "teams/0/googleServiceAccount": {}},
-        [
-            (
-                "teams[team-a].googleServiceAccount: its id would be 1a-team-a, but ids begin with a letter; begin "
-                "the fleet's name with a letter"
-            ),
-        ],
-    ),
     "no role": (
         {"teams/0/googleServiceAccount": {"roles": ["storage.admin"]}},
         [

@@ -15,6 +15,13 @@ def p(index: int, field: str) -> str:
     return f"nodePools/{index}/{field}"
 
 
+def backup(**fields: Any) -> dict[str, Any]:
+    """A reservation that no pool uses."""
+    return {"name": "t4", "zone": "us-central1-a", "count": 1, "purpose": "backup", **fields}
+
+
+T4 = {"type": "nvidia-tesla-t4", "count": 2}
+
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "zones that do not exist": (
         {
@@ -84,6 +91,43 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"reservations/0/localSsdCount": 2},
         [
             "nodePools[reserved].localSsdCount: 0, but reservation l4 has 2; write the same in both",
+        ],
+    ),
+    "reservation without GPUs": (
+        {
+            p(0, "machineType"): "n1-standard-16",
+            p(0, "accelerator"): T4,
+            "reservations/0/machineType": "n1-standard-16",
+        },
+        [
+            "reservations[l4].accelerator: not set, but pool reserved attaches 2 nvidia-tesla-t4 to its machines, and "
+            "takes only machines that have the same; write {type: nvidia-tesla-t4, count: 2}, or change the pool's",
+        ],
+    ),
+    "reservation with GPUs of its own": (
+        {"reservations/0/accelerator": T4},
+        [
+            "reservations[l4].accelerator: set, but g2-standard-24 comes with nvidia-l4; remove it, or use an N1 "
+            "machine",
+        ],
+    ),
+    "reservation with GPUs that there are not": (
+        {
+            "reservations": [
+                *pools_data()["reservations"],
+                backup(machineType="n1-standard-96", accelerator={**T4, "count": 3}),
+            ]
+        },
+        [
+            "reservations[t4].accelerator: 3 nvidia-tesla-t4 cannot be attached to a machine; write one of "
+            "1 nvidia-tesla-t4, 2 nvidia-tesla-t4, 4 nvidia-tesla-t4",
+        ],
+    ),
+    "reservation of a machine that is too large": (
+        {"reservations": [*pools_data()["reservations"], backup(machineType="n1-standard-64", accelerator=T4)]},
+        [
+            "reservations[t4].accelerator: 2 nvidia-tesla-t4 go with at most 48 vCPUs, but n1-standard-64 has 64; use "
+            "a smaller machine type, or more GPUs",
         ],
     ),
     "reservation too small": (

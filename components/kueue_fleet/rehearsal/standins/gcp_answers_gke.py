@@ -161,9 +161,19 @@ def _maintenance(policy: Properties) -> Properties:
     return {**policy, **({"maintenanceExclusions": exclusions} if exclusions else {})}
 
 
+def without_no_accelerators(given: Properties) -> Properties:
+    """A node pool as the provider sends it to GKE: kinds of GPUs of which there are 0 are left out."""
+    config = given.get("nodeConfig") or {}
+    if "guestAccelerators" not in config:
+        return given
+    some = [accelerator for accelerator in config["guestAccelerators"] if accelerator.get("count") != 0]
+    rest = {name: value for name, value in config.items() if name != "guestAccelerators"}
+    return {**given, "nodeConfig": rest | ({"guestAccelerators": some} if some else {})}
+
+
 def node_pool_answer(given: Properties, version: str) -> Properties:
     """A node pool as GKE reports it; `version` is the control plane's."""
-    answered = filled(given, google_defaults("nodePool"))
+    answered = filled(without_no_accelerators(given), google_defaults("nodePool"))
     config = answered["nodeConfig"]
     machine = machine_type(str(config["machineType"]))
     queued = (given.get("queuedProvisioning") or {}).get("enabled") is True

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kueue_fleet.rehearsal.standins.gcp_facts import Fact, load_facts
-from kueue_fleet.rehearsal.standins.gcp_suppressed import Pair, forced_replacements, is_suppressed
-from kueue_fleet.rehearsal.standins.property_diff import Change, Path, parse_pattern, touches
+from kueue_fleet.rehearsal.standins.gcp_suppressed import Pair, cleared, forced_replacements, is_suppressed
+from kueue_fleet.rehearsal.standins.property_diff import Change, Path, Pattern, parse_pattern, touches
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
 
 _ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}
@@ -35,8 +35,12 @@ def planned_changes(
     for path in forced_replacements(pair):
         if path in plan.changes:
             plan.changes[path] = plan.changes[path].as_replacing()
-    patterns = [parse_pattern(text) for text in ignored]
+    patterns = [*(parse_pattern(text) for text in ignored), *map(_pattern, cleared(pair))]
     return {path: change for path, change in plan.changes.items() if not _is_ignored(path, patterns)}
+
+
+def _pattern(path: Path) -> Pattern:
+    return tuple(map(str, path))
 
 
 def _is_ignored(path: Path, patterns: Sequence[tuple[str, ...]]) -> bool:

@@ -20,6 +20,7 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from kueue_fleet.rehearsal.standins.gcp_answers_gke import without_no_accelerators
 from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
 from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
 from kueue_fleet.rehearsal.standins.gcp_plan import planned_changes, updated_state
@@ -277,7 +278,8 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         control_plane = self._ask(urn, what, lambda client: client.get_cluster(cluster))
         if control_plane.get("autopilot"):
             raise PluginError(f"Autopilot clusters do not support mutating node pools; remove the pool of {cluster}")
-        self._ask(urn, what, lambda client: client.put_node_pool(cluster, pool, {**inputs, "cluster": cluster}))
+        asked = {**without_no_accelerators(inputs), "cluster": cluster}
+        self._ask(urn, what, lambda client: client.put_node_pool(cluster, pool, asked))
         return control_plane
 
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:

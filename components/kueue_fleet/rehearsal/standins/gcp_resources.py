@@ -255,11 +255,24 @@ def answered(
     `control_plane` is that of the cluster or of the node pool's cluster, and is not looked at for other types.
     """
     if token == CLUSTER:
-        return cluster_answer(dict(given), control_plane)
-    if token == NODE_POOL:
-        return node_pool_answer(dict(given), str(control_plane.get("version", "")))
-    echo = ANSWERS.get(token, dict)(dict(given))
-    return {**echo, **find_kind(token).derive(echo, resource_id)}
+        state = cluster_answer(dict(given), control_plane)
+    elif token == NODE_POOL:
+        state = node_pool_answer(dict(given), str(control_plane.get("version", "")))
+    else:
+        echo = ANSWERS.get(token, dict)(dict(given))
+        state = {**echo, **find_kind(token).derive(echo, resource_id)}
+    return _with_defaults(load_facts().resources[token], state)
+
+
+def _with_defaults(facts: Mapping[str, Fact], state: Mapping[str, Value]) -> dict[str, Value]:
+    """Blocks that Google added have the schema's defaults, as the provider reads them."""
+    whole = dict(state)
+    for name, fact in facts.items():
+        if name not in whole and fact.default is not None:
+            whole[name] = fact.default
+        elif fact.kind == "block" and isinstance(whole.get(name), dict):
+            whole[name] = _with_defaults(fact.children, whole[name])
+    return whole
 
 
 def previewed(token: str, inputs: Mapping[str, Value]) -> dict[str, Value]:

@@ -67,6 +67,16 @@ def forced_replacements(pair: Pair) -> list[Path]:
     return []
 
 
+def cleared(pair: Pair) -> list[Path]:
+    """The properties whose changes are none, by the provider's own code: GPUs of which there are 0."""
+    asked = pair.new("nodeConfig.guestAccelerators") or []
+    there = pair.old("nodeConfig.guestAccelerators") or []
+    some = [accelerator for accelerator in asked if accelerator.get("count") != 0]
+    if pair.token in (CLUSTER, NODE_POOL) and len(some) < len(asked) and some == there:
+        return [("nodeConfig", "guestAccelerators")]
+    return []
+
+
 def _shrinks(old: Any, new: Any) -> bool:
     """Whether a subnet's range does not hold all of the old one."""
     try:

@@ -19,6 +19,7 @@ from kueue_fleet.spec.check.cohorts import check_cohorts
 from kueue_fleet.spec.check.dispatch import check_dispatch
 from kueue_fleet.spec.check.flavor_pools import check_flavor_pools
 from kueue_fleet.spec.check.flavors import check_admission_checks, check_flavors
+from kueue_fleet.spec.check.google_cloud import check_google_cloud
 from kueue_fleet.spec.check.names import check_names
 from kueue_fleet.spec.check.networks import check_network
 from kueue_fleet.spec.check.pool_quotas import check_pool_quotas
@@ -36,6 +37,7 @@ from kueue_fleet.spec.problem import Problem, as_far_as_read
 
 _RULES = (
     check_names,
+    check_google_cloud,
     check_clusters,
     check_network,
     check_pools,

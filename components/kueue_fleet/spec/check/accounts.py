@@ -1,49 +1,26 @@
-"""Teams' accounts, members and regions.
+"""Teams' members and regions.
 
-Source: https://cloud.google.com/iam/docs/service-accounts-create (ids), and
-https://cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac (groups in RBAC). Regions are the fleet's own
-rule: what `allowedRegions` promises must be possible.
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac (groups in RBAC). Regions are the
+fleet's own rule: what `allowedRegions` promises must be possible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.spec import suggest
-from kueue_fleet.spec.accounts import team_account_id
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.dispatch import DISPATCHER_NAME
 from kueue_fleet.spec.problem import Problem, rule
 from kueue_fleet.spec.teams import TeamEntry
 
-SHORTEST_ACCOUNT_ID: Final = 6
-"""Fewest characters of the id of a Google service account."""
-
 
 def check_accounts(scope: Scope) -> Iterator[Problem]:
-    """Accounts can be made and groups looked up; jobs of every team can run somewhere."""
+    """Groups can be looked up; jobs of every team can run somewhere."""
     for team in scope.fleet.teams:
-        yield from _account(scope, team)
         yield from _members(scope, team)
         yield from _regions(scope, team)
-
-
-@rule
-def _account(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
-    if team.google_service_account is None:
-        return
-    made = team_account_id(scope.fleet.name, team.name)
-    path = f"{scope.path(team)}.googleServiceAccount"
-    if len(made) < SHORTEST_ACCOUNT_ID:
-        yield Problem(
-            path, f"its id would be {made}, but ids have at least 6 characters", "use a longer name for the team"
-        )
-    elif not made[0].isalpha():
-        yield Problem(
-            path, f"its id would be {made}, but ids begin with a letter", "begin the fleet's name with a letter"
-        )
 
 
 @rule

@@ -10,9 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_fleet.gke.machines import machine_names, machine_type
+from kueue_fleet.gke.machines import machine_names, machine_type, n1_accelerators
 from kueue_fleet.spec import suggest
-from kueue_fleet.spec.capacity import Calendar, CommitmentEntry, FutureReservationEntry, ReservationEntry, Reserved
+from kueue_fleet.spec.capacity import (
+    AttachedAccelerator,
+    Calendar,
+    CommitmentEntry,
+    FutureReservationEntry,
+    ReservationEntry,
+    Reserved,
+)
 from kueue_fleet.spec.check.pools import path_on
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.instant import instant_text
@@ -30,6 +37,8 @@ def check_reservations(scope: Scope) -> Iterator[Problem]:
     for entry in (*scope.entries("reservations"), *scope.entries("futureReservations")):
         yield from _machine_type(scope, entry)
         yield from _shared_with(scope, entry)
+        if isinstance(entry, ReservationEntry) and entry.accelerator is not None:
+            yield from _attached(entry, entry.accelerator, f"{scope.path(entry)}.accelerator")
         yield from _zone(scope, entry)
     for commitment in scope.entries("commitments"):
         yield from _commitment(scope, commitment)
@@ -107,6 +116,32 @@ def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
 
 
 @rule
+def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) -> Iterator[Problem]:
+    """N1 machines take GPUs, so many for so many vCPUs (Compute Engine, N1 + GPU machine types)."""
+    machine = machine_type(entry.machine_type)
+    if machine is not None and machine.family != "n1":
+        has = f"comes with {machine.accelerator}" if machine.accelerator else "takes no GPUs"
+        yield Problem(path, f"set, but {machine.name} {has}", "remove it, or use an N1 machine")
+        return
+    most = n1_accelerators().get(asked.type, {}).get(asked.count)
+    if most is None:
+        offered = ", ".join(
+            f"{count} {kind}" for kind, counts in n1_accelerators().items() for count in counts if kind == asked.type
+        )
+        yield Problem(
+            path,
+            f"{asked.count} {asked.type} cannot be attached to a machine",
+            f"write one of {offered or ', '.join(n1_accelerators())}",
+        )
+    elif machine is not None and machine.cpus > most:
+        yield Problem(
+            path,
+            f"{asked.count} {asked.type} go with at most {most} vCPUs, but {machine.name} has {machine.cpus}",
+            "use a smaller machine type, or more GPUs",
+        )
+
+
+@rule
 def _pool(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """Each reservation that the pool uses on a cluster fits it."""
     for cluster in scope.fleet.clusters_of(pool):
@@ -150,6 +185,17 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
             f"{resolved.machine_type}, but {label} is of {entry.machine_type}",
             f"write {entry.machine_type}, or change {section}[{name}].machineType",
         )
+    if isinstance(entry, ReservationEntry) and resolved.machine is not None and resolved.machine.attached:
+        wanted = f"{{type: {resolved.accelerator}, count: {resolved.gpus_per_node}}}"
+        has = entry.accelerator
+        if has is None or (has.type, has.count) != (resolved.accelerator, resolved.gpus_per_node):
+            yield Problem(
+                f"{section}[{name}].accelerator",
+                f"{f'{has.count} {has.type}' if has else 'not set'}, but pool {pool.name} attaches "
+                f"{resolved.gpus_per_node} {resolved.accelerator} to its machines, and takes only machines that have "
+                "the same",
+                f"write {wanted}, or change the pool's",
+            )
     if isinstance(entry, ReservationEntry) and entry.local_ssd_count != resolved.local_ssd_count:
         yield Problem(
             f"{at}.localSsdCount",

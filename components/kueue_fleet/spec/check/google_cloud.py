@@ -1,0 +1,79 @@
+"""Names and labels that the fleet makes in Google Cloud, and what is refused there.
+
+Source: https://cloud.google.com/compute/docs/naming-resources, https://cloud.google.com/compute/docs/labeling-resources
+(64 labels), https://cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels (what GKE adds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_fleet.spec.check.scope import Scope
+from kueue_fleet.spec.problem import Problem
+
+LONGEST_NAME: Final = 63
+"""Most characters of a name in Compute Engine."""
+MOST_LABELS: Final = 64
+"""Most labels of a resource."""
+OWN_LABELS: Final = frozenset(
+    {"managed-by", "kueue-fleet", "kueue-fleet-role", "disposable", "goog-pulumi-provisioned"}
+)
+"""Labels that the components and Pulumi put on clusters."""
+GKE_LABELS: Final = frozenset(
+    {
+        "goog-fleet-project",
+        "goog-gke-cost-management",
+        "goog-gke-node",
+        "goog-gke-node-pool-provisioning-model",
+        "goog-k8s-cluster-location",
+        "goog-k8s-cluster-name",
+        "goog-k8s-node-pool-name",
+    }
+)
+"""Labels that GKE puts on nodes, beside those of their cluster."""
+
+
+def check_google_cloud(scope: Scope) -> Iterator[Problem]:
+    """Networks, routers and NAT gateways have names that fit; clusters and nodes have no more labels than fit."""
+    yield from _names(scope)
+    yield from _labels(scope)
+
+
+def _names(scope: Scope) -> Iterator[Problem]:
+    fleet = scope.fleet
+    path = "network.name" if fleet.network.name else "name"
+    if scope.is_unread(path, "network", "clusters"):
+        return
+    longest = max((cluster.region for cluster in fleet.clusters), key=len, default="")
+    made = f"{fleet.network_name}-{longest}"
+    if longest and len(made) > LONGEST_NAME:
+        excess = len(made) - LONGEST_NAME
+        yield Problem(
+            path,
+            f"the subnet, router and NAT gateway of {longest} would be called {made}, of {len(made)} characters, but "
+            f"names have at most {LONGEST_NAME}",
+            f"write a shorter name, by {excess} character{'s' if excess > 1 else ''}"
+            + ("" if fleet.network.name else ", or set network.name"),
+        )
+
+
+def _labels(scope: Scope) -> Iterator[Problem]:
+    if scope.is_unread("labels"):
+        return
+    ours = OWN_LABELS - set(scope.fleet.labels)
+    left = MOST_LABELS - len(ours)
+    found = len(scope.fleet.labels)
+    if found > left:
+        yield Problem(
+            "labels",
+            f"{found}, but with {len(ours)} of the fleet's and Pulumi's own, clusters have room for {left}",
+            f"remove {found - left}",
+        )
+    elif found > left - len(GKE_LABELS):
+        yield Problem(
+            "labels",
+            f"{found}, but GKE adds up to {len(GKE_LABELS)} to nodes, which have at most {MOST_LABELS}",
+            f"keep at most {left - len(GKE_LABELS)}",
+            "warning",
+        )
