@@ -165,7 +165,9 @@ def _limits(given: _Inputs, zones: int | None) -> dict[str, Any]:
 
 
 def _gpus(given: _Inputs) -> tuple[Gpus, ...]:
-    asked = [one for one in given.items("nodeConfig.guestAccelerators") if isinstance(one, dict)]
+    listed = [one for one in given.items("nodeConfig.guestAccelerators") if isinstance(one, dict)]
+    # The provider asks GKE for none where there are 0.
+    asked = [one for one in listed if _whole(one.get("count")) != 0]
     kinds = [one.get("type") for one in asked]
     return tuple(
         Gpus(kind if isinstance(kind, str) and kind else None, _whole(one.get("count")))

@@ -107,8 +107,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "reservation with GPUs of its own": (
         {"reservations/0/accelerator": T4},
         [
-            "reservations[l4].accelerator: set, but g2-standard-24 comes with nvidia-l4; remove it, or use an N1 "
-            "machine",
+            "reservations[l4].accelerator: is set, but g2-standard-24 comes with nvidia-l4; remove it",
         ],
     ),
     "reservation with GPUs that there are not": (
@@ -119,15 +118,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ]
         },
         [
-            "reservations[t4].accelerator: 3 nvidia-tesla-t4 cannot be attached to a machine; write one of "
-            "1 nvidia-tesla-t4, 2 nvidia-tesla-t4, 4 nvidia-tesla-t4",
+            "reservations[t4].accelerator.count: is 3, a number of nvidia-tesla-t4 that is not offered; use 1, 2, 4",
         ],
     ),
     "reservation of a machine that is too large": (
         {"reservations": [*pools_data()["reservations"], backup(machineType="n1-standard-64", accelerator=T4)]},
         [
-            "reservations[t4].accelerator: 2 nvidia-tesla-t4 go with at most 48 vCPUs, but n1-standard-64 has 64; use "
-            "a smaller machine type, or more GPUs",
+            "reservations[t4].accelerator.count: is 2, but 2 nvidia-tesla-t4 go with at most 48 vCPUs, and "
+            "n1-standard-64 has 64; set it to 4, or use a smaller machine type",
         ],
     ),
     "reservation too small": (

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_fleet.gke.machines import machine_names, machine_type, n1_accelerators
+from kueue_fleet.gke.machine_rules import check_gpus
+from kueue_fleet.gke.machines import machine_names, machine_type
+from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.capacity import (
     AttachedAccelerator,
@@ -117,28 +119,13 @@ def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
 
 @rule
 def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) -> Iterator[Problem]:
-    """N1 machines take GPUs, so many for so many vCPUs (Compute Engine, N1 + GPU machine types)."""
+    """The GPUs can be attached to such a machine; other machines than N1 come with theirs."""
     machine = machine_type(entry.machine_type)
-    if machine is not None and machine.family != "n1":
-        has = f"comes with {machine.accelerator}" if machine.accelerator else "takes no GPUs"
-        yield Problem(path, f"set, but {machine.name} {has}", "remove it, or use an N1 machine")
+    if machine is not None and machine.accelerator is not None:
+        yield Problem(path, f"is set, but {machine.name} comes with {machine.accelerator}", "remove it")
         return
-    most = n1_accelerators().get(asked.type, {}).get(asked.count)
-    if most is None:
-        offered = ", ".join(
-            f"{count} {kind}" for kind, counts in n1_accelerators().items() for count in counts if kind == asked.type
-        )
-        yield Problem(
-            path,
-            f"{asked.count} {asked.type} cannot be attached to a machine",
-            f"write one of {offered or ', '.join(n1_accelerators())}",
-        )
-    elif machine is not None and machine.cpus > most:
-        yield Problem(
-            path,
-            f"{asked.count} {asked.type} go with at most {most} vCPUs, but {machine.name} has {machine.cpus}",
-            "use a smaller machine type, or more GPUs",
-        )
+    for breach in check_gpus(PoolFacts(machine_type=entry.machine_type, gpus=(Gpus(asked.type, asked.count),))):
+        yield Problem(f"{path}{breach.fact.removeprefix('gpus')}", breach.wrong, breach.fix)
 
 
 @rule
