@@ -22,8 +22,8 @@ def _cluster(name: str) -> dict[str, Any]:
         "mode": "Standard",
         "zones": [ZONES[region]],
         "maintenance": {
-            "start": "2026-01-03T02:00:00Z",
-            "end": "2026-01-03T08:00:00Z",
+            "start": "2026-01-03T00:00:00Z",
+            "end": "2026-01-04T00:00:00Z",
             "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
             "exclusions": [{"name": "year-end", "start": "2026-12-20T00:00:00Z", "end": "2027-01-04T00:00:00Z"}],
         },

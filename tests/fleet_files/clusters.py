@@ -40,6 +40,7 @@ def _cluster(draw: Draw, name: str, role: str) -> Data:
         deletionProtection=flags,
         kueue=st.fixed_dictionaries({"configuration": composed(cluster_configurations)}),
         maintenance=composed(_maintenance),
+        minMasterVersion=one_of("1.34", "1.34.1-gke.1829001"),
         databaseEncryptionKey=st.just(_KEY.format(region=region, use="etcd")),
         diskEncryptionKey=st.just(_KEY.format(region=region, use="disks")),
         rbacSecurityGroup=st.just("gke-security-groups@example.com"),
@@ -88,8 +89,14 @@ def _maintenance(draw: Draw) -> Data:
             "end": "2027-06-01T00:00:00Z",
             "scope": draw(one_of("NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES")),
         },
+        {
+            "name": "version",
+            "start": "2026-11-01T00:00:00Z",
+            "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
+            "scope": "NO_MINOR_UPGRADES",
+        },
     ]
-    window = {"start": "2026-01-03T02:00:00Z", "end": "2026-01-03T08:00:00Z", "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}
+    window = {"start": "2026-01-03T00:00:00Z", "end": "2026-01-04T00:00:00Z", "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}
     return {**window, **fields(draw, exclusions=some_of(exclusions))}
 
 
@@ -145,8 +152,10 @@ def reserved_capacity(draw: Draw, clusters: Sequence[Data]) -> Data:
         "confirm": "I-accept-the-cost",
         **fields(draw, type=one_of("GRAPHICS_OPTIMIZED")),
     }
+    attached = {"machineType": "n1-standard-8", "accelerator": {"type": "nvidia-tesla-t4", "count": 1}}
+    kept: Data = {"name": "t4-kept", "zone": zone, **attached, "count": 1, "purpose": "backup"}
     made: Data = {}
     if draw(flags):
-        made["reservations"] = [reservation]
+        made["reservations"] = [reservation, *([kept] if draw(flags) else [])]
         made |= fields(draw, commitments=st.just([commitment]))
     return made | fields(draw, futureReservations=st.just([future]))

@@ -126,6 +126,7 @@ def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
             dispatch=part(
                 step=st.integers(1, 3),
                 widenAfter=one_of("1m", "5m"),
+                rejectAfter=one_of("0s", "2m"),
                 giveUpAfter=one_of("30m", "2h"),
                 retryAfter=one_of("0s", "10m"),
                 weights=part(price=one_of(0, 2.5), waiting=one_of(1), free=one_of(10)),

@@ -88,6 +88,8 @@ def _capacity(
     regions = {cluster["region"] for cluster in clusters if cluster["name"] in here}
     for section, kind in (("reservations", "reserved"), ("futureReservations", "calendar")):
         for entry in reserved.get(section, ()):
+            if entry["machineType"].startswith("n1-"):
+                continue
             if {entry["zone"].rpartition("-")[0]} == regions and len(here) == 1:
                 same = {"start": entry["start"], "duration": entry["duration"]} if kind == "calendar" else {}
                 active = draw(part(active=flags)) if kind == "calendar" else {}

@@ -38,7 +38,15 @@ def test_what_every_cluster_has(mode: dict[str, Any]) -> None:
     assert inputs["masterAuth"] == {"clientCertificateConfig": {"issueClientCertificate": False}}
     assert inputs["enableLegacyAbac"] is False
     assert inputs["securityPostureConfig"]["mode"] == "BASIC"
-    assert not inputs.keys() & {"maintenancePolicy", "authenticatorGroupsConfig", "masterAuthorizedNetworksConfig"}
+    assert not inputs.keys() & {"minMasterVersion", "authenticatorGroupsConfig", "masterAuthorizedNetworksConfig"}
+    # At any time: said, as exclusions of a policy that is taken away would stay.
+    assert inputs["maintenancePolicy"] == {
+        "recurringWindow": {
+            "startTime": "2026-01-01T00:00:00Z",
+            "endTime": "2026-01-02T00:00:00Z",
+            "recurrence": "FREQ=DAILY",
+        }
+    }
 
 
 @BOTH
@@ -160,11 +168,19 @@ def test_maintenance_windows_and_exclusions() -> None:
                         "start": "2026-12-20T00:00:00Z",
                         "end": "2027-01-04T00:00:00Z",
                         "scope": "NO_MINOR_UPGRADES",
-                    }
+                    },
+                    {
+                        "name": "version",
+                        "start": "2026-12-20T00:00:00Z",
+                        "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
+                        "scope": "NO_MINOR_OR_NODE_UPGRADES",
+                    },
                 ],
-            }
+            },
+            "minMasterVersion": "1.34.1-gke.1829001",
         }
     )
+    assert inputs["minMasterVersion"] == "1.34.1-gke.1829001"
     assert inputs["maintenancePolicy"] == {
         "recurringWindow": {
             "startTime": "2026-01-03T02:00:00Z",
@@ -177,7 +193,15 @@ def test_maintenance_windows_and_exclusions() -> None:
                 "startTime": "2026-12-20T00:00:00Z",
                 "endTime": "2027-01-04T00:00:00Z",
                 "exclusionOptions": {"scope": "NO_MINOR_UPGRADES"},
-            }
+            },
+            {
+                "exclusionName": "version",
+                "startTime": "2026-12-20T00:00:00Z",
+                "exclusionOptions": {
+                    "scope": "NO_MINOR_OR_NODE_UPGRADES",
+                    "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
+                },
+            },
         ],
     }
 

@@ -9,6 +9,11 @@ import pytest
 from spec.builders import REMOVED, changed, problems
 from spec.pool_builders import ACCELERATOR, NAMES, SPOT_LABEL, limits, nap, pools_data
 
+WEEKENDS = {
+    "start": "2026-01-03T02:00:00Z",
+    "end": "2026-01-03T08:00:00Z",
+    "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
+}
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "NAP rules": (
         nap(
@@ -135,14 +140,88 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "at most 3 of scope NO_UPGRADES"
             ),
             (
-                'clusters[batch].maintenance.recurrence: "weekly" is no recurrence; write one of RFC 5545, '
-                "such as FREQ=WEEKLY;BYDAY=SA,SU"
-            ),
-            (
                 "clusters[batch].maintenance.exclusions[0].end: 59 days without any upgrade, but GKE grants "
                 "30; write an earlier end, or another scope"
             ),
             "clusters[batch].maintenance.exclusions[1].end: is not after start; write a later end",
+        ],
+    ),
+    "window without a recurrence": (
+        {"clusters/0/maintenance": {**WEEKENDS, "recurrence": "weekly"}},
+        [
+            'clusters[batch].maintenance.recurrence: "weekly" is not a recurrence; write one of RFC 5545, such as '
+            "FREQ=WEEKLY;BYDAY=SA,SU",
+        ],
+    ),
+    "window that ends": (
+        {"clusters/0/maintenance": {**WEEKENDS, "recurrence": "FREQ=WEEKLY;COUNT=3"}},
+        [
+            'clusters[batch].maintenance.recurrence: "FREQ=WEEKLY;COUNT=3" ends by its COUNT, which leaves no time '
+            "for maintenance; remove that part",
+        ],
+    ),
+    "window too short": (
+        {"clusters/0/maintenance": {**WEEKENDS, "recurrence": "FREQ=WEEKLY;BYDAY=SA"}},
+        [
+            "clusters[batch].maintenance.recurrence: leaves GKE 24 h of the 32 days from 2026-01-03 on, but it wants "
+            "48 h, in stretches of at least 4 h; make the window longer, or let it come back more often",
+        ],
+    ),
+    "window too short with exclusions": (
+        {
+            "clusters/0/maintenance": {
+                **WEEKENDS,
+                "exclusions": [{"name": "year-end", "start": "2026-12-20", "end": "2027-01-04"}],
+            }
+        },
+        [
+            "clusters[batch].maintenance.recurrence: leaves GKE 18 h of the 32 days from 2026-12-06 on, less the "
+            "exclusions of all upgrades, but it wants 48 h, in stretches of at least 4 h; make the window longer, or "
+            "let it come back more often, or the exclusion shorter",
+        ],
+    ),
+    "windows of another time": (
+        {"clusters/0/maintenance": {**WEEKENDS, "start": "9999-01-03T02:00:00Z"}},
+        ["clusters[batch].maintenance.start: is in the year 9999; write when windows begin"],
+    ),
+    "ends of exclusions": (
+        {
+            "clusters/0/maintenance": {
+                **WEEKENDS,
+                "exclusions": [
+                    {"name": "a", "start": "2026-12-20"},
+                    {"name": "b", "start": "2026-12-20", "endTimeBehavior": "UNTIL_END_OF_SUPPORT"},
+                    {
+                        "name": "c",
+                        "start": "2026-12-20",
+                        "end": "2026-12-21",
+                        "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
+                        "scope": "NO_MINOR_UPGRADES",
+                    },
+                    {
+                        "name": "d",
+                        "start": "2026-12-20",
+                        "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
+                        "scope": "NO_MINOR_UPGRADES",
+                    },
+                ],
+            }
+        },
+        [
+            "clusters[batch].maintenance.exclusions[0].end: is not set; write when it ends, or endTimeBehavior: "
+            "UNTIL_END_OF_SUPPORT",
+            "clusters[batch].maintenance.exclusions[1].endTimeBehavior: UNTIL_END_OF_SUPPORT, but scope is "
+            "NO_UPGRADES, which lasts at most 30 days; write an end, or scope: NO_MINOR_UPGRADES or "
+            "NO_MINOR_OR_NODE_UPGRADES",
+            "clusters[batch].maintenance.exclusions[2].end: is set, but so is endTimeBehavior: UNTIL_END_OF_SUPPORT; "
+            "keep one of the two",
+        ],
+    ),
+    "not a version": (
+        {"clusters/0/minMasterVersion": "latest"},
+        [
+            'clusters[batch].minMasterVersion: "latest" is not a version of GKE; write one such as 1.34 or '
+            "1.34.1-gke.1829001",
         ],
     ),
     "observability": (

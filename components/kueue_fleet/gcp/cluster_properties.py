@@ -23,6 +23,14 @@ IMAGE_TYPE = "COS_CONTAINERD"
 
 _NO_READONLY_PORT = "FALSE"
 """The kubelet's port without authentication is closed; the API takes text here."""
+_AT_ANY_TIME = {
+    "recurringWindow": {
+        "startTime": "2026-01-01T00:00:00Z",
+        "endTime": "2026-01-02T00:00:00Z",
+        "recurrence": "FREQ=DAILY",
+    }
+}
+"""What no policy means, said: where a policy is taken away, the provider sends its exclusions back, and they stay."""
 _MONITORED = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR", "DCGM"]
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
 
@@ -118,7 +126,8 @@ def cluster_properties(
         # The policies let a cluster go unprotected only where it says that it may go.
         "resourceLabels": {**labels, **({} if deletion_protection else {"disposable": "true"})},
         "deletionProtection": deletion_protection,
-        **({"maintenancePolicy": _maintenance(spec.maintenance)} if spec.maintenance else {}),
+        "maintenancePolicy": _maintenance(spec.maintenance) if spec.maintenance else _AT_ANY_TIME,
+        **({"minMasterVersion": spec.min_master_version} if spec.min_master_version else {}),
         "costManagementConfig": {"enabled": spec.cost_allocation},
         "loggingConfig": {"enableComponents": _LOGGED},
         "monitoringConfig": {
@@ -168,8 +177,11 @@ def _maintenance(window: Maintenance) -> dict[str, Any]:
             {
                 "exclusionName": exclusion.name,
                 "startTime": instant_text(exclusion.start),
-                "endTime": instant_text(exclusion.end),
-                "exclusionOptions": {"scope": exclusion.scope},
+                **({"endTime": instant_text(exclusion.end)} if exclusion.end else {}),
+                "exclusionOptions": {
+                    "scope": exclusion.scope,
+                    **({"endTimeBehavior": exclusion.end_time_behavior} if exclusion.end_time_behavior else {}),
+                },
             }
             for exclusion in window.exclusions
         ]

@@ -18,7 +18,16 @@ from kueue_fleet.spec.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.spec.configuration import KueueConfiguration
 from kueue_fleet.spec.duration import Duration
 from kueue_fleet.spec.maintenance import Maintenance
-from kueue_fleet.spec.places import AddressRange, GkeClusterName, Ipv4Range, KmsKey, PodIpv4Range, Region, Zone
+from kueue_fleet.spec.places import (
+    AddressRange,
+    GkeClusterName,
+    GkeVersion,
+    Ipv4Range,
+    KmsKey,
+    PodIpv4Range,
+    Region,
+    Zone,
+)
 from kueue_fleet.spec.problem import Problem, rule, syntax_problems
 from kueue_fleet.spec.zone_rules import zones_in_region
 
@@ -134,6 +143,9 @@ class ClusterEntry(RuledModel):
     """Who manages the nodes: GKE, or the pools of this file."""
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
     """GKE's release channel; default REGULAR."""
+    min_master_version: GkeVersion | None = None
+    """Least version of the control plane, such as "1.34" or 1.34.1-gke.1829001, and that of a new cluster; default: the
+    channel's. GKE upgrades from there: an exclusion with endTimeBehavior keeps a minor version."""
     deletion_protection: Flag | None = None
     """Whether this cluster and its Kueue are protected from deletion; default: as the fleet says. To remove a worker of
     a protected fleet, set it to false, run `pulumi up`, then remove the worker."""

@@ -9,6 +9,8 @@ from kueue_fleet.spec.base import Text, syntax_of
 
 GkeClusterName = Annotated[Text, syntax_of(syntax.gke_cluster_name)]
 """Name of a GKE cluster or node pool."""
+GkeVersion = Annotated[Text, syntax_of(syntax.gke_version)]
+"""A version of GKE: a minor version, or one of its patches."""
 Region = Annotated[Text, syntax_of(syntax.region)]
 """A region, such as europe-west4."""
 Ipv4Range = Annotated[Text, syntax_of(syntax.ipv4_range)]

@@ -23,6 +23,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?")
+_GKE_VERSION = re.compile(r"1\.[0-9]{1,3}(\.[0-9]{1,4}(-gke\.[0-9]{1,9})?)?")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
 _CLUSTER = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -94,6 +95,13 @@ def version(text: str) -> str | None:
     if _VERSION.fullmatch(text.removeprefix("v")):
         return f"begins with a v; write {text.removeprefix('v')}"
     return "is no version; write three numbers, such as 0.19.2"
+
+
+def gke_version(text: str) -> str | None:
+    """A version of GKE: two numbers, three, or three and `-gke.N` (Versioning and upgrades)."""
+    if _GKE_VERSION.fullmatch(text):
+        return None
+    return "is not a version of GKE; write one such as 1.34 or 1.34.1-gke.1829001"
 
 
 def ipv4_range(text: str) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 from kueue_fleet.spec.check.google_cloud import GKE_LABELS, MOST_LABELS, OWN_LABELS
 from kueue_fleet.spec.digests import with_digest
 from spec.builders import changed, fleet_data, problems
+from spec.pool_builders import pools_data
 
 LONG = "a" * 51
 ROOM = MOST_LABELS - len(OWN_LABELS)
@@ -60,3 +61,23 @@ def test_names_that_begin_alike_stay_apart() -> None:
     assert len(names) == 2
     assert {len(name) for name in names} == {63}
     assert with_digest("f-a", "f-a", 30).startswith("f-a-")
+
+
+@pytest.mark.parametrize(
+    ("version", "old"),
+    [
+        ("1.31", True),
+        ("1.32", False),
+        ("1.32.1", True),
+        ("1.32.2-gke.1000000", True),
+        ("1.32.2", False),
+        ("1.33", False),
+    ],
+)
+def test_pools_have_the_version_that_they_need(version: str, old: bool) -> None:
+    found = problems(changed(pools_data(), {"clusters/0/minMasterVersion": version}))
+    expected = (
+        f"warning: clusters[batch].minMasterVersion: {version}, with which a new cluster begins, but flex is of "
+        "flex-start, which needs 1.32.2-gke.1652000; write that or a newer one"
+    )
+    assert found == ([expected] if old else [])

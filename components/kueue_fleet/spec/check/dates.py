@@ -71,7 +71,7 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
 def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     for cluster in fleet.clusters:
         for exclusion in cluster.maintenance.exclusions if cluster.maintenance is not None else ():
-            if exclusion.end.date() < today:
+            if exclusion.end is not None and exclusion.end.date() < today:
                 yield Problem(
                     f"clusters[{cluster.name}].maintenance.exclusions[{exclusion.name}]",
                     f"ended on {exclusion.end.date()}",

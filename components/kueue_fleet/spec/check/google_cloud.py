@@ -1,4 +1,4 @@
-"""Names and labels that the fleet makes in Google Cloud, and what is refused there.
+"""Names, labels and versions in Google Cloud, and what is refused there.
 
 Source: https://cloud.google.com/compute/docs/naming-resources, https://cloud.google.com/compute/docs/labeling-resources
 (64 labels), https://cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels (what GKE adds).
@@ -6,9 +6,11 @@ Source: https://cloud.google.com/compute/docs/naming-resources, https://cloud.go
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_fleet.spec.capacity import FlexStart
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.problem import Problem
 
@@ -34,10 +36,15 @@ GKE_LABELS: Final = frozenset(
 """Labels that GKE puts on nodes, beside those of their cluster."""
 
 
+FLEX_START_SINCE: Final = "1.32.2-gke.1652000"
+"""First version of GKE with flex-start. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws."""
+
+
 def check_google_cloud(scope: Scope) -> Iterator[Problem]:
-    """Networks, routers and NAT gateways have names that fit; clusters and nodes have no more labels than fit."""
+    """Names fit, clusters and nodes have no more labels than fit, and versions are those that pools need."""
     yield from _names(scope)
     yield from _labels(scope)
+    yield from _versions(scope)
 
 
 def _names(scope: Scope) -> Iterator[Problem]:
@@ -77,3 +84,25 @@ def _labels(scope: Scope) -> Iterator[Problem]:
             f"keep at most {left - len(GKE_LABELS)}",
             "warning",
         )
+
+
+def _versions(scope: Scope) -> Iterator[Problem]:
+    if scope.is_unread("clusters", "nodePools"):
+        return
+    for cluster in scope.fleet.clusters:
+        version = cluster.min_master_version
+        flex = [pool.name for pool in scope.fleet.node_pools_on(cluster.name) if isinstance(pool.capacity, FlexStart)]
+        if version is not None and flex and _is_older(version, FLEX_START_SINCE):
+            yield Problem(
+                f"{scope.path(cluster)}.minMasterVersion",
+                f"{version}, with which a new cluster begins, but {flex[0]} is of flex-start, which needs "
+                f"{FLEX_START_SINCE}",
+                "write that or a newer one",
+                "warning",
+            )
+
+
+def _is_older(version: str, other: str) -> bool:
+    """Whether `version` is older; of a minor version, its newest patch is meant."""
+    one, two = ([int(number) for number in re.findall("[0-9]+", text)] for text in (version, other))
+    return one < two[: len(one)]
