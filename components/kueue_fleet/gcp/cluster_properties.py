@@ -224,7 +224,8 @@ def _standard(spec: ClusterEntry, node_service_account: pulumi.Input[str], workl
         },
         "clusterAutoscaling": _auto_provisioning(spec, node_service_account),
     }
-    return properties | ({"nodeLocations": list(spec.zones)} if spec.zones else {})
+    # Zones that are not named would stay those that were.
+    return properties | ({"nodeLocations": list(spec.node_locations)} if spec.node_locations else {})
 
 
 def _auto_provisioning(spec: ClusterEntry, node_service_account: pulumi.Input[str]) -> dict[str, Any]:
@@ -244,7 +245,7 @@ def _auto_provisioning(spec: ClusterEntry, node_service_account: pulumi.Input[st
     }
     if spec.disk_encryption_key:
         defaults["bootDiskKmsKey"] = spec.disk_encryption_key
-    zones: Sequence[str] = wanted.zones or spec.zones
+    zones: Sequence[str] = wanted.zones or spec.node_locations
     return {
         "enabled": True,
         "autoscalingProfile": wanted.autoscaling_profile,

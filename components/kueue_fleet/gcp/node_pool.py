@@ -123,7 +123,8 @@ def node_pool_properties(
     properties: dict[str, Any] = {
         "name": spec.name,
         "location": spec.region,
-        **({"nodeLocations": list(spec.zones)} if spec.zones else {}),
+        # Zones that are not named would stay those that were.
+        **({"nodeLocations": list(spec.node_locations)} if spec.node_locations else {}),
         **_size(spec),
         "management": {"autoRepair": spec.auto_repair, "autoUpgrade": spec.auto_upgrade},
         **_upgrades(spec),

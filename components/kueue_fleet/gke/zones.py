@@ -49,6 +49,14 @@ def is_unknown_zone(zone: str) -> bool:
     return not letter.startswith("ai") and zone not in (zones_of(region) or (zone,))
 
 
+def default_zones(region: str) -> tuple[str, ...]:
+    """The zones that nodes of a regional cluster are asked for in where none are named: the region's first three.
+
+    None for a region that is not known: there GKE chooses.
+    """
+    return zones_of(region)[:DEFAULT_ZONES]
+
+
 def zones_offering(machine_type: str, region: str) -> tuple[str, ...] | None:
     """The zones of `region` where the machine type is offered; None where nothing is known about the type."""
     known = _regions_of(machine_type)

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
+from kueue_fleet.gke.zones import default_zones
 from kueue_fleet.spec import syntax
 from kueue_fleet.spec.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
 from kueue_fleet.spec.cluster_options import NodeAutoProvisioning, SystemPool
@@ -138,7 +139,7 @@ class ClusterEntry(RuledModel):
     region: Region
     """The region that it is in; the control plane is regional."""
     zones: tuple[Zone, ...] = ()
-    """Zones of the nodes, Standard only; default: GKE's choice."""
+    """Zones of the nodes, Standard only; default: the first three of the region."""
     mode: Literal["Autopilot", "Standard"] = "Autopilot"
     """Who manages the nodes: GKE, or the pools of this file."""
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
@@ -178,6 +179,11 @@ class ClusterEntry(RuledModel):
         "GcsFuse",
     )
     """Storage drivers, Standard only; Autopilot has all."""
+
+    @property
+    def node_locations(self) -> tuple[str, ...]:
+        """The zones that GKE is asked for; empty in a region that is not known, where GKE chooses."""
+        return self.zones or default_zones(self.region)
 
     @property
     def runs_jobs(self) -> bool:

@@ -31,7 +31,7 @@ from kueue_fleet.gke.labels import (
     NodeTaint,
 )
 from kueue_fleet.gke.machines import HYPERDISK_ONLY, PODS_PER_NODE, MachineType, machine_type, with_accelerator
-from kueue_fleet.gke.zones import DEFAULT_ZONES
+from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
 from kueue_fleet.spec.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.spec.clusters import ClusterEntry
 from kueue_fleet.spec.node_pools import (
@@ -58,7 +58,7 @@ class ResolvedNodePool:
     cluster: str
     region: str
     zones: tuple[str, ...]
-    """Zones of the nodes; empty: GKE's choice."""
+    """Zones of the nodes that are named, for the pool or for its cluster."""
     machine_type: str
     machine: MachineType | None
     """Its machines with the GPUs attached to them; None if the type is not in the catalogue."""
@@ -90,6 +90,11 @@ class ResolvedNodePool:
     capacity: Capacity
     full_nodes: int
     """The most nodes it ever has, once its reservation is active."""
+
+    @property
+    def node_locations(self) -> tuple[str, ...]:
+        """The zones that GKE is asked for: those that are named, or the region's first three; empty: GKE's choice."""
+        return self.zones or default_zones(self.region)
 
     @property
     def zone_count(self) -> int:

@@ -12,12 +12,10 @@ from typing import Any, Final
 
 from kueue_fleet.gke.labels import GPU_TAINT, QUEUED_TAINT, NodeTaint
 from kueue_fleet.gke.machines import MachineType, machine_type
-from kueue_fleet.gke.zones import zones_of
+from kueue_fleet.gke.zones import default_zones
 from kueue_fleet.rehearsal.standins.gcp_answers import Properties, filled, google_defaults, number_of
 from kueue_fleet.rehearsal.standins.property_values import Secret
 
-DEFAULT_ZONES: Final = 3
-"""Zones in which GKE puts nodes where no zones are given."""
 ALL_OBJECTS_SINCE: Final = (1, 35)
 """Kubernetes version from which GKE encrypts every object where secrets were to be encrypted, and says so."""
 _EFFECTS: Final = {"NoSchedule": "NO_SCHEDULE"}
@@ -29,7 +27,7 @@ def cluster_answer(given: Properties, control_plane: Mapping[str, Any]) -> Prope
     autopilot = given.get("enableAutopilot") is True
     own = google_defaults("autopilotCluster" if autopilot else "standardCluster")
     answered = filled(filled(given, own), google_defaults("cluster"))
-    zones = list(given.get("nodeLocations") or zones_of(location)[:DEFAULT_ZONES])
+    zones = list(given.get("nodeLocations") or default_zones(location))
     answered |= {
         "addonsConfig": _addons(answered["addonsConfig"], autopilot=autopilot),
         "clusterIpv4Cidr": answered["ipAllocationPolicy"]["clusterIpv4CidrBlock"],
@@ -186,7 +184,7 @@ def node_pool_answer(given: Properties, version: str) -> Properties:
         "instanceGroupUrls": [],
         "managedInstanceGroupUrls": [],
         "nodeConfig": _node_config(config, machine, queued=queued),
-        "nodeLocations": list(given.get("nodeLocations") or zones_of(str(given["location"]))[:DEFAULT_ZONES]),
+        "nodeLocations": list(given.get("nodeLocations") or default_zones(str(given["location"]))),
         "operation": "",
         "version": given.get("version") or version,
     }
