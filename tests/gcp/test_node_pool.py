@@ -173,6 +173,35 @@ def test_what_is_asked_for_beyond_gkes_own_reaches_the_pool() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("capacity", "surge"),
+    [
+        ({"type": "onDemand"}, (1, 0)),
+        ({"type": "spot"}, (1, 0)),
+        ({"type": "reserved", "reservation": "r"}, (0, 1)),
+        (
+            {
+                "type": "calendar",
+                "reservation": "r",
+                "start": "2027-01-01T00:00:00Z",
+                "duration": "336h",
+                "active": True,
+            },
+            (0, 1),
+        ),
+        ({"type": "flexStart"}, None),
+        ({"type": "flexStart", "queuedProvisioning": False}, None),
+    ],
+)
+def test_nodes_are_upgraded_as_their_capacity_allows(capacity: dict[str, Any], surge: tuple[int, int] | None) -> None:
+    zones = {"zones": ["us-east4-c"]}
+    settings = pool(capacity=capacity, **zones).inputs.get("upgradeSettings")
+    made = surge and {"strategy": "SURGE", "maxSurge": surge[0], "maxUnavailable": surge[1]}
+    assert settings == made
+    explicit = pool(capacity=capacity, upgrade={"maxSurge": 2}, **zones).inputs.get("upgradeSettings")
+    assert explicit == (surge and {"strategy": "SURGE", "maxSurge": 2, "maxUnavailable": 0})
+
+
 def test_the_largest_machines_stand_together_by_a_workload_policy() -> None:
     fields: dict[str, Any] = {"machineType": "a4-highgpu-8g", "zones": ["us-east4-b"], "compactPlacement": True}
     recording = pulumi_mocks.run(lambda: declare(**fields))

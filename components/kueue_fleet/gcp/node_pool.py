@@ -161,7 +161,7 @@ def _upgrades(spec: ResolvedNodePool) -> dict[str, Any]:
     The provider has no word for that strategy: any settings would differ from GKE's for ever. Source:
     https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
     """
-    if isinstance(spec.capacity, FlexStart):
+    if spec.upgrade is None:
         return {}
     return {
         "upgradeSettings": {

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from kueue_fleet.gke.machines import BOOT_DISK_GB
 from kueue_fleet.spec.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
-from kueue_fleet.spec.capacity import AtLeastOne, Capacity, OnDemand
+from kueue_fleet.spec.capacity import AtLeastOne, Calendar, Capacity, FlexStart, OnDemand, Reserved
 from kueue_fleet.spec.entries import ClusterNames
 from kueue_fleet.spec.places import GkeClusterName, Zone
 from kueue_fleet.spec.pool_rules import pool_problems
@@ -135,12 +135,27 @@ class NodePoolEntry(RuledModel):
     """Whether the nodes stand close together; one zone only."""
     management: PoolManagement = Field(default_factory=PoolManagement)
     """Repair and upgrades."""
-    upgrade: PoolUpgrade = Field(default_factory=PoolUpgrade)
-    """How nodes are upgraded."""
+    upgrade: PoolUpgrade | None = None
+    """How nodes are upgraded; default: with one node more at a time, or of a reservation, which has none to spare, with
+    one less. GKE upgrades flex-start nodes in its own way."""
     capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
     """Where the nodes come from; default: on demand."""
     per_cluster: Mapping[Text, PoolOverride] = Field(default_factory=dict)
     """What is different on single clusters, by the cluster's name."""
+
+    @property
+    def upgrades(self) -> PoolUpgrade | None:
+        """How nodes are upgraded, the default filled in; None with flex-start.
+
+        A pool that fills its reservation has no machine for a node more: such an upgrade would never end.
+        """
+        if isinstance(self.capacity, FlexStart):
+            return None
+        if self.upgrade is not None:
+            return self.upgrade
+        if isinstance(self.capacity, Reserved | Calendar):
+            return PoolUpgrade(max_surge=0, max_unavailable=1)
+        return PoolUpgrade()
 
     def on(self, cluster: str) -> NodePoolEntry:
         """The pool as it is on `cluster`; a fixed size there replaces autoscaling here, and the other way round."""

@@ -55,6 +55,8 @@ def pool_problems(pool: NodePoolEntry) -> Iterator[Problem]:
 def _sized(pool: NodePoolEntry) -> Iterator[Problem]:
     if pool.node_count is None and pool.autoscaling is None and not isinstance(pool.capacity, FlexStart):
         yield Problem("nodeCount", "is missing, and so is autoscaling", "set one of the two")
+    if pool.upgrade is not None and isinstance(pool.capacity, FlexStart):
+        yield Problem("upgrade", "is not used, as GKE upgrades flex-start nodes in its own way", "remove it", "warning")
 
 
 def pool_problems_on(pool: NodePoolEntry, cluster: ClusterEntry) -> Iterator[Problem]:
@@ -115,9 +117,8 @@ def _max_run(pool: NodePoolEntry) -> tuple[str | None, float | None]:
 
 
 def _surge(pool: NodePoolEntry) -> tuple[int | None, int | None]:
-    if isinstance(pool.capacity, FlexStart):
-        return None, None
-    return pool.upgrade.max_surge, pool.upgrade.max_unavailable
+    upgrades = pool.upgrades
+    return (upgrades.max_surge, upgrades.max_unavailable) if upgrades else (None, None)
 
 
 def _auto_repair(pool: NodePoolEntry) -> bool:

@@ -86,7 +86,8 @@ class ResolvedNodePool:
     compact_placement: bool
     auto_repair: bool
     auto_upgrade: bool
-    upgrade: PoolUpgrade
+    upgrade: PoolUpgrade | None
+    """How nodes are upgraded; None: in GKE's own way, which is that of flex-start."""
     capacity: Capacity
     full_nodes: int
     """The most nodes it ever has, once its reservation is active."""
@@ -193,7 +194,7 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         compact_placement=pool.compact_placement,
         auto_repair=_auto_repair(pool),
         auto_upgrade=pool.management.auto_upgrade,
-        upgrade=pool.upgrade,
+        upgrade=pool.upgrades,
         capacity=pool.capacity,
         full_nodes=pool.autoscaling.total_max_node_count if pool.autoscaling else fixed,
     )
@@ -213,7 +214,6 @@ def system_pool_entry(cluster: ClusterEntry) -> NodePoolEntry:
         disk_size_gb=system.disk_size_gb,
         capacity=Spot(type="spot") if system.spot else OnDemand(type="onDemand"),
         management=PoolManagement(),
-        upgrade=PoolUpgrade(),
         labels={},
         per_cluster={},
     )

@@ -128,6 +128,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "n1-standard-64 has 64; set it to 4, or use a smaller machine type",
         ],
     ),
+    "reservation without a machine to spare": (
+        {p(0, "upgrade"): {"maxSurge": 1}},
+        [
+            "warning: nodePools[reserved].upgrade.maxUnavailable: 0, but its pools fill reservation l4, which has no "
+            "machine for a node more, so no upgrade ever ends; write upgrade: {maxSurge: 0, maxUnavailable: 1}, or "
+            "remove it",
+        ],
+    ),
+    "reservation with a machine to spare": ({p(0, "upgrade"): {"maxSurge": 1}, "reservations/0/count": 5}, []),
     "reservation too small": (
         {"reservations/0/count": 3},
         [

@@ -223,6 +223,17 @@ def _counts(scope: Scope) -> Iterator[Problem]:
                 f"{entry.count} machines, but its pools may have {total} nodes: {listed}",
                 "reserve more, or make the pools smaller",
             )
+        for pool in pools if total == entry.count else ():
+            written = scope.fleet.node_pool(pool.name)
+            if written is not None and pool.upgrade is not None and not pool.upgrade.max_unavailable:
+                at = path_on(scope, written, pool.cluster)
+                yield Problem(
+                    f"{at}.upgrade.maxUnavailable",
+                    f"0, but its pools fill reservation {entry.name}, which has no machine for a node more, so no "
+                    "upgrade ever ends",
+                    "write upgrade: {maxSurge: 0, maxUnavailable: 1}, or remove it",
+                    "warning",
+                )
 
 
 @rule
