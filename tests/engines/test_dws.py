@@ -66,6 +66,18 @@ def test_what_cannot_be_served_fails_with_the_reason(bare_cluster: OneCluster) -
         bare_cluster.delete(f"{REQUESTS}/{name}")
 
 
+def test_a_request_of_several_pod_sets_is_refused_at_once(bare_cluster: OneCluster) -> None:
+    pod_sets = [{"podTemplateRef": {"name": name}, "count": 1} for name in ("head", "workers")]
+    item = {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": "roles"},
+        "spec": {"provisioningClassName": "queued-provisioning.gke.io", "podSets": pod_sets},
+    }
+    with pytest.raises(Refused, match="supports only single PodSet per request"):
+        bare_cluster.create(REQUESTS, item)
+
+
 def test_other_classes_are_left_alone(bare_cluster: OneCluster) -> None:
     item = {
         "apiVersion": "autoscaling.x-k8s.io/v1",

@@ -37,7 +37,7 @@ from kueue_fleet.rehearsal.dws_decisions import (
     plan_request,
     updated_status,
 )
-from kueue_fleet.rehearsal.gke_crds import install_definition
+from kueue_fleet.rehearsal.gke_crds import SINGLE_POD_SET, SINGLE_POD_SET_BINDING, install_definition
 from kueue_fleet.rehearsal.kube_api import ApiError, Json, KubeApi, Watched
 from kueue_fleet.rehearsal.node_planning import NodePlan
 from kueue_fleet.rehearsal.node_pool_store import NodePoolStore
@@ -54,8 +54,14 @@ _TEMPLATE_GRACE_SECONDS = 10.0
 
 
 async def install_crd(api: KubeApi, access: ClusterAccess) -> None:
-    """Installs the ProvisioningRequest CRD, as GKE has it in every cluster, and waits until it is served."""
+    """Installs the ProvisioningRequest CRD, as GKE has it in every cluster, and waits until it is served.
+
+    Requests of several pod sets are refused from then on.
+    """
     await install_definition(api, yaml.safe_load(access.engines.asset("provisioning-request-crd").read_text()))
+    for policy in (SINGLE_POD_SET, SINGLE_POD_SET_BINDING):
+        resource = "validatingadmissionpolicies" if policy is SINGLE_POD_SET else "validatingadmissionpolicybindings"
+        await api.apply(f"/apis/{policy['apiVersion']}/{resource}/{policy['metadata']['name']}", policy)
 
 
 @dataclass(slots=True)

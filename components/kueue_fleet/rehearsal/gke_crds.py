@@ -1,4 +1,4 @@
-"""The resource definitions of managed Prometheus, which GKE has in every cluster.
+"""The resource definitions of managed Prometheus, which GKE has in every cluster, and what GKE refuses there.
 
 In: one API server. Out: PodMonitoring and ClusterPodMonitoring, with the fields that theirs have. Nothing collects
 metrics here: objects are checked, kept, and left alone.
@@ -89,6 +89,52 @@ DEFINITIONS = (
     _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),
 )
 """CustomResourceDefinitions that a GKE cluster has from the beginning."""
+
+
+_POLICY = "queued-provisioning-single-pod-set"
+
+
+def _admission(kind: str, spec: Json) -> Json:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": _POLICY},
+        "spec": spec,
+    }
+
+
+SINGLE_POD_SET = _admission(
+    "ValidatingAdmissionPolicy",
+    {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": ["autoscaling.x-k8s.io"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["provisioningrequests"],
+                }
+            ]
+        },
+        "validations": [
+            {
+                "expression": "object.spec.provisioningClassName != 'queued-provisioning.gke.io' || "
+                "size(object.spec.podSets) <= 1",
+                "message": "the queued provisioning feature currently supports only single PodSet per request",
+                "reason": "Forbidden",
+            }
+        ],
+    },
+)
+"""What GKE's Warden refuses of ProvisioningRequests, in its words.
+
+Source: https://github.com/ray-project/ray/issues/57839.
+"""
+SINGLE_POD_SET_BINDING = _admission(
+    "ValidatingAdmissionPolicyBinding", {"policyName": _POLICY, "validationActions": ["Deny"]}
+)
+"""Puts `SINGLE_POD_SET` into force."""
 
 
 async def install_definition(api: KubeApi, definition: Json) -> None:
