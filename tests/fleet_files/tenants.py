@@ -41,6 +41,7 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
         draw,
         serviceAccount=one_of("runner", f"{name}.jobs"),
         members=some_of(_PEOPLE),
+        podSecurity=one_of("privileged", "baseline", "restricted"),
         resourceQuota=some_of(list(_AMOUNTS)).map(lambda names: {key: _AMOUNTS[key] for key in names}),
         # Every region that has a cluster, or queues might be out of reach.
         allowedRegions=st.just([*regions, *(region for region in ZONES if region not in regions)]),

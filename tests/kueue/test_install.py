@@ -28,7 +28,8 @@ def test_kueue_is_a_named_release_of_the_official_chart_that_is_waited_for() -> 
     }
     assert release.timeouts == {"create": "20m", "update": "20m", "delete": "20m"}
     namespace = recording.one("Namespace")
-    assert namespace.inputs["metadata"] == {"name": "kueue-system"}
+    labels = {"pod-security.kubernetes.io/enforce": "baseline"}
+    assert namespace.inputs["metadata"] == {"name": "kueue-system", "labels": labels}
     assert recording.is_before(namespace, release)
 
 

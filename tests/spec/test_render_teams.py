@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.spec import FleetSpec, parse_fleet, render_team_objects, team_account_address
+from kueue_fleet.spec import FleetSpec, parse_fleet, render_namespaces, render_team_objects, team_account_address
 from kueue_fleet.spec.render_teams import WORKLOAD_IDENTITY_ANNOTATION
 from spec.builders import changed, fleet_data
 
@@ -91,3 +91,14 @@ def test_guard_in_each_namespace() -> None:
         ("ResourceQuota", "two"),
     ]
     assert made[0]["spec"] == {"hard": {"pods": "500", "requests.nvidia.com/gpu": "8"}}
+
+
+@pytest.mark.parametrize("level", ["privileged", "baseline", "restricted"])
+def test_namespaces_enforce_a_pod_security_standard(level: str) -> None:
+    given = {} if level == "baseline" else {"podSecurity": level}
+    rendered = {item["metadata"]["name"]: item["metadata"]["labels"] for item in render_namespaces(fleet(given))}
+    assert rendered["team-vision"] == {
+        "kueue-fleet.dev/team": "team-vision",
+        "pod-security.kubernetes.io/enforce": level,
+    }
+    assert {labels["pod-security.kubernetes.io/enforce"] for labels in rendered.values()} <= {level, "baseline"}

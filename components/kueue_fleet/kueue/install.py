@@ -15,6 +15,7 @@ from kueue_fleet.kueue.component import declare_object
 from kueue_fleet.kueue.objects import HelmRelease, KubernetesObject
 from kueue_fleet.spec import JobSetInstallation, KueueInstallation, Manifest
 from kueue_fleet.spec.install import installation_helm_values
+from kueue_fleet.spec.manifests import namespace_manifest
 from kueue_fleet.spec.monitoring import GRAFANA_RELEASE, grafana_helm_values
 from kueue_fleet.spec.observability import Grafana
 
@@ -56,10 +57,7 @@ class _Installation(pulumi.ComponentResource):
         deleted_with = opts.deleted_with if opts else None
         self.namespace = namespace
         self.namespace_object = declare_object(
-            self,
-            f"{name}-namespace",
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-            deleted_with=deleted_with,
+            self, f"{name}-namespace", namespace_manifest(namespace), deleted_with=deleted_with
         )
         self.release = HelmRelease(
             name,

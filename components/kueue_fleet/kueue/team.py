@@ -66,9 +66,8 @@ class Team(pulumi.ComponentResource):
         self.namespaces = {}
         self.local_queues = {}
         for namespace in spec.namespace_names:
-            place = declare_object(
-                self, f"{name}/{namespace}", namespace_manifest(namespace, spec.name), deleted_with=deleted_with
-            )
+            made = namespace_manifest(namespace, spec.name, spec.pod_security)
+            place = declare_object(self, f"{name}/{namespace}", made, deleted_with=deleted_with)
             self.namespaces[namespace] = place
             for queue in spec.local_queues:
                 if cluster_queues is not None and queue.cluster_queue not in cluster_queues:

@@ -32,6 +32,11 @@ KUEUE_API: Final = "kueue.x-k8s.io/v1beta2"
 """`apiVersion` of Kueue's objects."""
 TEAM_LABEL: Final = "kueue-fleet.dev/team"
 """Label on the namespaces of a team, with the team's name."""
+POD_SECURITY_LABEL: Final = "pod-security.kubernetes.io/enforce"
+"""On a namespace: the Pod Security Standard that the API server enforces there.
+
+Source: https://kubernetes.io/docs/concepts/security/pod-security-admission/
+"""
 
 
 def manifest(api_version: str, kind: str, name: str, namespace: str | None = None, **body: Any) -> Manifest:
@@ -42,11 +47,11 @@ def manifest(api_version: str, kind: str, name: str, namespace: str | None = Non
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
 
 
-def namespace_manifest(name: str, team: str | None = None) -> Manifest:
-    """A Namespace; `team` becomes its label."""
+def namespace_manifest(name: str, team: str | None = None, pod_security: str = "baseline") -> Manifest:
+    """A Namespace; `team` and the Pod Security Standard that the API server enforces become its labels."""
     made = manifest("v1", "Namespace", name)
-    if team is not None:
-        made["metadata"]["labels"] = {TEAM_LABEL: team}
+    owner = {} if team is None else {TEAM_LABEL: team}
+    made["metadata"]["labels"] = {**owner, POD_SECURITY_LABEL: pod_security}
     return made
 
 

@@ -94,9 +94,9 @@ def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
 
 def render_namespaces(fleet: FleetSpec) -> list[Manifest]:
     """The namespaces, the same on every cluster: the teams', then those of other LocalQueues but `default`."""
-    teams = {namespace: team.name for team in fleet.teams for namespace in team.namespace_names}
+    teams = {namespace: team for team in fleet.teams for namespace in team.namespace_names}
     others = dict.fromkeys(queue.namespace for queue in fleet.local_queues)
-    return [namespace_manifest(namespace, team) for namespace, team in teams.items()] + [
+    return [namespace_manifest(namespace, team.name, team.pod_security) for namespace, team in teams.items()] + [
         namespace_manifest(namespace) for namespace in others if namespace not in teams and namespace != "default"
     ]
 

@@ -7,7 +7,7 @@ In: the section teams. Out: `TeamEntry`. The objects are made by `render_teams`;
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Field
 
@@ -71,6 +71,9 @@ class TeamEntry(RuledModel):
     """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters."""
     allowed_regions: tuple[Region, ...] = ()
     """Regions in which its jobs may run; default: any."""
+    pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
+    """Pod Security Standard that the API server enforces in its namespaces; default baseline, which refuses host
+    paths, the node's network and privileged containers."""
 
     @property
     def namespace_names(self) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ def assert_round_trip(fleet: FleetSpec) -> Adopted:
         {"clusterQueues/0/resourceGroups/0/flavors/0/resources/0/borrowingLimit": 3},
         {"cohorts": [{"name": "all"}, {"name": "research", "parentName": "all", "fairSharing": {"weight": "2"}}]},
         {"teams/0/namespaces": ["vision-a", "vision-b"]},
+        {"teams/0/podSecurity": "restricted"},
         {"topologies": [{"name": "rack", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]},
         {"multiKueue/workers": ["worker-b", "worker-a"]},
         {"multiKueue/managerFlavorName": "anywhere"},

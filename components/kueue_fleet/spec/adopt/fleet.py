@@ -15,7 +15,7 @@ from kueue_fleet.spec.adopt.objects import ClusterObjects, Object, sort_objects
 from kueue_fleet.spec.adopt.pools import node_pool_entries
 from kueue_fleet.spec.adopt.quotas import differences, merge_cohort, merge_queue
 from kueue_fleet.spec.adopt.tidy import tidy
-from kueue_fleet.spec.manifests import TEAM_LABEL
+from kueue_fleet.spec.manifests import POD_SECURITY_LABEL, TEAM_LABEL
 from kueue_fleet.spec.problem import Problem, SpecError
 from kueue_fleet.spec.wire.checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
@@ -266,6 +266,7 @@ class _Adoption:
                 if all(each.get(name) == of_namespaces[0][name] for each in of_namespaces)
             ]
             entry: Data = {"name": team}
+            entry |= self._pod_security(next(iter(namespaces)))
             if list(namespaces) != [team]:
                 entry["namespaces"] = list(namespaces)
             if shared:
@@ -276,6 +277,12 @@ class _Adoption:
                     queues.pop((namespace, name))
         alone = [{"namespace": namespace, "name": name, **spec} for (namespace, name), spec in queues.items()]
         return entries, alone
+
+    def _pod_security(self, namespace: str) -> Data:
+        """The Pod Security Standard of a namespace; without the label, Kubernetes enforces none."""
+        labels = next(found.namespaces[namespace] for found in self._objects.values() if namespace in found.namespaces)
+        level = labels.get(POD_SECURITY_LABEL, "privileged")
+        return {} if level == "baseline" else {"podSecurity": level}
 
     def _multi_kueue(self, manager: ClusterObjects) -> Data:
         section: Data = {}

@@ -1,0 +1,358 @@
+"""Rules about pods: what they may do to their node, as whom they run, which images they run.
+
+In: workloads of any Kubernetes provider. Out: problems. The rules about the node are those of the Pod Security
+Standards, https://kubernetes.io/docs/concepts/security/pod-security-standards/, which a namespace enforces too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pulumi_policy import Severity
+
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.spec import Problem
+from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, number, strings, truth
+
+DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the host to install their driver"
+"""Why the installer of GPU drivers is left alone by rules about the host."""
+NODE_AGENT: Final = "a DaemonSet, whose pods watch their node"
+"""Why DaemonSets are left alone by rules about what only the node's own agents need."""
+_CAPABILITIES: Final = frozenset(
+    {
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
+        "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+    }
+)  # fmt: skip
+"""Capabilities that the baseline standard lets a container add."""
+_SYSCTLS: Final = frozenset(
+    {
+        "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
+    }
+)  # fmt: skip
+"""Sysctls that the baseline standard lets a pod set."""
+
+
+def _installs_driver(workload: Resource) -> str | None:
+    if workload.kind != "DaemonSet":
+        return None
+    for _, spec in pod_specs(workload):
+        selected = ACCELERATOR in entries(spec.get("nodeSelector"))
+        required = at(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
+        if selected or any(text == ACCELERATOR for _, text in strings(required)):
+            return DRIVER_INSTALLER
+    return None
+
+
+def _watches_node(workload: Resource) -> str | None:
+    return NODE_AGENT if workload.kind == "DaemonSet" else None
+
+
+def _contexts(workload: Resource) -> Iterator[tuple[str, Any]]:
+    """Path and content of every security context, of pods and of containers."""
+    for path, spec in pod_specs(workload):
+        yield f"{path}.securityContext", spec.get("securityContext")
+        for where, container in containers(path, spec):
+            yield f"{where}.securityContext", container.get("securityContext")
+
+
+def _service_account(workload: Resource, _: Settings) -> Iterator[Problem]:
+    for path, spec in pod_specs(workload):
+        account, mounted = spec.get("serviceAccountName"), truth(spec.get("automountServiceAccountToken"))
+        if account is not UNKNOWN and account in (None, "", "default") and mounted in (None, True):
+            yield Problem(
+                f"{path}.serviceAccountName",
+                "is the namespace's default, whose token every pod there has",
+                "name an account of its own, or set automountServiceAccountToken to false",
+            )
+
+
+def _privileged(workload: Resource, _: Settings) -> Iterator[Problem]:
+    for path, context in _contexts(workload):
+        if truth(at(context, "privileged")) is True:
+            yield Problem(f"{path}.privileged", "is true: the container is the node's root", "remove it")
+        if truth(at(context, "windowsOptions.hostProcess")) is True:
+            yield Problem(f"{path}.windowsOptions.hostProcess", "is true: it is a process of the node", "remove it")
+
+
+def _host_namespaces(workload: Resource, _: Settings) -> Iterator[Problem]:
+    agent = workload.kind == "DaemonSet"
+    for path, spec in pod_specs(workload):
+        for key in ("hostIPC",) if agent else ("hostPID", "hostIPC", "hostNetwork"):
+            if truth(spec.get(key)) is True:
+                yield Problem(f"{path}.{key}", "is true: the pod sees what is the node's", "remove it")
+        for where, container in () if agent else containers(path, spec):
+            for index, port in enumerate(items(container.get("ports"))):
+                if number(at(port, "hostPort")):
+                    yield Problem(
+                        f"{where}.ports[{index}].hostPort", "is a port of the node", "remove it, and use a Service"
+                    )
+
+
+def _host_paths(workload: Resource, _: Settings) -> Iterator[Problem]:
+    for path, spec in pod_specs(workload):
+        for index, volume in enumerate(items(spec.get("volumes"))):
+            if at(volume, "hostPath") in (None, UNKNOWN) or _only_read(workload, path, spec, at(volume, "name")):
+                continue
+            where = at(volume, "hostPath.path")
+            shown = where if isinstance(where, str) else "a path"
+            yield Problem(
+                f"{path}.volumes[{index}].hostPath",
+                f"is {shown} of the node",
+                "mount it read-only" if workload.kind == "DaemonSet" else "use emptyDir, or a PersistentVolumeClaim",
+            )
+
+
+def _only_read(workload: Resource, path: str, spec: Mapping[str, Any], volume: Any) -> bool:
+    """Whether a DaemonSet mounts a volume for reading only, or may, where that is not known."""
+    if workload.kind != "DaemonSet":
+        return False
+    if volume is UNKNOWN or any(holds_unknown(spec.get(key)) for key in ("containers", "initContainers")):
+        return True
+    mounts = [mount for _, container in containers(path, spec) for mount in items(container.get("volumeMounts"))]
+    return all(truth(at(mount, "readOnly")) is True for mount in mounts if at(mount, "name") == volume)
+
+
+def _capabilities(workload: Resource, settings: Settings) -> Iterator[Problem]:
+    allowed = {*_CAPABILITIES, *settings.names("capabilities")}
+    for path, context in _contexts(workload):
+        added = [str(one) for one in items(at(context, "capabilities.add")) if one not in allowed]
+        if added:
+            yield Problem(
+                f"{path}.capabilities.add",
+                f"holds {', '.join(added)}, beyond what a container has by default",
+                "remove it, or add it to the setting capabilities",
+            )
+
+
+def _root(workload: Resource, _: Settings) -> Iterator[Problem]:
+    for path, spec in pod_specs(workload):
+        own = [(where, at(container, "securityContext.runAsUser")) for where, container in containers(path, spec)]
+        inherited = not own or any(user is None for _, user in own)
+        of_pod = [(path, at(spec, "securityContext.runAsUser"))] if inherited else []
+        for where, user in (*of_pod, *own):
+            if number(user) == 0:
+                yield Problem(
+                    f"{where}.securityContext.runAsUser", "is 0, which is root on the node too", "set a user above 0"
+                )
+
+
+def _privilege_escalation(workload: Resource, _: Settings) -> Iterator[Problem]:
+    for path, context in _contexts(workload):
+        if truth(at(context, "allowPrivilegeEscalation")) is True:
+            yield Problem(
+                f"{path}.allowPrivilegeEscalation", "is true, so a program may become root by sudo", "set it to false"
+            )
+
+
+def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
+    for path, context in _contexts(workload):
+        if at(context, "procMount") == "Unmasked":
+            yield Problem(f"{path}.procMount", "is Unmasked, which shows the kernel's own files", "remove it")
+        for kind in ("seccompProfile", "appArmorProfile"):
+            if at(context, f"{kind}.type") == "Unconfined":
+                yield Problem(f"{path}.{kind}.type", "is Unconfined, which lets every system call through", "remove it")
+        for index, sysctl in enumerate(items(at(context, "sysctls"))):
+            name = at(sysctl, "name")
+            if isinstance(name, str) and name not in _SYSCTLS:
+                yield Problem(
+                    f"{path}.sysctls[{index}].name", f"is {name}, which the node's other pods feel", "remove it"
+                )
+
+
+def _image(workload: Resource, _: Settings) -> Iterator[Problem]:
+    for path, spec in pod_specs(workload):
+        for where, container in containers(path, spec):
+            image = container.get("image")
+            if isinstance(image, str) and "@" not in image:
+                tag = image.rpartition("/")[2].partition(":")[2]
+                if tag in ("", "latest"):
+                    yield Problem(f"{where}.image", f"is {image}, which moves", "name a version, or a digest")
+
+
+def _registry(workload: Resource, settings: Settings) -> Iterator[Problem]:
+    allowed = settings.names("registries")
+    for path, spec in pod_specs(workload):
+        for where, container in containers(path, spec):
+            image = container.get("image")
+            if isinstance(image, str) and not any(_is_from(image, registry) for registry in allowed):
+                yield Problem(
+                    f"{where}.image",
+                    f"is {image}, from a registry that is not allowed",
+                    f"use an image of {', '.join(allowed)}, or add its registry to the setting registries",
+                )
+
+
+def _is_from(image: str, registry: str) -> bool:
+    host = image.split("/", 1)[0] if "/" in image else ""
+    if registry.startswith("*."):
+        return host.endswith(registry[1:])
+    return image == registry or image.startswith(f"{registry.rstrip('/')}/")
+
+
+def _requests(workload: Resource, _: Settings) -> Iterator[Problem]:
+    for path, spec in pod_specs(workload):
+        for where, container in containers(path, spec):
+            given = {**_known(at(container, "resources.limits")), **_known(at(container, "resources.requests"))}
+            unknown = at(container, "resources.limits") is UNKNOWN or at(container, "resources.requests") is UNKNOWN
+            if GPU_RESOURCE in given and not unknown and not {"cpu", "memory"} <= given.keys():
+                yield Problem(
+                    f"{where}.resources.requests",
+                    "ask for GPUs, but not for CPU and memory, so Kueue counts them as nothing",
+                    "add cpu and memory",
+                )
+
+
+def _known(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+_KUBERNETES: Final = "https://kubernetes.io/docs/concepts"
+_STANDARDS: Final = f"{_KUBERNETES}/security/pod-security-standards/"
+_FOR_DRIVERS: Final = f"a DaemonSet that selects nodes by {ACCELERATOR}: {DRIVER_INSTALLER}"
+_GROUP: Final = "Pods"
+
+RULES: Final = (
+    ResourceRule(
+        name="kube-workload-service-account",
+        asks="Workloads must have a service account of their own, or no token.",
+        cis="4.1.4",
+        source=f"{_KUBERNETES}/security/service-accounts/",
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_service_account,
+    ),
+    ResourceRule(
+        name="kube-not-privileged",
+        asks="Containers must not be privileged.",
+        cis="4.2.1",
+        severity=Severity.HIGH,
+        source=_STANDARDS,
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_privileged,
+        exemption=_installs_driver,
+        exempts=_FOR_DRIVERS,
+    ),
+    ResourceRule(
+        name="kube-no-host-namespaces",
+        asks="Pods must not share the node's processes, memory, network or ports.",
+        cis="4.2.1",
+        severity=Severity.HIGH,
+        source=_STANDARDS,
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_host_namespaces,
+        exemption=_installs_driver,
+        exempts=f"{_FOR_DRIVERS}; processes, network and ports for any other DaemonSet, such as node-exporter",
+    ),
+    ResourceRule(
+        name="kube-no-host-path",
+        asks="Pods must not mount files of their node.",
+        cis="4.2.1",
+        severity=Severity.HIGH,
+        source=_STANDARDS,
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_host_paths,
+        exemption=_installs_driver,
+        exempts=f"{_FOR_DRIVERS}; read-only mounts of any other DaemonSet",
+    ),
+    ResourceRule(
+        name="kube-no-added-capabilities",
+        asks="Containers must not add capabilities.",
+        cis="4.2.1",
+        severity=Severity.HIGH,
+        source=_STANDARDS,
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_capabilities,
+        exemption=_installs_driver,
+        exempts=f"capabilities that containers have by default; {_FOR_DRIVERS}",
+        options={
+            "capabilities": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Capabilities that may be added, such as IPC_LOCK for RDMA.",
+                "default": [],
+            }
+        },
+    ),
+    ResourceRule(
+        name="kube-kernel-protection",
+        asks="Pods must keep the kernel's protection: seccomp, AppArmor, masked /proc, safe sysctls.",
+        cis="4.2.1",
+        severity=Severity.HIGH,
+        source=_STANDARDS,
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_kernel_protection,
+        exemption=_installs_driver,
+        exempts=_FOR_DRIVERS,
+    ),
+    ResourceRule(
+        name="kube-not-root",
+        asks="Containers must not run as root.",
+        severity=Severity.HIGH,
+        source=_STANDARDS,
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_root,
+        exemption=_watches_node,
+        exempts="DaemonSets, whose pods watch their node, and workloads that do not say as whom they run",
+    ),
+    ResourceRule(
+        name="kube-no-privilege-escalation",
+        asks="Containers must not allow privilege escalation.",
+        severity=Severity.HIGH,
+        source=_STANDARDS,
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_privilege_escalation,
+        exemption=_installs_driver,
+        exempts=_FOR_DRIVERS,
+    ),
+    ResourceRule(
+        name="kube-image-version",
+        asks="Images must have a version or a digest.",
+        source=f"{_KUBERNETES}/configuration/overview/",
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_image,
+    ),
+    ResourceRule(
+        name="kube-image-registry",
+        asks="Images must come from allowed registries.",
+        cis="5.1.4",
+        level=ADVISORY,
+        source="https://cloud.google.com/binary-authorization/docs/overview",
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_registry,
+        options={
+            "registries": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Registries, or beginnings of image names; `*.host` for every host below it.",
+                "default": ["registry.k8s.io", "*.pkg.dev", "gcr.io", "*.gcr.io", "ghcr.io", "quay.io"],
+            }
+        },
+    ),
+    ResourceRule(
+        name="kube-gpu-requests",
+        asks="Containers that ask for GPUs must ask for CPU and memory too.",
+        level=ADVISORY,
+        source="https://kueue.sigs.k8s.io/docs/concepts/workload/#resource-requests",
+        group=_GROUP,
+        types=WORKLOAD_TYPES,
+        check=_requests,
+    ),
+)
+"""The rules of this module."""
