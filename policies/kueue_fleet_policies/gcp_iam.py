@@ -138,7 +138,7 @@ _GROUP: Final = "Identity"
 RULES: Final = (
     ResourceRule(
         name="iam-no-basic-roles",
-        asks="Nobody is made Owner or Editor of a project.",
+        asks="Owner and Editor of a project must not be granted.",
         severity=Severity.HIGH,
         source=f"{_IAM}/roles-overview#basic",
         group=_GROUP,
@@ -147,7 +147,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="iam-no-project-impersonation",
-        asks="Nobody may act as every service account of a project.",
+        asks="The right to act as every service account of a project must not be granted.",
         severity=Severity.HIGH,
         source=f"{_IAM}/service-account-permissions",
         group=_GROUP,
@@ -156,7 +156,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="iam-no-public-members",
-        asks="No role is given to everybody.",
+        asks="Roles must not be granted to the public.",
         severity=Severity.CRITICAL,
         source=f"{_IAM}/principals-overview#all-users",
         group=_GROUP,
@@ -165,7 +165,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="iam-no-default-service-account",
-        asks="No role is given to a default service account.",
+        asks="Roles must not be granted to default service accounts.",
         cis="5.2.1",
         severity=Severity.HIGH,
         source=f"{_IAM}/service-account-types#default",
@@ -175,7 +175,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="iam-additive",
-        asks="No program owns all grants of a project.",
+        asks="Programs must not replace all grants of a project.",
         severity=Severity.HIGH,
         source="https://www.pulumi.com/registry/packages/gcp/api-docs/projects/iampolicy/",
         group=_GROUP,
@@ -184,7 +184,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="iam-no-service-account-keys",
-        asks="No service account has a key.",
+        asks="Service accounts must not have keys.",
         cis="5.2.2",
         severity=Severity.HIGH,
         source=f"{_IAM}/best-practices-for-managing-service-account-keys",
@@ -194,7 +194,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="iam-workload-identity-member",
-        asks="Workload Identity names one Kubernetes service account.",
+        asks="Workload Identity must name one Kubernetes service account.",
         cis="5.2.2",
         severity=Severity.HIGH,
         source=_WORKLOAD,
@@ -204,7 +204,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="iam-workload-identity-annotation",
-        asks="A Kubernetes service account names a Google service account that can exist.",
+        asks="A Kubernetes service account must name a Google service account that can exist.",
         cis="5.2.2",
         source=_WORKLOAD,
         group=_GROUP,

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pulumi_policy import Severity
 
 from kueue_fleet.spec import Problem
+from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings
 from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
@@ -22,7 +23,6 @@ SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
 """Pulumi type of a subnetwork."""
 FIREWALL: Final = "gcp:compute/firewall:Firewall"
 """Pulumi type of a firewall rule."""
-_EVERYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
 _PURPOSES_WITHOUT_MACHINES: Final = (
     "REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY", "INTERNAL_HTTPS_LOAD_BALANCER", "PRIVATE_SERVICE_CONNECT"
 )  # fmt: skip
@@ -72,7 +72,8 @@ def _log_flows(props: dict[str, Any]) -> None:
 def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Problem]:
     if firewall.get("direction") not in (None, "INGRESS") or firewall.is_on("disabled"):
         return
-    if not _EVERYWHERE.intersection(source for source in items(firewall.get("sourceRanges")) if source is not UNKNOWN):
+    everywhere = internet_ranges(items(firewall.get("sourceRanges")))
+    if not everywhere:
         return
     allowed = {int(port) for port in settings["ports"]}
     for index, rule in enumerate(items(firewall.get("allows"))):
@@ -82,7 +83,7 @@ def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Problem]:
             shown = ", ".join(sorted(opened)) or "every port"
             yield Problem(
                 f"allows[{index}]",
-                f"opens {shown} to the whole internet",
+                f"opens {shown} to {', '.join(everywhere)}, the internet",
                 "name the source ranges that need it, or use a load balancer",
             )
 
@@ -118,7 +119,7 @@ _GROUP: Final = "Network and places"
 RULES: Final = (
     ResourceRule(
         name="network-custom-subnets",
-        asks="A network has the subnets that somebody asked for.",
+        asks="Networks must not get a subnet in every region.",
         source="https://cloud.google.com/vpc/docs/vpc#auto-mode-considerations",
         group=_GROUP,
         types=(NETWORK,),
@@ -126,7 +127,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="subnet-private-google-access",
-        asks="Private nodes reach Google's services.",
+        asks="Private nodes must reach Google's services.",
         source="https://cloud.google.com/vpc/docs/private-google-access",
         group=_GROUP,
         types=(SUBNETWORK,),
@@ -137,7 +138,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="subnet-flow-logs",
-        asks="Flows through a subnet are logged.",
+        asks="Flows through a subnet must be logged.",
         cis="5.6.1",
         source="https://cloud.google.com/vpc/docs/using-flow-logs",
         group=_GROUP,
@@ -149,7 +150,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="firewall-not-open",
-        asks="No firewall lets the whole internet in.",
+        asks="Firewalls must not let the internet in.",
         cis="5.6.6",
         severity=Severity.CRITICAL,
         source="https://cloud.google.com/firewall/docs/firewalls",
@@ -167,7 +168,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="region-allowed",
-        asks="Everything is in an allowed region.",
+        asks="Resources must be in an allowed region.",
         severity=Severity.HIGH,
         source="https://cloud.google.com/resource-manager/docs/organization-policy/defining-locations",
         group=_GROUP,

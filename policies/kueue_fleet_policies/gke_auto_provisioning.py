@@ -62,7 +62,7 @@ _GROUP: Final = "GKE auto-provisioning"
 RULES: Final = (
     ResourceRule(
         name="gke-auto-provisioning-shielded",
-        asks="Auto-provisioned nodes boot securely.",
+        asks="Auto-provisioned nodes must boot signed software only.",
         cis="5.5.7",
         source=f"{_GKE}/how-to/shielded-gke-nodes",
         group=_GROUP,
@@ -73,7 +73,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-auto-provisioning-management",
-        asks="Auto-provisioned nodes are repaired and upgraded.",
+        asks="Auto-provisioned nodes must be repaired and upgraded.",
         cis="5.5.3",
         source=f"{_GKE}/how-to/node-auto-provisioning",
         group=_GROUP,
@@ -84,7 +84,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-auto-provisioning-limits",
-        asks="Node auto-provisioning has limits.",
+        asks="Node auto-provisioning must have limits.",
         source=f"{_GKE}/how-to/node-auto-provisioning",
         group=_GROUP,
         types=(CLUSTER,),

@@ -151,7 +151,7 @@ _GROUP: Final = "GKE cluster"
 RULES: Final = (
     ResourceRule(
         name="gke-workload-identity",
-        asks="Workloads use Workload Identity.",
+        asks="Workloads must use Workload Identity.",
         cis="5.2.2",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/workload-identity",
@@ -163,7 +163,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-shielded-nodes",
-        asks="Nodes are Shielded GKE Nodes.",
+        asks="Nodes must be Shielded GKE Nodes.",
         cis="5.5.5",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/shielded-gke-nodes",
@@ -175,7 +175,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-intranode-visibility",
-        asks="Traffic between pods of one node is visible to the VPC.",
+        asks="Traffic between pods of one node must be visible to the VPC.",
         cis="5.6.1",
         source=f"{_GKE}/how-to/intranode-visibility",
         group=_GROUP,
@@ -187,7 +187,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-vpc-native",
-        asks="The cluster is VPC-native.",
+        asks="Clusters must be VPC-native.",
         cis="5.6.2",
         source=f"{_GKE}/concepts/alias-ips",
         group=_GROUP,
@@ -198,8 +198,8 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-network-policy",
-        asks="The cluster enforces NetworkPolicy.",
-        cis="5.6.7",
+        asks="Clusters must enforce NetworkPolicy.",
+        cis="4.3.1",
         source=f"{_GKE}/concepts/dataplane-v2",
         group=_GROUP,
         types=(CLUSTER,),
@@ -209,8 +209,8 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-no-client-certificate",
-        asks="Nobody signs in with a client certificate.",
-        cis="5.8.2",
+        asks="Client certificates must not be issued.",
+        cis="5.8.1",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/api-server-authentication",
         group=_GROUP,
@@ -219,8 +219,8 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-groups-rbac",
-        asks="RBAC can name Google Groups.",
-        cis="5.8.3",
+        asks="RBAC must be able to name Google Groups.",
+        cis="5.8.2",
         level=ADVISORY,
         source=f"{_GKE}/how-to/google-groups-rbac",
         group=_GROUP,
@@ -229,8 +229,8 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-no-legacy-abac",
-        asks="Legacy authorization is off.",
-        cis="5.8.4",
+        asks="Legacy authorization must be off.",
+        cis="5.8.3",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/hardening-your-cluster",
         group=_GROUP,
@@ -240,7 +240,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-no-insecure-bindings",
-        asks="No role is given to everybody who can reach the cluster.",
+        asks="Roles must not be given to all who can reach the cluster.",
         severity=Severity.HIGH,
         source="https://cloud.google.com/kubernetes-engine/docs/best-practices/rbac#default-roles-groups",
         group=_GROUP,
@@ -249,7 +249,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-secrets-cmek",
-        asks="Secrets are encrypted with a key of Cloud KMS.",
+        asks="Secrets must be encrypted with a key of Cloud KMS.",
         cis="5.3.1",
         level=ADVISORY,
         source=f"{_GKE}/how-to/encrypting-secrets",
@@ -259,8 +259,8 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-binary-authorization",
-        asks="Only authorized images run.",
-        cis="5.10.5",
+        asks="Only authorized images must run.",
+        cis="5.10.4",
         level=ADVISORY,
         source="https://cloud.google.com/binary-authorization/docs/overview",
         group=_GROUP,
@@ -269,7 +269,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-no-alpha",
-        asks="No cluster has alpha features of Kubernetes.",
+        asks="Clusters must not have alpha features of Kubernetes.",
         cis="5.10.2",
         severity=Severity.HIGH,
         source=f"{_GKE}/concepts/alpha-clusters",
@@ -279,7 +279,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-separate-node-pools",
-        asks="Node pools are resources of their own.",
+        asks="Node pools must be resources of their own.",
         source="https://www.pulumi.com/registry/packages/gcp/api-docs/container/cluster/",
         group=_GROUP,
         types=(CLUSTER,),
@@ -289,7 +289,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-autopilot-without-nodes",
-        asks="An Autopilot cluster says nothing about nodes.",
+        asks="Autopilot clusters must not describe nodes.",
         source="https://github.com/pulumi/pulumi-gcp/issues/2247",
         group=_GROUP,
         types=(CLUSTER,),

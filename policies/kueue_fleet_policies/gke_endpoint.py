@@ -13,15 +13,19 @@ from typing import Final
 from pulumi_policy import Severity
 
 from kueue_fleet.spec import Problem
+from kueue_fleet.spec.access import ROTATE_BY_ANNOTATION
+from kueue_fleet_policies.estate import Estate
+from kueue_fleet_policies.internet import internet_ranges
+from kueue_fleet_policies.kubernetes_access import is_rotated
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule
 from kueue_fleet_policies.values import UNKNOWN, entries, items
 
 _ISOLATION: Final = "https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation"
 _IP_ENDPOINT: Final = "controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"
 _PRIVATE_ENDPOINT: Final = "privateClusterConfig.enablePrivateEndpoint"
 _NETWORKS: Final = "masterAuthorizedNetworksConfig"
-_EVERYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
+_DNS_ENDPOINT: Final = "controlPlaneEndpointsConfig.dnsEndpointConfig"
 
 
 def _has_public_address(cluster: Resource) -> bool:
@@ -38,15 +42,20 @@ def _authorized_networks(cluster: Resource, _: Settings) -> Iterator[Problem]:
             "is missing, so the whole internet reaches the control plane",
             f"set cidrBlocks, or turn the IP address off with {_IP_ENDPOINT}: false and use the DNS endpoint",
         )
-    for index, block in enumerate(items(cluster.get(f"{_NETWORKS}.cidrBlocks"))):
-        if entries(block).get("cidrBlock") in _EVERYWHERE:
-            yield Problem(f"{_NETWORKS}.cidrBlocks[{index}].cidrBlock", "is the whole internet", "name your networks")
+    if everywhere := _everywhere(cluster):
+        yield Problem(
+            f"{_NETWORKS}.cidrBlocks", f"hold {', '.join(everywhere)}, the internet", "name your networks instead"
+        )
+
+
+def _everywhere(cluster: Resource) -> list[str]:
+    """What of the authorized networks is the internet."""
+    blocks = items(cluster.get(f"{_NETWORKS}.cidrBlocks"))
+    return internet_ranges(entries(block).get("cidrBlock") for block in blocks)
 
 
 def _private_endpoint(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    limited = cluster.get(_NETWORKS) is not None and not any(
-        entries(block).get("cidrBlock") in _EVERYWHERE for block in items(cluster.get(f"{_NETWORKS}.cidrBlocks"))
-    )
+    limited = cluster.get(_NETWORKS) is not None and not _everywhere(cluster)
     if _has_public_address(cluster) and limited:
         yield Problem(
             _IP_ENDPOINT,
@@ -70,7 +79,7 @@ def _pool_private_nodes(pool: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _dns_endpoint(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    path = "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic"
+    path = f"{_DNS_ENDPOINT}.allowExternalTraffic"
     if cluster.flag(_IP_ENDPOINT) is False and cluster.get(path) is not UNKNOWN and cluster.is_off(path):
         yield Problem(
             path,
@@ -79,12 +88,47 @@ def _dns_endpoint(cluster: Resource, _: Settings) -> Iterator[Problem]:
         )
 
 
+def _dns_credentials(estate: Estate, _: Settings) -> Iterator[tuple[Resource, Problem]]:
+    for cluster in estate.clusters:
+        resource = cluster.resource
+        if not resource.is_on(f"{_DNS_ENDPOINT}.allowExternalTraffic"):
+            continue
+        if resource.is_on(f"{_DNS_ENDPOINT}.enableK8sCertsViaDns"):
+            yield (
+                resource,
+                Problem(
+                    f"{_DNS_ENDPOINT}.enableK8sCertsViaDns",
+                    "is true, so a client certificate, which cannot be revoked, is enough to get in from the internet",
+                    "set it to false",
+                ),
+            )
+        tokens = resource.is_on(f"{_DNS_ENDPOINT}.enableK8sTokensViaDns")
+        if tokens and not any(is_rotated(secret) is not False for secret in cluster.of_kind("Secret")):
+            yield (
+                resource,
+                Problem(
+                    f"{_DNS_ENDPOINT}.enableK8sTokensViaDns",
+                    "is true, so a service account's token is enough to get in from the internet",
+                    "set it to false; clients with Google's own tokens get in without it",
+                ),
+            )
+
+
 _GROUP: Final = "GKE endpoint"
 
 RULES: Final = (
+    StackRule(
+        name="gke-dns-endpoint-credentials",
+        asks="The DNS endpoint must take Google's credentials only.",
+        severity=Severity.HIGH,
+        source=f"{_ISOLATION}#dns-based-endpoint",
+        group=_GROUP,
+        check=_dns_credentials,
+        exempts=f"tokens for a cluster with a token Secret that carries {ROTATE_BY_ANNOTATION}: a MultiKueue worker",
+    ),
     ResourceRule(
         name="gke-authorized-networks",
-        asks="Not everybody reaches the control plane.",
+        asks="The internet must not reach the control plane's IP address.",
         cis="5.6.3",
         severity=Severity.CRITICAL,
         source="https://cloud.google.com/kubernetes-engine/docs/how-to/authorized-networks",
@@ -94,7 +138,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-private-endpoint",
-        asks="The control plane has no public IP address.",
+        asks="The control plane must not have a public IP address.",
         cis="5.6.4",
         level=ADVISORY,
         severity=Severity.HIGH,
@@ -105,7 +149,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-reachable-endpoint",
-        asks="Somebody reaches the control plane.",
+        asks="The control plane must be reachable.",
         level=ADVISORY,
         source=_ISOLATION,
         group=_GROUP,
@@ -114,7 +158,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-private-nodes",
-        asks="Nodes have no public addresses.",
+        asks="Nodes must not have public addresses.",
         cis="5.6.5",
         severity=Severity.HIGH,
         source=_ISOLATION,
@@ -124,7 +168,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-pool-private-nodes",
-        asks="No node pool gives its nodes public addresses.",
+        asks="Node pools must not give their nodes public addresses.",
         cis="5.6.5",
         severity=Severity.HIGH,
         source=_ISOLATION,

@@ -160,7 +160,7 @@ _GROUP: Final = "GKE nodes"
 RULES: Final = (
     ResourceRule(
         name="gke-node-service-account",
-        asks="Nodes do not run as the project's default service account.",
+        asks="Nodes must not run as the project's default service account.",
         cis="5.2.1",
         severity=Severity.CRITICAL,
         source=f"{_GKE}/how-to/service-accounts",
@@ -172,7 +172,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-auto-provisioning-service-account",
-        asks="Auto-provisioned nodes do not run as the project's default service account.",
+        asks="Auto-provisioned nodes must not run as the project's default service account.",
         cis="5.2.1",
         severity=Severity.CRITICAL,
         source=f"{_GKE}/how-to/service-accounts",
@@ -182,8 +182,8 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-metadata-server",
-        asks="Pods see GKE's metadata server, not the node's.",
-        cis="5.4.2",
+        asks="Pods must see GKE's metadata server, not the node's.",
+        cis="5.4.1",
         severity=Severity.HIGH,
         source=f"{_GKE}/concepts/workload-identity#metadata_server",
         group=_GROUP,
@@ -192,8 +192,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-no-legacy-metadata",
-        asks="Legacy metadata endpoints are off.",
-        cis="5.4.1",
+        asks="Legacy metadata endpoints must be off.",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/protecting-cluster-metadata",
         group=_GROUP,
@@ -202,7 +201,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-container-optimized-os",
-        asks="Nodes run Container-Optimized OS.",
+        asks="Nodes must run Container-Optimized OS.",
         cis="5.5.1",
         source=f"{_GKE}/concepts/node-images",
         group=_GROUP,
@@ -211,7 +210,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-auto-repair",
-        asks="Broken nodes are replaced.",
+        asks="Broken nodes must be replaced.",
         cis="5.5.2",
         source=f"{_GKE}/how-to/node-auto-repair",
         group=_GROUP,
@@ -223,7 +222,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-auto-upgrade",
-        asks="Nodes are upgraded along with the cluster.",
+        asks="Nodes must be upgraded along with the cluster.",
         cis="5.5.3",
         source=f"{_GKE}/how-to/node-auto-upgrades",
         group=_GROUP,
@@ -233,7 +232,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-integrity-monitoring",
-        asks="The boot of nodes is measured.",
+        asks="The boot of nodes must be measured.",
         cis="5.5.6",
         source=f"{_GKE}/how-to/shielded-gke-nodes",
         group=_GROUP,
@@ -242,7 +241,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-secure-boot",
-        asks="Nodes boot signed software only.",
+        asks="Nodes must boot signed software only.",
         cis="5.5.7",
         source=f"{_GKE}/how-to/shielded-gke-nodes#secure_boot",
         group=_GROUP,
@@ -253,8 +252,8 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-boot-disk-cmek",
-        asks="Boot disks are encrypted with a key of Cloud KMS.",
-        cis="5.9.1",
+        asks="Boot disks must be encrypted with a key of Cloud KMS.",
+        cis="5.9.2",
         level=ADVISORY,
         source=f"{_GKE}/how-to/using-cmek",
         group=_GROUP,
@@ -263,7 +262,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-no-kubelet-read-only-port",
-        asks="The kubelet's read-only port is closed.",
+        asks="The kubelet's read-only port must be closed.",
         cis="3.2.4",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/disable-kubelet-readonly-port",
@@ -273,7 +272,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-gpu-driver",
-        asks="A pool with GPUs says who installs the driver.",
+        asks="Pools with GPUs must say who installs the driver.",
         level=ADVISORY,
         source=f"{_GKE}/how-to/gpus#installing_drivers",
         group=_GROUP,

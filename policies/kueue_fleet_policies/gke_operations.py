@@ -90,7 +90,7 @@ _GROUP: Final = "GKE operations"
 RULES: Final = (
     ResourceRule(
         name="gke-release-channel",
-        asks="A release channel keeps the cluster's version.",
+        asks="Clusters must be on a release channel.",
         cis="5.5.4",
         source=f"{_GKE}/concepts/release-channels",
         group=_GROUP,
@@ -107,7 +107,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-logging",
-        asks="System logs go to Cloud Logging.",
+        asks="System logs must go to Cloud Logging.",
         cis="5.7.1",
         source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
         group=_GROUP,
@@ -116,7 +116,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-monitoring",
-        asks="System metrics go to Cloud Monitoring.",
+        asks="System metrics must go to Cloud Monitoring.",
         cis="5.7.1",
         source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
         group=_GROUP,
@@ -125,7 +125,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-labels",
-        asks="The cluster's labels say whose it is.",
+        asks="Clusters must have labels that say whose they are.",
         level=ADVISORY,
         severity=Severity.LOW,
         source=f"{_GKE}/how-to/creating-managing-labels",
@@ -143,7 +143,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-cost-allocation",
-        asks="Bills name namespaces.",
+        asks="Bills must name namespaces.",
         level=ADVISORY,
         severity=Severity.LOW,
         source=f"{_GKE}/how-to/cost-allocations",
@@ -154,7 +154,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-maintenance-window",
-        asks="Upgrades have their hours.",
+        asks="Upgrades must have a maintenance window.",
         level=ADVISORY,
         severity=Severity.LOW,
         source=f"{_GKE}/concepts/maintenance-windows-and-exclusions",
@@ -164,7 +164,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="gke-regional",
-        asks="The control plane is in more than one zone.",
+        asks="Control planes must be in more than one zone.",
         level=ADVISORY,
         source=f"{_GKE}/concepts/regional-clusters",
         group=_GROUP,

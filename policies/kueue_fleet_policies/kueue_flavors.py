@@ -246,7 +246,7 @@ _GROUP: Final = "Kueue flavors"
 RULES: Final = (
     StackRule(
         name="kueue-flavor-has-nodes",
-        asks="A flavor's labels are those of nodes that can exist.",
+        asks="A flavor's labels must be those of nodes that can exist.",
         source=f"{_CONCEPTS}/resource_flavor/#resourceflavor-labels",
         group=_GROUP,
         check=_has_nodes,
@@ -254,7 +254,7 @@ RULES: Final = (
     ),
     StackRule(
         name="kueue-flavor-tolerates-nodes",
-        asks="Pods on a flavor tolerate the taints of its nodes.",
+        asks="Pods on a flavor must tolerate the taints of its nodes.",
         source=f"{_CONCEPTS}/resource_flavor/#resourceflavor-taints",
         group=_GROUP,
         check=_tolerates_nodes,
@@ -262,7 +262,7 @@ RULES: Final = (
     ),
     StackRule(
         name="kueue-quota-within-capacity",
-        asks="Queues promise no more than the nodes can offer.",
+        asks="Queues must not promise more than the nodes can offer.",
         source="https://github.com/project-codeflare/mlbatch/blob/main/QUOTA_MAINTENANCE.md",
         group=_GROUP,
         check=_within_capacity,
@@ -278,14 +278,14 @@ RULES: Final = (
     ),
     StackRule(
         name="kueue-dws-check",
-        asks="A flavor of a queued pool has a ProvisioningRequest check.",
+        asks="Flavors of queued pools must have a ProvisioningRequest check.",
         source="https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest",
         group=_GROUP,
         check=_queued_without_check,
     ),
     StackRule(
         name="kueue-pool-has-flavor",
-        asks="Every GPU pool is the pool of a flavor.",
+        asks="Pools with GPUs must belong to a flavor.",
         level=ADVISORY,
         source=f"{_CONCEPTS}/resource_flavor/",
         group=_GROUP,

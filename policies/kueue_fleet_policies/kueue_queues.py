@@ -176,28 +176,28 @@ _GROUP: Final = "Kueue queues"
 RULES: Final = (
     StackRule(
         name="kueue-queue-references",
-        asks="A ClusterQueue names flavors and checks that exist.",
+        asks="ClusterQueues must name flavors and checks that exist.",
         source=f"{_CONCEPTS}/cluster_queue/",
         group=_GROUP,
         check=_references,
     ),
     StackRule(
         name="kueue-local-queue-reference",
-        asks="A LocalQueue names a ClusterQueue that exists.",
+        asks="LocalQueues must name a ClusterQueue that exists.",
         source=f"{_CONCEPTS}/local_queue/",
         group=_GROUP,
         check=_local_queues,
     ),
     StackRule(
         name="kueue-multikueue-local-queues",
-        asks="A manager's LocalQueues exist on its workers.",
+        asks="A manager's LocalQueues must exist on its workers.",
         source=f"{_CONCEPTS}/multikueue/",
         group=_GROUP,
         check=_same_queues_on_workers,
     ),
     ResourceRule(
         name="kueue-limits-need-cohort",
-        asks="A queue that borrows or lends has a cohort.",
+        asks="Queues that borrow or lend must have a cohort.",
         source=f"{_CONCEPTS}/cluster_queue/#cohort",
         group=_GROUP,
         types=CLUSTER_QUEUE,
@@ -205,7 +205,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="kueue-covers-cpu-and-memory",
-        asks="A queue for GPUs covers what else its jobs ask for.",
+        asks="Queues for GPUs must cover what else jobs ask for.",
         level=ADVISORY,
         source=f"{_CONCEPTS}/cluster_queue/#flavors-and-resources",
         group=_GROUP,
@@ -222,7 +222,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="kueue-queue-admits",
-        asks="A queue can admit something.",
+        asks="Queues must be able to admit something.",
         level=ADVISORY,
         source=f"{_CONCEPTS}/cluster_queue/",
         group=_GROUP,

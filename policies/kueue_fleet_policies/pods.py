@@ -46,8 +46,8 @@ def pod_specs(resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def containers(path: str, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Path and content of every known container of a pod, those that run first included."""
-    for key in ("initContainers", "containers"):
+    """Path and content of every known container of a pod, those that run first or are added later included."""
+    for key in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(items(spec.get(key))):
             if isinstance(container, Mapping):
                 yield f"{path}.{key}[{index}]", container

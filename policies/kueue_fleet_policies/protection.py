@@ -84,7 +84,7 @@ _GROUP: Final = "Protection"
 RULES: Final = (
     ResourceRule(
         name="protect-clusters",
-        asks="A cluster is not deleted by accident.",
+        asks="Clusters must be protected from deletion.",
         severity=Severity.CRITICAL,
         source="https://www.pulumi.com/registry/packages/gcp/api-docs/container/cluster/#deletionprotection_csharp",
         group=_GROUP,
@@ -95,7 +95,7 @@ RULES: Final = (
     ),
     StackRule(
         name="protect-capacity",
-        asks="Reservations and commitments are not deleted by accident.",
+        asks="Reservations and commitments must be protected from deletion.",
         severity=Severity.HIGH,
         source="https://cloud.google.com/compute/docs/instances/reservations-overview",
         group=_GROUP,
@@ -108,7 +108,7 @@ RULES: Final = (
     ),
     StackRule(
         name="protect-kueue",
-        asks="Kueue is not uninstalled by accident.",
+        asks="Kueue must be protected from deletion.",
         severity=Severity.CRITICAL,
         source="https://kueue.sigs.k8s.io/docs/installation/#uninstall",
         group=_GROUP,

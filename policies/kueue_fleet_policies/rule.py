@@ -39,7 +39,7 @@ REMEDIATE: Final = EnforcementLevel.REMEDIATE
 
 CIS_NAME: Final = "CIS Google Kubernetes Engine (GKE) Benchmark"
 """The benchmark that rules with a number are from."""
-CIS_VERSION: Final = "1.4"
+CIS_VERSION: Final = "1.9"
 """Its version."""
 CIS_URL: Final = "https://www.cisecurity.org/benchmark/kubernetes"
 """Where it is."""
@@ -107,7 +107,7 @@ class Rule:
     name: str
     """Such as `gke-private-nodes`; also what the configuration calls it."""
     asks: str
-    """What has to be, in one sentence."""
+    """What must be, in one sentence: the headline of what Pulumi reports."""
     source: str
     """Where the rule comes from: a page."""
     group: str
@@ -115,7 +115,7 @@ class Rule:
     level: EnforcementLevel = MANDATORY
     severity: Severity = Severity.MEDIUM
     cis: str | None = None
-    """Number in the CIS GKE Benchmark v1.4."""
+    """Number in the CIS GKE Benchmark 1.9."""
     options: Mapping[str, Option] = field(default_factory=dict)
     """Settings of its own; every rule has `exemptions` too."""
     exempts: str = ""

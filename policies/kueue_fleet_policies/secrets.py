@@ -46,6 +46,17 @@ _LOOKS_SECRET: Final = re.compile(
 _REFERENCE: Final = re.compile(
     r"^(/|\$\(|\$\{|projects/|https?://[^@]*$|sm://|true$|false$|\d{1,3}$|\s*$)", re.IGNORECASE
 )
+_WORDS_OF_A_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
+_CLIENTS: Final = frozenset(
+    {
+        "access", "api", "auth", "bearer", "bot", "client", "deploy", "github", "gitlab", "hf", "hub", "id",
+        "join", "npm", "oauth", "pat", "private", "pypi", "refresh", "registry", "secret", "service", "session",
+        "slack", "user", "vault", "wandb", "web", "webhook",
+    }
+)  # fmt: skip
+"""What stands before `token` in the name of a credential; language models have tokens too, such as EOS_TOKEN."""
+_MACHINE_MADE: Final = re.compile(r"^(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_./+=:-]{12,}$")
+"""How a token looks that a machine made: letters and digits."""
 _CREDENTIALS: Final = ("token", "password", "client-key-data")
 _MOVE_IT: Final = "put it in a Secret, or in Secret Manager, and remove it here; then change it, for it is known"
 
@@ -56,7 +67,11 @@ def is_secret(name: str, value: Any, names: re.Pattern[str] = _NAMES_A_SECRET) -
         return False
     if _LOOKS_SECRET.search(value):
         return True
-    return names.search(name) is not None and _REFERENCE.match(value) is None
+    if names.search(name) is None or _REFERENCE.match(value) is not None:
+        return False
+    *before, last = [word.lower() for word in _WORDS_OF_A_NAME.findall(name)] or [""]
+    of_a_client = not before or before[-1] in _CLIENTS
+    return last != "token" or of_a_client or _MACHINE_MADE.match(value) is not None
 
 
 def _in_config_map(config_map: Resource, _: Settings) -> Iterator[Problem]:
@@ -158,7 +173,7 @@ _GROUP: Final = "Secrets"
 RULES: Final = (
     ResourceRule(
         name="secret-not-in-config-map",
-        asks="No ConfigMap holds a secret.",
+        asks="ConfigMaps must not hold secrets.",
         severity=Severity.CRITICAL,
         source=_SECRETS,
         group=_GROUP,
@@ -167,7 +182,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="secret-not-in-environment",
-        asks="No secret is written into a container's environment or arguments.",
+        asks="Containers must not have secrets in their environment or arguments.",
         severity=Severity.CRITICAL,
         source=_SECRETS,
         group=_GROUP,
@@ -176,7 +191,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="secret-not-in-node-metadata",
-        asks="No secret is in the metadata or labels of nodes.",
+        asks="Metadata and labels of nodes must not hold secrets.",
         severity=Severity.CRITICAL,
         source="https://cloud.google.com/compute/docs/metadata/overview",
         group=_GROUP,
@@ -185,7 +200,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="secret-not-in-annotations",
-        asks="No secret is in the annotations or labels of an object.",
+        asks="Annotations and labels must not hold secrets.",
         severity=Severity.CRITICAL,
         source=_SECRETS,
         group=_GROUP,
@@ -194,7 +209,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="secret-not-in-kubeconfig",
-        asks="No kubeconfig of a provider holds a credential.",
+        asks="Kubeconfigs of providers must not hold credentials.",
         severity=Severity.HIGH,
         source="https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl",
         group=_GROUP,
@@ -203,7 +218,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="secret-encrypted-in-state",
-        asks="The data of a Secret is encrypted in Pulumi's state.",
+        asks="The data of a Secret must be encrypted in Pulumi's state.",
         level=REMEDIATE,
         severity=Severity.HIGH,
         source=_STATE,
@@ -213,7 +228,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="secret-chart-values-encrypted",
-        asks="Passwords among the values of a chart are encrypted in Pulumi's state.",
+        asks="Passwords among the values of a chart must be encrypted in Pulumi's state.",
         level=REMEDIATE,
         severity=Severity.HIGH,
         source=_STATE,

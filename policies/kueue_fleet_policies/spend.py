@@ -124,7 +124,7 @@ _PRICES: Final = "https://cloud.google.com/compute/gpus-pricing"
 RULES: Final = (
     ResourceRule(
         name="spend-pool-gpus",
-        asks="No node pool grows to more GPUs than anybody meant.",
+        asks="Node pools must not grow beyond a number of GPUs.",
         severity=Severity.HIGH,
         source=_PRICES,
         group=_GROUP,
@@ -134,7 +134,7 @@ RULES: Final = (
     ),
     StackRule(
         name="spend-stack-gpus",
-        asks="A stack does not grow to more GPUs than anybody meant.",
+        asks="Stacks must not grow beyond a number of GPUs.",
         severity=Severity.HIGH,
         source=_PRICES,
         group=_GROUP,
@@ -143,7 +143,7 @@ RULES: Final = (
     ),
     StackRule(
         name="spend-quota",
-        asks="No queue promises more GPUs than anybody meant.",
+        asks="Queues must not promise more than a number of GPUs.",
         severity=Severity.HIGH,
         source=_PRICES,
         group=_GROUP,
@@ -153,7 +153,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="spend-commitments",
-        asks="Nobody commits to pay for years unasked.",
+        asks="Commitments must be agreed to by name.",
         severity=Severity.CRITICAL,
         source="https://cloud.google.com/compute/docs/instances/committed-use-discounts-overview",
         group=_GROUP,
@@ -170,7 +170,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="spend-idle-gpus",
-        asks="GPUs that nobody reserved come and go with the jobs.",
+        asks="GPUs without a reservation must come and go with the jobs.",
         level=ADVISORY,
         source=_PRICES,
         group=_GROUP,

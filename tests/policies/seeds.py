@@ -140,6 +140,11 @@ def _clusters() -> Iterator[Seed]:
         **public,
     )
     yield _cluster(
+        "gke-dns-endpoint-credentials",
+        "service account's token",
+        controlPlaneEndpointsConfig__dnsEndpointConfig={"allowExternalTraffic": True, "enableK8sTokensViaDns": True},
+    )
+    yield _cluster(
         "gke-reachable-endpoint", "IAM", controlPlaneEndpointsConfig={"ipEndpointsConfig": {"enabled": False}}
     )
     yield _cluster("gke-private-nodes", "Cloud NAT", privateClusterConfig__enablePrivateNodes=False)
@@ -357,6 +362,35 @@ def _objects() -> Iterator[Seed]:
     )
     yield _workload("kube-not-privileged", "node's root", container_change(securityContext={"privileged": True}))
     yield _workload("kube-no-host-namespaces", "hostPID", {f"{POD}.hostPID": True})
+    host = {"name": "host", "hostPath": {"path": "/var/lib/kubelet"}}
+    yield _workload("kube-no-host-path", "/var/lib/kubelet of the node", {f"{POD}.volumes": [host]})
+    for rule, context, says in (
+        ("kube-no-added-capabilities", {"capabilities": {"add": ["SYS_ADMIN"]}}, "SYS_ADMIN"),
+        ("kube-kernel-protection", {"procMount": "Unmasked"}, "Unmasked"),
+        ("kube-not-root", {"runAsUser": 0}, "root on the node too"),
+        ("kube-no-privilege-escalation", {"allowPrivilegeEscalation": True}, "sudo"),
+    ):
+        yield _workload(rule, says, container_change(securityContext=context))
+    core = {"apiGroups": [""]}
+    for rule, given, says in (
+        ("kube-secret-access", {**core, "resources": ["secrets"], "verbs": ["list"]}, "every secret of the cluster"),
+        ("kube-no-escalation", {**core, "resources": ["users"], "verbs": ["impersonate"]}, "hold impersonate"),
+        ("kube-no-indirect-access", {**core, "resources": ["nodes/proxy"], "verbs": ["get"]}, "every kubelet"),
+    ):
+        yield _object(rule, says, f"{RBAC}:ClusterRole", {"rules": [given]})
+    masters = {**view, "subjects": [{**group, "name": "system:masters"}]}
+    yield _object("kube-no-masters", "pass every check", f"{RBAC}:ClusterRoleBinding", masters)
+    account = {"metadata": {"annotations": {"kubernetes.io/service-account.name": "job"}}}
+    yield _object(
+        "kube-no-token-secrets",
+        "never expires",
+        "core/v1:Secret",
+        {**account, "type": "kubernetes.io/service-account-token"},
+    )
+    yield _object("kube-namespace-pod-security", "baseline or restricted", "core/v1:Namespace", {})
+    yield _object(
+        "kube-no-public-load-balancer", "the internet reaches", "core/v1:Service", {"spec": {"type": "LoadBalancer"}}
+    )
     yield _object(
         "kube-no-default-namespace", "default", "core/v1:ConfigMap", {"data": {"a": "b"}}, namespace="default"
     )

@@ -33,6 +33,11 @@ REPAIRED = [seed for seed in SEEDS if RULE[seed.rule].remediable]
         ("client-secret", "abcdef"),
         ("clientSecret", "abcdef"),
         ("credentials", "user:word"),
+        ("HUGGING_FACE_HUB_TOKEN", "correct-horse"),
+        ("clientToken", "abcdef"),
+        ("myAuthToken", "abcdef"),
+        ("default-token", "a1b2c3d4e5f6"),
+        ("EOS_TOKEN", TOKEN),
         ("note", TOKEN),
         ("note", "-----BEGIN PRIVATE KEY-----\nMIIE"),
         ("note", "AKIA" + "ABCDEFGHIJKLMNOP"),
@@ -60,6 +65,15 @@ def test_a_secret_is_known_by_its_name_or_by_its_looks(name: str, value: str) ->
         ("MAX_TOKEN", "512"),
         ("password", 7),
         ("TOKENIZER", "sentencepiece"),
+        # Settings of language models.
+        ("EOS_TOKEN", "</s>"),
+        ("eosToken", "<|endoftext|>"),
+        ("pad_token", "<pad>"),
+        ("BOS_TOKEN", "begin_of_text"),
+        ("MAX_NEW_TOKEN", "4096"),
+        ("max-token", "131072"),
+        ("image.token", "[IMG]"),
+        ("default-token", "see-vault"),
     ],
 )
 def test_what_only_sounds_like_one_is_none(name: str, value: Any) -> None:

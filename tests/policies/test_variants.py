@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet_policies import RULES, ResourceRule, StackRule
-from kueue_fleet_policies.estate import Estate
-from kueue_fleet_policies.resource import Resource
 from policies.declared import (
     QUEUED,
     REGION,
     Declared,
-    as_input,
-    as_stack,
     auto_provisioning,
     autopilot,
     check,
@@ -29,8 +24,8 @@ from policies.declared import (
     with_checks,
     workload,
 )
+from policies.judged import gcp, says, stack_says
 
-BY_NAME = {rule.name: rule for rule in RULES}
 NODE_POOL = "cloud.google.com/gke-nodepool"
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 OPEN = {"cidrBlocks": [{"cidrBlock": "10.0.0.0/8"}, {"cidrBlock": "0.0.0.0/0"}]}
@@ -38,16 +33,6 @@ ACCOUNT = "nodeConfig.serviceAccount"
 DRIVERS = {"template.spec.nodeSelector": {ACCELERATOR: "nvidia-l4"}}
 PRIVILEGED = container_change(securityContext={"privileged": True})
 NOT_DEFAULT = {"template.spec.serviceAccountName": "default"}
-
-
-def says(rule: str, declared: Declared, **config: Any) -> list[str]:
-    found = BY_NAME[rule]
-    assert isinstance(found, ResourceRule)
-    return [str(problem) for problem in found.problems(Resource.of(as_input(declared)), config)]
-
-
-def gcp(kind: str, **props: Any) -> Declared:
-    return Declared(f"gcp:{kind}", "x", props)
 
 
 MEMBER, KSA = "projects/iAMMember:IAMMember", "serviceaccount/iAMMember:IAMMember"
@@ -264,13 +249,6 @@ def test_a_commitment_that_was_agreed_to_passes() -> None:
 
 
 # --- flavors and nodes ------------------------------------------------------------------------------------------------
-
-
-def stack_says(rule: str, *declared: Declared, owner: Declared | None = None) -> list[str]:
-    found = BY_NAME[rule]
-    assert isinstance(found, StackRule)
-    everything = (owner or cluster("c"), provider("p", "c"), *declared)
-    return [str(problem) for _, problem in found.problems(Estate.of(as_stack(everything)))]
 
 
 def l4(**labels: str) -> Declared:

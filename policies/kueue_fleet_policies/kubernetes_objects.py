@@ -1,0 +1,149 @@
+"""Rules about namespaces, Services and Helm releases.
+
+In: objects of any Kubernetes provider. Out: problems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pulumi_policy import Severity
+
+from kueue_fleet.spec import Problem
+from kueue_fleet.spec.manifests import POD_SECURITY_LABEL
+from kueue_fleet_policies.internet import internet_ranges
+from kueue_fleet_policies.pods import WORKLOAD_TYPES
+from kueue_fleet_policies.resource import HELM_RELEASE, Resource
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.values import UNKNOWN, holds_unknown, is_known, items
+
+_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+_SERVICE: Final = "kubernetes:core/v1:Service"
+_NAMESPACED: Final = (
+    *WORKLOAD_TYPES,
+    "kubernetes:core/v1:ConfigMap",
+    "kubernetes:core/v1:Secret",
+    _SERVICE,
+    "kubernetes:core/v1:ServiceAccount",
+    "kubernetes:kueue.x-k8s.io/v1beta1:LocalQueue",
+    "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue",
+    HELM_RELEASE,
+)
+_ENFORCED: Final = ("baseline", "restricted")
+_OF_SYSTEM: Final = re.compile(r"^(kube-(system|public|node-lease)|gke-(managed|gmp)-.+|gmp-(system|public))$")
+_LOAD_BALANCER_TYPE: Final = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
+_INTERNAL_CLASS: Final = "networking.gke.io/l4-regional-internal"
+_EXACT_VERSION: Final = re.compile(r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$")
+
+
+def _of_system(namespace: Resource) -> str | None:
+    name = namespace.get("metadata.name")
+    return "it is one of Kubernetes or GKE" if isinstance(name, str) and _OF_SYSTEM.match(name) else None
+
+
+def _pod_security(namespace: Resource, _: Settings) -> Iterator[Problem]:
+    labels = namespace.get("metadata.labels")
+    if labels is UNKNOWN:
+        return
+    level = labels.get(POD_SECURITY_LABEL) if isinstance(labels, dict) else None
+    if is_known(level) and level not in _ENFORCED:
+        said = "is missing, so any pod may take over its node" if level is None else f"is {level}"
+        yield Problem(f"metadata.labels[{POD_SECURITY_LABEL}]", said, "set it to baseline or restricted")
+
+
+def _default_namespace(resource: Resource, _: Settings) -> Iterator[Problem]:
+    path = "namespace" if resource.type == HELM_RELEASE else "metadata.namespace"
+    if resource.get(path) == "default":
+        yield Problem(path, "is default, which no role and no quota sets apart", "use a namespace of its own")
+
+
+def _public_load_balancer(service: Resource, _: Settings) -> Iterator[Problem]:
+    if service.get("spec.type") != "LoadBalancer" or service.get("spec.loadBalancerClass") == _INTERNAL_CLASS:
+        return
+    annotations, sources = service.get("metadata.annotations"), service.get("spec.loadBalancerSourceRanges")
+    if any(holds_unknown(one) for one in (annotations, sources, service.get("spec.loadBalancerClass"))):
+        return
+    given = annotations if isinstance(annotations, dict) else {}
+    internal = any(str(given.get(key)).lower() == "internal" for key in _LOAD_BALANCER_TYPE)
+    limited = bool(items(sources)) and not internet_ranges(items(sources))
+    if not internal and not limited:
+        yield Problem(
+            "spec.type",
+            "is LoadBalancer, with an address that the internet reaches",
+            f"annotate it with {_LOAD_BALANCER_TYPE[0]}: Internal, set loadBalancerSourceRanges, or use a Gateway",
+        )
+
+
+def _chart_version(release: Resource, _: Settings) -> Iterator[Problem]:
+    chart, version = release.get("chart"), release.get("version")
+    if not isinstance(chart, str) or not is_known(version) or chart.startswith(("/", ".")):
+        return
+    if not _EXACT_VERSION.match(str(version or "")) and not chart.endswith(".tgz"):
+        said = "is missing" if version in (None, "") else f'is "{version}"'
+        yield Problem("version", f"{said}, so the next update may install another one", "name one version")
+
+
+def _awaited(release: Resource, _: Settings) -> Iterator[Problem]:
+    if release.is_on("skipAwait"):
+        yield Problem("skipAwait", "is true, so what follows begins before the chart serves", "remove it")
+
+
+_KUBERNETES: Final = "https://kubernetes.io/docs/concepts"
+_RELEASE: Final = "https://www.pulumi.com/registry/packages/kubernetes/api-docs/helm/v3/release/"
+_GROUP: Final = "Kubernetes objects"
+
+RULES: Final = (
+    ResourceRule(
+        name="kube-namespace-pod-security",
+        asks="Namespaces must enforce the Pod Security Standard baseline or restricted.",
+        cis="4.2.1",
+        severity=Severity.HIGH,
+        source=f"{_KUBERNETES}/security/pod-security-admission/",
+        group=_GROUP,
+        types=(_NAMESPACE,),
+        check=_pod_security,
+        exemption=_of_system,
+        exempts="namespaces of Kubernetes and GKE, such as kube-system",
+    ),
+    ResourceRule(
+        name="kube-no-default-namespace",
+        asks="Objects must not be in the namespace default.",
+        cis="4.6.4",
+        severity=Severity.LOW,
+        source=f"{_KUBERNETES}/overview/working-with-objects/namespaces/",
+        group=_GROUP,
+        types=_NAMESPACED,
+        check=_default_namespace,
+    ),
+    ResourceRule(
+        name="kube-no-public-load-balancer",
+        asks="Services must not have a load balancer that the internet reaches.",
+        cis="5.6.7",
+        severity=Severity.HIGH,
+        source="https://cloud.google.com/kubernetes-engine/docs/concepts/service-load-balancer",
+        group=_GROUP,
+        types=(_SERVICE,),
+        check=_public_load_balancer,
+    ),
+    ResourceRule(
+        name="helm-version",
+        asks="Helm releases must name one version of their chart.",
+        source=_RELEASE,
+        group=_GROUP,
+        types=(HELM_RELEASE,),
+        check=_chart_version,
+        exempts="charts of a local folder or archive, which are their own version",
+    ),
+    ResourceRule(
+        name="helm-await",
+        asks="Helm releases must be waited for.",
+        level=ADVISORY,
+        source=_RELEASE,
+        group=_GROUP,
+        types=(HELM_RELEASE,),
+        check=_awaited,
+    ),
+)
+"""The rules of this module."""

@@ -1,0 +1,244 @@
+"""A resource that breaks a rule, and the nearest that keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kueue_fleet.gke.labels import ACCELERATOR
+from policies.declared import Declared, cluster, container_change, kube, workload
+from policies.judged import gcp, says, stack_says
+
+RBAC = "rbac.authorization.k8s.io/v1"
+HALVES = ["0.0.0.0/1", "128.0.0.0/1"]
+HOST = {"name": "host", "hostPath": {"path": "/"}}
+INTERNAL = {"networking.gke.io/load-balancer-type": "Internal"}
+OF_A_TOKEN = {"kubernetes.io/service-account.name": "job"}
+EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+PART_OF = "app.kubernetes.io/part-of"
+
+
+def role(*rules: Mapping[str, Any], kind: str = "ClusterRole", name: str = "x", **metadata: Any) -> Declared:
+    given = [{"apiGroups": [""], **rule} for rule in rules]
+    return kube(f"{RBAC}:{kind}", name, {"rules": given, "metadata": metadata}, by="p")
+
+
+def binding(*subjects: str, kind: str = "ClusterRoleBinding") -> Declared:
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    groups = [{"kind": "Group", "name": name} for name in subjects]
+    return kube(f"{RBAC}:{kind}", "x", {"roleRef": ref, "subjects": groups}, by="p")
+
+
+def context(kind: str = "Deployment", **given: Any) -> Declared:
+    """A workload whose container has this security context."""
+    return workload("x", container_change(securityContext=given), by="p", kind=kind)
+
+
+def of_pod(kind: str = "Deployment", **spec: Any) -> Declared:
+    """A workload with these fields of its pod."""
+    return workload("x", {f"template.spec.{key}": value for key, value in spec.items()}, by="p", kind=kind)
+
+
+def mounted(kind: str, *, read_only: bool) -> Declared:
+    mounts = [{"name": "host", "mountPath": "/host", "readOnly": read_only}]
+    change = container_change(volumeMounts=mounts) | {"template.spec.volumes": [HOST]}
+    return workload("x", change, by="p", kind=kind)
+
+
+def service(annotations: Mapping[str, str] | None = None, **spec: Any) -> Declared:
+    metadata = {"annotations": dict(annotations)} if annotations else {}
+    return kube("core/v1:Service", "x", {"metadata": metadata, "spec": {"type": "LoadBalancer", **spec}}, by="p")
+
+
+def secret(**annotations: str) -> Declared:
+    ours = {f"kueue-fleet.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    given = {"metadata": {"annotations": OF_A_TOKEN | ours}, "type": "kubernetes.io/service-account-token"}
+    return kube("core/v1:Secret", "x", given, by="p")
+
+
+def environment(**variables: str) -> Declared:
+    return workload("x", container_change(env=[{"name": k, "value": v} for k, v in variables.items()]), by="p")
+
+
+def config_map(**data: str) -> Declared:
+    return kube("core/v1:ConfigMap", "x", {"data": data}, by="p")
+
+
+def namespace(name: str = "x", **pod_security: str) -> Declared:
+    labels = {f"pod-security.kubernetes.io/{mode}": level for mode, level in pod_security.items()}
+    return kube("core/v1:Namespace", name, {"metadata": {"labels": labels}}, by="p")
+
+
+def firewall(*sources: str) -> Declared:
+    return gcp("compute/firewall:Firewall", sourceRanges=list(sources), allows=[{"protocol": "all"}])
+
+
+def authorized(*ranges: str) -> Declared:
+    blocks = {"cidrBlocks": [{"cidrBlock": one} for one in ranges]}
+    return cluster("x", {"controlPlaneEndpointsConfig": None, "masterAuthorizedNetworksConfig": blocks})
+
+
+PAIRS: list[tuple[str, Declared, Declared]] = [
+    ("kube-no-host-path", of_pod(volumes=[HOST]), of_pod(volumes=[{"name": "host", "emptyDir": {}}])),
+    ("kube-no-host-path", mounted("Deployment", read_only=True), mounted("DaemonSet", read_only=True)),
+    ("kube-no-host-path", mounted("DaemonSet", read_only=False), mounted("DaemonSet", read_only=True)),
+    (
+        "kube-no-host-path",
+        of_pod("DaemonSet", volumes=[HOST], containers=[{"name": "c", "volumeMounts": [{"name": "host"}]}]),
+        of_pod("DaemonSet", volumes=[HOST], nodeSelector={ACCELERATOR: "nvidia-l4"}),
+    ),
+    (
+        "kube-no-added-capabilities",
+        context(capabilities={"add": ["NET_BIND_SERVICE", "SYS_ADMIN"]}),
+        context(capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}),
+    ),
+    ("kube-not-root", context(runAsUser=0), context(runAsUser=1)),
+    ("kube-not-root", of_pod(securityContext={"runAsUser": 0}), of_pod(securityContext={"runAsNonRoot": True})),
+    (
+        "kube-not-root",
+        of_pod(securityContext={"runAsUser": 0}, containers=[{"name": "a"}, {"securityContext": {"runAsUser": 5}}]),
+        of_pod(securityContext={"runAsUser": 0}, containers=[{"securityContext": {"runAsUser": 5}}]),
+    ),
+    ("kube-not-root", context(runAsUser=0), context("DaemonSet", runAsUser=0)),
+    (
+        "kube-no-privilege-escalation",
+        context(allowPrivilegeEscalation=True),
+        context(allowPrivilegeEscalation=False),
+    ),
+    ("kube-kernel-protection", context(procMount="Unmasked"), context(procMount="Default")),
+    (
+        "kube-kernel-protection",
+        of_pod(securityContext={"seccompProfile": {"type": "Unconfined"}}),
+        of_pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}}),
+    ),
+    (
+        "kube-kernel-protection",
+        of_pod(securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}),
+        of_pod(securityContext={"sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]}),
+    ),
+    (
+        "kube-not-privileged",
+        of_pod(securityContext={"windowsOptions": {"hostProcess": True}}),
+        of_pod(securityContext={"windowsOptions": {"hostProcess": False}}),
+    ),
+    (
+        "kube-not-privileged",
+        of_pod(ephemeralContainers=[{"name": "debug", "securityContext": {"privileged": True}}]),
+        of_pod(ephemeralContainers=[{"name": "debug"}]),
+    ),
+    # node-exporter
+    ("kube-no-host-namespaces", of_pod(hostNetwork=True), of_pod("DaemonSet", hostNetwork=True, hostPID=True)),
+    ("kube-no-host-namespaces", of_pod("DaemonSet", hostIPC=True), of_pod("DaemonSet", hostPID=True)),
+    (
+        "kube-no-host-namespaces",
+        of_pod(containers=[{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]),
+        of_pod(containers=[{"name": "c", "ports": [{"containerPort": 80}]}]),
+    ),
+    (
+        "kube-no-escalation",
+        role({"resources": ["clusterroles"], "verbs": ["bind"]}),
+        role({"resources": ["clusterroles"], "verbs": ["bind"], "resourceNames": ["view"]}),
+    ),
+    (
+        "kube-no-escalation",
+        role({"resources": ["roles"], "verbs": ["escalate"], "resourceNames": ["view"]}, kind="Role"),
+        role({"resources": ["roles"], "verbs": ["get", "create"]}, kind="Role"),
+    ),
+    (
+        "kube-secret-access",
+        role({"resources": ["pods", "secrets"], "verbs": ["watch"]}),
+        role({"resources": ["secrets"], "verbs": ["watch"]}, kind="Role"),
+    ),
+    (
+        "kube-secret-access",
+        role({"resources": ["secrets"], "verbs": ["get"]}),
+        role({"resources": ["secrets"], "verbs": ["get"], "resourceNames": ["ca"]}),
+    ),
+    *(
+        (
+            "kube-no-indirect-access",
+            role({"resources": [resource], "verbs": ["create"]}),
+            role({"resources": [resource], "verbs": ["create"]}, kind="Role"),
+        )
+        for resource in ("pods/exec", "pods/attach", "pods/ephemeralcontainers", "serviceaccounts/token", "nodes/proxy")
+    ),
+    (
+        "kube-no-indirect-access",
+        role({"resources": ["pods/exec"], "verbs": ["create"]}),
+        role({"resources": ["pods", "pods/log"], "verbs": ["create", "get"]}),
+    ),
+    # Argo CD
+    ("kube-no-wildcard-roles", role(EVERYTHING, name="controller"), role(EVERYTHING, name="argocd-server")),
+    ("kube-no-wildcard-roles", role(EVERYTHING, labels={PART_OF: "x"}), role(EVERYTHING, labels={PART_OF: "argocd"})),
+    ("kube-no-masters", binding("system:masters"), binding("platform@example.com")),
+    ("kube-no-masters", binding("a", "system:masters", kind="RoleBinding"), binding("system:nodes")),
+    ("kube-namespace-pod-security", namespace(), namespace(enforce="baseline")),
+    ("kube-namespace-pod-security", namespace(warn="baseline"), namespace("kube-system")),
+    ("kube-namespace-pod-security", namespace(enforce="privileged"), namespace(enforce="restricted")),
+    ("kube-no-token-secrets", secret(), kube("core/v1:Secret", "x", {"type": "Opaque"}, by="p")),
+    ("kube-no-token-secrets", secret(rotation="1"), secret(rotate_by="2027-01-01")),
+    ("kube-no-public-load-balancer", service(), service(INTERNAL)),
+    (
+        "kube-no-public-load-balancer",
+        service({"a": "b"}),
+        service(loadBalancerClass="networking.gke.io/l4-regional-internal"),
+    ),
+    (
+        "kube-no-public-load-balancer",
+        service(loadBalancerSourceRanges=HALVES),
+        service(loadBalancerSourceRanges=["192.0.2.0/24"]),
+    ),
+    ("kube-no-public-load-balancer", service(), service(type="ClusterIP")),
+    ("firewall-not-open", firewall(*HALVES), firewall("10.0.0.0/8", "172.16.0.0/12")),
+    ("firewall-not-open", firewall("0.0.0.0/2", "64.0.0.0/2"), firewall("35.191.0.0/16", "130.211.0.0/22")),
+    ("firewall-not-open", firewall("2000::/3"), firewall("2600:1901::/32")),
+    ("gke-authorized-networks", authorized(*HALVES), authorized("192.0.2.0/24", "198.51.100.0/24")),
+    ("gke-authorized-networks", authorized("::/1", "8000::/1"), authorized("2001:db8::/32")),
+    (
+        "secret-not-in-environment",
+        environment(HF_TOKEN="hunter2-swordfish"),
+        environment(EOS_TOKEN="</s>", MAX_NEW_TOKEN="4096", PAD_TOKEN="0", BOS_TOKEN="<s>"),
+    ),
+    (
+        "secret-not-in-config-map",
+        config_map(access_token="a-word"),
+        config_map(eos_token="</s>", pad_token="<pad>", max_token="4096"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "bad", "good"), PAIRS, ids=[f"{i}-{one[0]}" for i, one in enumerate(PAIRS)])
+def test_a_violation_and_the_nearest_that_is_allowed(rule: str, bad: Declared, good: Declared) -> None:
+    assert says(rule, bad) != []
+    assert says(rule, good) == []
+
+
+def test_settings_allow_more() -> None:
+    rdma = context(capabilities={"add": ["IPC_LOCK"]})
+    assert says("kube-no-added-capabilities", rdma) != []
+    assert says("kube-no-added-capabilities", rdma, capabilities=["IPC_LOCK"]) == []
+    assert says("kube-no-token-secrets", secret(), accounts=["job"]) == []
+
+
+DNS = "controlPlaneEndpointsConfig.dnsEndpointConfig"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "with_secret", "fine"),
+    [
+        ({"allowExternalTraffic": True}, False, True),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, False, False),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, True, True),
+        ({"allowExternalTraffic": False, "enableK8sTokensViaDns": True}, False, True),
+        ({"allowExternalTraffic": True, "enableK8sCertsViaDns": True}, True, False),
+        ({"allowExternalTraffic": False, "enableK8sCertsViaDns": True}, False, True),
+    ],
+)
+def test_only_the_worker_of_a_manager_takes_tokens_from_the_internet(
+    endpoint: dict[str, Any], with_secret: bool, fine: bool
+) -> None:
+    token = (secret(rotate_by="2027-01-01"),) if with_secret else ()
+    found = stack_says("gke-dns-endpoint-credentials", *token, owner=cluster("c", {DNS: endpoint}))
+    assert (found == []) is fine
