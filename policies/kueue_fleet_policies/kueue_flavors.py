@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, NODE_POOL
 from kueue_fleet.spec import Problem, Quantity
 from kueue_fleet_policies.estate import PROVISIONING_CONTROLLER, ClusterView, Estate, object_name, objects_by_name
@@ -106,7 +107,7 @@ def _tolerated(taint: Mapping[str, Any], flavor: Resource) -> bool:
 
 def _effect(effect: Any) -> str:
     """An effect as Kubernetes spells it; Google's API has NO_SCHEDULE."""
-    return "".join(part.capitalize() for part in str(effect).split("_")) if "_" in str(effect) else str(effect)
+    return EFFECTS.get(str(effect), str(effect))
 
 
 def _tolerates_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ import pulumi
 
 from kueue_fleet.gcp.cluster_properties import node_security
 from kueue_fleet.gcp.resources import ComputeResourcePolicy, ContainerNodePool
+from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY
 from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
@@ -25,11 +26,7 @@ from kueue_fleet.spec.digests import with_digest
 from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool
 
-_EFFECTS: Mapping[str, str] = {
-    "NoSchedule": "NO_SCHEDULE",
-    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
-    "NoExecute": "NO_EXECUTE",
-}
+_EFFECTS: Mapping[str, str] = {effect: theirs for theirs, effect in EFFECTS.items()}
 
 
 class NodePool(pulumi.ComponentResource):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED
 from kueue_fleet.spec.problem import Problem
 
@@ -20,7 +21,6 @@ Object = Mapping[str, Any]
 
 # The cluster's own pools; a fleet file has `systemPool` instead.
 _SYSTEM_POOLS: Final = ("system", "default-pool")
-_EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 # Google sets these itself.
 _GKE_TAINTS: Final = (GPU_RESOURCE, QUEUED, ARCHITECTURE)
 _GKE_LABEL: Final = re.compile(r"^(cloud\.google\.com|addon\.gke\.io)/")
@@ -81,7 +81,7 @@ def _entry(pool: Object) -> Data:
     entry |= _accelerator(config) | _sizes(pool) | _disks(config)
     labels = {key: value for key, value in (config.get("labels") or {}).items() if not _GKE_LABEL.match(key)}
     taints = [
-        {"key": taint["key"], "value": taint.get("value", ""), "effect": _EFFECTS.get(taint["effect"], taint["effect"])}
+        {"key": taint["key"], "value": taint.get("value", ""), "effect": EFFECTS.get(taint["effect"], taint["effect"])}
         for taint in config.get("taints") or ()
         if taint["key"] not in _GKE_TAINTS
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.spec import suggest
 from kueue_fleet.spec.check.scope import Scope
 from kueue_fleet.spec.entries import AdmissionCheckEntry, FlavorEntry, TopologyEntry
@@ -16,8 +17,6 @@ from kueue_fleet.spec.problem import Problem, rule
 
 DWS_CLASS: Final = "queued-provisioning.gke.io"
 """Provisioning class of GKE's Dynamic Workload Scheduler."""
-DWS_MAX_SECONDS: Final = 604_800
-"""Longest run of a DWS request: seven days (Google Cloud, GKE, How to use ProvisioningRequest)."""
 CLASSES: Final = (
     DWS_CLASS,
     "check-capacity.autoscaling.x-k8s.io",
@@ -126,9 +125,13 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
             "warning",
         )
     seconds = (request.parameters or {}).get("maxRunDurationSeconds")
-    if name == DWS_CLASS and seconds is not None and not (seconds.isdigit() and 0 < int(seconds) <= DWS_MAX_SECONDS):
+    if (
+        name == DWS_CLASS
+        and seconds is not None
+        and not (seconds.isdigit() and 0 < int(seconds) <= FLEX_START_MAX_SECONDS)
+    ):
         yield Problem(
             f"{at}.parameters[maxRunDurationSeconds]",
             f'"{seconds}" is no run time that DWS grants',
-            f'write whole seconds between "1" and "{DWS_MAX_SECONDS}", which is seven days',
+            f'write whole seconds between "1" and "{FLEX_START_MAX_SECONDS}", which is seven days',
         )
