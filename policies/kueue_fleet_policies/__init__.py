@@ -1,4 +1,4 @@
-"""Policies for GKE and Kueue, for this project's pack and for anybody's own.
+"""Policies for GKE and Kueue, for this project's pack and for packs of your own.
 
     from kueue_fleet_policies import policies
     PolicyPack(name="ours", policies=[*policies(), *our_policies])

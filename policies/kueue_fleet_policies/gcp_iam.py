@@ -63,7 +63,7 @@ def _project_impersonation(grant: Resource, _: Settings) -> Iterator[Problem]:
     if role in _IMPERSONATION:
         yield Problem(
             "role",
-            f"is {role} in the whole project: whoever has it is every service account",
+            f"is {role} in the whole project, with which one acts as every service account",
             "grant it on the one service account, with gcp.serviceaccount.IAMMember",
         )
 
@@ -71,7 +71,7 @@ def _project_impersonation(grant: Resource, _: Settings) -> Iterator[Problem]:
 def _public(grant: Resource, _: Settings) -> Iterator[Problem]:
     for member in _members(grant):
         if member in _PUBLIC:
-            yield Problem("member", f"is {member}: anybody on the internet", "name who needs it")
+            yield Problem("member", f"is {member}: everyone on the internet", "name who needs it")
 
 
 def _default_account(grant: Resource, _: Settings) -> Iterator[Problem]:
@@ -111,12 +111,14 @@ def _workload_identity_member(grant: Resource, _: Settings) -> Iterator[Problem]
         if member.startswith("serviceAccount:") and ".svc.id.goog" in member and not _POOL_MEMBER.match(member):
             yield Problem(
                 "member",
-                f'is "{member}", which is no Kubernetes service account',
+                f'is "{member}", which is not a Kubernetes service account',
                 "write serviceAccount:PROJECT.svc.id.goog[NAMESPACE/NAME]",
             )
         elif member in _PUBLIC:
             yield Problem(
-                "member", f"is {member}: anybody may become this account", "name a Kubernetes service account"
+                "member",
+                f"is {member}: everyone on the internet may act as this account",
+                "name a Kubernetes service account",
             )
 
 
@@ -126,7 +128,7 @@ def _workload_identity_annotation(account: Resource, _: Settings) -> Iterator[Pr
     if isinstance(address, str) and not _ACCOUNT.match(address):
         yield Problem(
             f"metadata.annotations[{_ANNOTATION}]",
-            f'is "{address}", which is no address of a Google service account',
+            f'is "{address}", which is not the address of a Google service account',
             "write NAME@PROJECT.iam.gserviceaccount.com",
         )
 

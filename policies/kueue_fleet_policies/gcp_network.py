@@ -56,7 +56,7 @@ def _flow_logs(subnet: Resource, _: Settings) -> Iterator[Problem]:
     if subnet.lacks("logConfig") and is_known(subnet.get("purpose")):
         yield Problem(
             "logConfig",
-            "is missing, so nobody can tell later who talked to whom",
+            "is missing, so traffic cannot be traced afterwards",
             "set aggregationInterval, flowSampling and metadata",
         )
 

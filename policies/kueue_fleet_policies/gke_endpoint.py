@@ -83,7 +83,7 @@ def _dns_endpoint(cluster: Resource, _: Settings) -> Iterator[Problem]:
     if cluster.flag(_IP_ENDPOINT) is False and cluster.get(path) is not UNKNOWN and cluster.is_off(path):
         yield Problem(
             path,
-            "is not true, and the IP endpoint is off: nobody reaches the control plane from outside Google Cloud",
+            "is not true, and the IP endpoint is off, so the control plane cannot be reached from outside Google Cloud",
             "set it to true; IAM still decides who may",
         )
 

@@ -136,7 +136,7 @@ def _read_only_port(resource: Resource, _: Settings) -> Iterator[Problem]:
         "nodePoolDefaults.nodeConfigDefaults.insecureKubeletReadonlyPortEnabled",
     ):
         if resource.flag(path) is True:
-            yield Problem(path, "is true: the kubelet answers anybody on port 10255", "set it to FALSE")
+            yield Problem(path, "is true: the kubelet answers on port 10255 without authentication", "set it to FALSE")
 
 
 def _driver(pool: Resource, _: Settings) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Ranges of addresses that are the internet rather than anybody's network."""
+"""Ranges of addresses that are the internet rather than a network."""
 
 from __future__ import annotations
 

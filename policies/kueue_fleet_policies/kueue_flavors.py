@@ -1,7 +1,7 @@
 """Rules about flavors and the nodes they stand for.
 
 In: ResourceFlavors and ClusterQueues, the node pools and the auto-provisioning of the same cluster. Out: problems that
-nobody else reports: a flavor whose labels no node will ever have, pods that the nodes' taints keep away, quota for
+no error reports: a flavor whose labels no node will ever have, pods that the nodes' taints keep away, quota for
 nodes that cannot exist, a queued pool without the check that asks for its nodes. Flavors of a manager, whose jobs run
 elsewhere, need no nodes. Of what is not known, nothing is said.
 """
@@ -235,7 +235,7 @@ def _pool_without_flavor(estate: Estate, _: Settings) -> Iterator[Finding]:
                     pool.resource,
                     Problem(
                         "nodeConfig.labels",
-                        f"no flavor of cluster {_title(cluster)} leads to this pool's GPUs, so nobody gets them",
+                        f"no flavor of cluster {_title(cluster)} leads to this pool's GPUs, so no job gets them",
                         f"add a ResourceFlavor with nodeLabels {NODE_POOL}: {pool.title}",
                     ),
                 )

@@ -1,4 +1,4 @@
-"""Rules about secrets: not where anybody can read them, and encrypted in Pulumi's state.
+"""Rules about secrets: they are not stored in plain text, and are encrypted in Pulumi's state.
 
 In: whatever is stored in clear in a cluster or in Google Cloud, and Kubernetes providers. Out: problems, which never
 hold the value. A policy cannot see whether Pulumi treats a value as secret, a remediation can; so what is in clear in
@@ -78,7 +78,7 @@ def _in_config_map(config_map: Resource, _: Settings) -> Iterator[Problem]:
     for section in ("data", "binaryData"):
         for key, value in entries(config_map.get(section)).items():
             if is_secret(key, _decoded(value) if section == "binaryData" else value):
-                yield Problem(f"{section}[{key}]", "is a secret, and everybody may read ConfigMaps", _MOVE_IT)
+                yield Problem(f"{section}[{key}]", "is a secret, and ConfigMaps are not protected", _MOVE_IT)
 
 
 def _decoded(value: Any) -> Any:

@@ -100,8 +100,8 @@ def _commitment(commitment: Resource, settings: Settings) -> Iterator[Problem]:
         how_long = {"TWELVE_MONTH": "one year", "THIRTY_SIX_MONTH": "three years"}.get(str(plan), "its whole term")
         yield Problem(
             "name",
-            f"{name} binds you to pay for {how_long}, used or not, and nobody has agreed to it here",
-            "add its name to the setting commitments once whoever pays has agreed",
+            f"{name} binds you to pay for {how_long}, used or not, and is not in the setting commitments",
+            "add its name there once the cost is approved",
         )
 
 
@@ -163,7 +163,7 @@ RULES: Final = (
             "commitments": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Names of the commitments that whoever pays has agreed to.",
+                "description": "Names of the commitments whose cost is approved.",
                 "default": [],
             }
         },

@@ -322,7 +322,7 @@ def _cloud() -> Iterator[Seed]:
                 "member": "serviceAccount:.svc.id.goog[team-a/job]",
             },
         ),
-        "no Kubernetes service account",
+        "not a Kubernetes service account",
     )
     machines = {"count": 4, "instanceProperties": {"machineType": "g2-standard-24"}}
     yield _gcp(
@@ -435,7 +435,7 @@ def _objects() -> Iterator[Seed]:
     )
     yield _object(
         "iam-workload-identity-annotation",
-        "no address",
+        "not the address",
         "core/v1:ServiceAccount",
         {"metadata": {"annotations": {"iam.gke.io/gcp-service-account": "job@.iam.gserviceaccount.com"}}},
     )

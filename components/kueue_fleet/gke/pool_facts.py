@@ -55,7 +55,7 @@ class PoolFacts:
     max_run_duration: str | None = None
     """How long a node lives, as it is written."""
     max_run_seconds: float | None = None
-    """The same in seconds; None where that is no duration."""
+    """The same in seconds; None where that is not a duration."""
     reservation_type: str | None = None
     """NO_RESERVATION, ANY_RESERVATION, SPECIFIC_RESERVATION; None: whatever Compute Engine does."""
     reservation_key: str | None = None

@@ -37,7 +37,7 @@ class PoolRule:
     asks: str
     """What must be, in one sentence."""
     source: str
-    """A page, or a file of somebody who knows."""
+    """Where the rule comes from: a page."""
     check: Callable[[PoolFacts], Iterator[Breach]]
     refused: bool = True
     """Whether GKE, or Google's provider, refuses a pool that breaks it; False: the pool would not work as it should."""
