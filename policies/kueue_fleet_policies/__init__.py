@@ -15,7 +15,6 @@ from typing import Final
 from pulumi_policy import Policy
 
 from kueue_fleet_policies import (
-    capacity,
     gcp_iam,
     gcp_network,
     gke_auto_provisioning,
@@ -28,6 +27,7 @@ from kueue_fleet_policies import (
     kubernetes_pods,
     kueue_flavors,
     kueue_queues,
+    node_pools,
     protection,
     secrets,
     spend,
@@ -44,7 +44,7 @@ RULES: Final[tuple[ResourceRule | StackRule, ...]] = (
     *gke_nodes.RULES,
     *gke_auto_provisioning.RULES,
     *gke_operations.RULES,
-    *capacity.RULES,
+    *node_pools.RULES,
     *gcp_network.RULES,
     *gcp_iam.RULES,
     *protection.RULES,

@@ -23,7 +23,7 @@ from kueue_fleet.spec.node_pools import NodePoolEntry
 from kueue_fleet.spec.pool_rules import pool_facts, pool_problems, pool_problems_on
 from kueue_fleet.spec.pools import resolve_pool
 from kueue_fleet_policies import RULES, ResourceRule
-from kueue_fleet_policies import capacity as capacity_policies
+from kueue_fleet_policies import node_pools as node_pool_policies
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.pool import pool_facts as policies_of_pools
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
@@ -96,7 +96,7 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
             facts[key] = (pool, cluster, policies_of_pools(pool, cluster))
         return facts[key][2]
 
-    monkeypatch.setattr(capacity_policies, "pool_facts", read)
+    monkeypatch.setattr(node_pool_policies, "pool_facts", read)
 
 
 def pool_of(machine: str, capacity: str, options: Iterable[str], cluster: ClusterEntry = STANDARD) -> NodePoolEntry:
