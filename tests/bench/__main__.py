@@ -78,18 +78,24 @@ def fleets() -> Iterator[Figure]:
 
 
 def command() -> Iterator[Figure]:
-    """How much CPU `--help` takes."""
+    """How much CPU `--help` takes, and a `check`."""
 
-    def seconds(script: str) -> float:
+    def seconds(script: str, *arguments: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "components")}
-        subprocess.run([sys.executable, "-c", script, "--help"], env=environment, capture_output=True, check=True)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "components"), "PYTHONDONTWRITEBYTECODE": ""}
+        subprocess.run([sys.executable, "-c", script, *arguments], env=environment, capture_output=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    own = min(seconds("from kueue_fleet.cli import main; main()") for _ in range(5))
-    bare = min(seconds("import typer, rich.console") for _ in range(5))
-    yield Figure("kueue-fleet --help: CPU", own, "s", None, "importing its CLI library", bare)
+    own = "from kueue_fleet.cli import main; main()"
+    stack = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")
+    for arguments, limit, libraries in (
+        (["--help"], 0.2, "typer"),
+        (["check", stack], 0.4, "typer, pydantic.main, yaml"),
+    ):
+        taken = min(seconds(own, *arguments) for _ in range(9))
+        bare = min(seconds(f"import {libraries}") for _ in range(9))
+        yield Figure(f"kueue-fleet {arguments[0]}: CPU", taken, "s", limit, "importing its libraries", bare)
 
 
 def explain() -> Iterator[Figure]:

@@ -76,6 +76,26 @@ def test_help_imports_neither_models_nor_components() -> None:
     }
 
 
+def test_check_imports_no_more_than_it_needs() -> None:
+    script = (
+        "import sys\n"
+        "from kueue_fleet.cli import main\n"
+        "sys.argv[1:] = ['check', 'stacks/Pulumi.dws-multikueue.yaml']\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        "    print(*sorted(sys.modules), sep=',')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "components")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.splitlines()[-1].split(","))
+    assert "kueue_fleet.spec.fleet" in loaded
+    slow = {"rich", "kubernetes", "asyncio", "pulumi", "kueue_fleet.admission", "kueue_fleet.simulation"}
+    assert not loaded & {*slow, "kueue_fleet.spec.reference", "kueue_fleet.spec.schema", "kueue_fleet.cli.tables"}
+
+
 def test_the_spec_is_loaded_by_name() -> None:
     script = (
         "import sys\n"

@@ -3,6 +3,7 @@
 This module and the package above it import next to nothing, so that `main` is soon ready for Ctrl-C.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -27,6 +28,9 @@ def main() -> None:
     # A shell lets commands in the background ignore Ctrl-C.
     if before is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _end)
+    # Nearly all that a command makes, modules and models first of all, stays until it ends.
+    threshold = gc.get_threshold()
+    gc.set_threshold(100_000, *threshold[1:])
     try:
         from kueue_fleet.cli.streams import NobodyReadsError, prepare_streams
 
@@ -37,6 +41,7 @@ def main() -> None:
     except NobodyReadsError:
         sys.exit(_NOBODY_READS)
     finally:
+        gc.set_threshold(*threshold)
         signal.signal(signal.SIGINT, before)
 
 

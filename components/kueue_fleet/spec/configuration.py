@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from kueue_fleet.spec.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text, Whole
 from kueue_fleet.spec.duration import Duration
@@ -375,6 +375,8 @@ class KueueConfiguration(SpecModel):
     """Kueue's Configuration. `apiVersion` and `kind` are added when it is rendered."""
 
     read_whole: ClassVar[bool] = True
+    # Every render needs it by itself too; built later, its half of a fleet's model would be built twice.
+    model_config = ConfigDict(defer_build=False)
 
     namespace: DnsLabel | None = None
     """Set by the fleet from `kueue.namespace`."""
