@@ -341,7 +341,7 @@ with step("pulumi up") as say:
     time.sleep(0.3)
     say.note("worker-us-east4 is ready")
     say("74 create")
-with job_display({}) as show:
+with job_display({}, time.monotonic() - 100, 300) as show:
     show(VIEWS)
 console.show(jobs_table(VIEWS, {}))
 print_open_ends(VIEWS)
@@ -416,9 +416,9 @@ def test_without_a_terminal_there_is_one_plain_line_a_row() -> None:
     assert lines == [
         "              worker-us-east4 is ready",
         "pulumi up     74 create (N s)",
-        "                12 s  translator-abcde  Finished worker-asia-southeast1",
-        "                 3 s  too-big-abcde  Pending",
-        "                 1 s  detector-abcde  Admitted worker-us-east4",
+        "               100 s  translator-abcde  Finished worker-asia-southeast1",
+        "               100 s  too-big-abcde  Pending",
+        "               100 s  detector-abcde  Admitted worker-us-east4",
         "job               team           cluster                 flavor  wait  state",
         "translator-abcde  team-language  worker-asia-southeast1  t4-dws  12 s  Finished",
         "too-big-abcde     team-language  -                       -        3 s  Pending",

@@ -2,7 +2,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kueue_fleet.rehearsal.job_views import JobState, JobView, Placement, admitted_placements, view_jobs
+from kueue_fleet.rehearsal.job_views import (
+    JobState,
+    JobView,
+    Placement,
+    admitted_placements,
+    in_vain,
+    only_wait_for_each_other,
+    view_jobs,
+)
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 JOB = {
@@ -119,3 +127,75 @@ def test_without_workers_the_only_cluster_is_where_a_job_runs() -> None:
 def test_the_managers_own_admission_is_no_placement() -> None:
     admitted = workload(condition("Admitted", "True"))
     assert admitted_placements({"manager": [admitted], "worker-a": []}, "manager") == {}
+
+
+def test_a_deactivated_copy_is_hopeless() -> None:
+    evicted = condition("Evicted", "True", "DeactivatedDueToRequeuingLimitExceeded", "the requeuing limit is exceeded")
+    copy = {**workload(condition("QuotaReserved", "False", "Pending"), evicted), "spec": {"active": False}}
+    seen = view(workload(condition("QuotaReserved", "True")), copies={"worker-a": copy})
+    assert seen.reasons == ("worker-a: Deactivated: the requeuing limit is exceeded",)
+    assert seen.settled
+
+
+CHECKS = {"admissionChecks": [{"name": "dws", "state": "Pending", "message": "Waiting for capacity"}]}
+
+
+def test_what_the_simulated_cloud_never_has_is_hopeless() -> None:
+    copy = workload(condition("QuotaReserved", "True"), **CHECKS)
+    workloads = {"manager": [workload(condition("QuotaReserved", "True"))], "worker-a": [copy], "worker-b": [copy]}
+
+    def seen(*without: str) -> JobView:
+        def beyond(cluster: str, asked: object) -> str | None:
+            return f"never in {cluster}" if cluster in without and asked == copy else None
+
+        [only] = view_jobs([JOB], "manager", workloads, {}, START, beyond)
+        return only
+
+    assert seen().reasons[0] == "worker-a: UnsatisfiedAdmissionChecks: dws Pending: Waiting for capacity"
+    assert not seen("worker-a").settled
+    nowhere = seen("worker-a", "worker-b")
+    assert nowhere.settled
+    assert nowhere.reasons == (
+        "worker-a: UnsatisfiedAdmissionChecks: never in worker-a",
+        "worker-b: UnsatisfiedAdmissionChecks: never in worker-b",
+    )
+
+
+def named(name: str, *conditions: dict[str, str], **spec: object) -> dict[str, object]:
+    made = workload(*conditions)
+    made["metadata"] = {"namespace": "team-a", "name": name}
+    return {**made, "spec": spec}
+
+
+WAITS = condition("QuotaReserved", "False", "WaitingForQuota")
+HOLDS = condition("QuotaReserved", "True")
+TOO_BIG = condition("QuotaReserved", "False", "ExceedsMaxQuota")
+
+
+@pytest.mark.parametrize(
+    ("manager", "worker", "alone"),
+    [
+        ([named("a", WAITS)], [], True),
+        ([named("a", WAITS), named("b", HOLDS)], [named("b", TOO_BIG)], True),
+        ([named("a", WAITS), named("b", condition("QuotaReserved", "False", "Suspended"))], [], True),
+        ([named("a", WAITS), named("b", condition("Finished", "True", "Succeeded"))], [], True),
+        ([named("a", WAITS), named("b", HOLDS, condition("Admitted", "True"))], [], False),
+        ([named("a", WAITS), named("b", HOLDS)], [named("b", WAITS)], True),
+        ([named("a", WAITS), named("b", HOLDS)], [named("b", HOLDS)], False),
+        ([named("a", WAITS), named("b", HOLDS)], [], False),
+        ([named("a", WAITS), named("b")], [], False),
+        ([named("a", WAITS), named("b", condition("QuotaReserved", "False", "PendingEvaluation"))], [], False),
+    ],
+)
+def test_jobs_that_wait_for_each_other_alone(
+    manager: list[dict[str, object]], worker: list[dict[str, object]], alone: bool
+) -> None:
+    assert only_wait_for_each_other({"manager": manager, "worker": worker}, "manager") is alone
+
+
+def test_a_job_that_waits_in_vain_says_so_and_is_settled() -> None:
+    waits = in_vain(view(workload(condition("QuotaReserved", "False", "WaitingForQuota", "4 more needed"))))
+    assert waits.settled
+    assert waits.reasons == ("manager: WaitingForQuota: 4 more needed; nothing that runs will give quota back",)
+    finished = view(workload(condition("Admitted", "True"), condition("Finished", "True", "Succeeded")))
+    assert in_vain(finished) is finished

@@ -10,7 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from kueue_fleet.spec.printable import printable
@@ -144,6 +145,16 @@ def rich_console(stream: TextIO | None = None) -> Console:
         stderr=stream is sys.stderr,
         highlight=False,
     )
+
+
+@contextmanager
+def in_place(*, stays: bool) -> Iterator[Callable[..., None]]:
+    """What shows renderables in the place of those before, for `interactive` output; the last ones STAY, or go."""
+    from rich.console import Group
+    from rich.live import Live
+
+    with Live(console=rich_console(), auto_refresh=False, transient=not stays) as live:
+        yield lambda *renderables: live.update(Group(*renderables), refresh=True)
 
 
 def rich_text(parts: Iterable[Part]) -> Text:

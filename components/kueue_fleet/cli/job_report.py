@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.progress import line
 from kueue_fleet.cli.tables import Column, Table
+
+_TELL_AFTER_SECONDS: Final = 10.0
+_TELL_AGAIN_SECONDS: Final = 30.0
+_NAMED: Final = 5
 
 if TYPE_CHECKING:
     from kueue_fleet.rehearsal.job_views import JobView
@@ -54,22 +59,57 @@ def print_open_ends(views: Sequence[JobView]) -> None:
             console.paragraph(f"{view.name}: {view.state} in {view.cluster or 'no cluster yet'}, not finished")
 
 
-@contextmanager
-def job_display(team_of: Mapping[str, str]) -> Iterator[Callable[[Sequence[JobView]], None]]:
-    """A table that changes in place on a terminal; elsewhere one line for each step of each job."""
-    if console.interactive():
-        from rich.live import Live
+class JobLog:
+    """What happens to jobs while they are followed: a line for each step of each, with the seconds since `began`."""
 
-        with Live(console=console.rich_console(), refresh_per_second=4, transient=True) as live:
-            yield lambda views: live.update(jobs_table(views, team_of))
-        return
-    shown: dict[str, str] = {}
+    def __init__(self, began: float, most_seconds: float, now: Callable[[], float]) -> None:
+        self._began, self._now = began, now
+        self._deadline = now() + most_seconds
+        self._steps: dict[str, str] = {}
+        self._tell_at = now() + _TELL_AFTER_SECONDS
 
-    def print_changes(views: Sequence[JobView]) -> None:
+    def __call__(self, views: Sequence[JobView]) -> None:
+        """Print what is new; where nothing is for a while, what is waited for."""
+        now = self._now()
         for view in views:
-            words = f"{view.state} {view.cluster}".strip()
-            if shown.get(view.name) != words:
-                shown[view.name] = words
-                line("", f"{view.waited_seconds:4.0f} s  {view.name}  {words}")
+            step = f"{view.state} {view.cluster}".strip()
+            if self._steps.get(view.name) != step:
+                self._steps[view.name] = step
+                self._tell_at = now + _TELL_AFTER_SECONDS
+                self._line(f"{view.name}  {step}")
+        if now >= self._tell_at and (waiting := waits(views, self._deadline - now)):
+            self._tell_at = now + _TELL_AGAIN_SECONDS
+            for text in waiting:
+                self._line(text)
 
-    yield print_changes
+    def _line(self, text: str) -> None:
+        line("", f"{self._now() - self._began:4.0f} s  {text}")
+
+
+def waits(views: Sequence[JobView], left_seconds: float) -> list[str]:
+    """What is waited for, how long at most, and why; nothing if all jobs are settled."""
+    waiting = [view for view in views if not view.settled]
+    if not waiting:
+        return []
+    lines = [f"waiting for {console.count(len(waiting), 'job')}, {max(left_seconds, 0.0):.0f} s at most:"]
+    for view in waiting[:_NAMED]:
+        lines += [f"  {view.name}: {reason}" for reason in group_reasons(view) or [f"{view.state}, not finished"]]
+    return [*lines, *([f"  and {len(waiting) - _NAMED} more"] if len(waiting) > _NAMED else [])]
+
+
+@contextmanager
+def job_display(
+    team_of: Mapping[str, str], began: float, most_seconds: float
+) -> Iterator[Callable[[Sequence[JobView]], None]]:
+    """A table that changes in place on a terminal, and a `JobLog` elsewhere; times are those of `time.monotonic`."""
+    if not console.interactive():
+        yield JobLog(began, most_seconds, time.monotonic)
+        return
+    deadline = time.monotonic() + most_seconds
+    with console.in_place(stays=False) as show:
+
+        def show_all(views: Sequence[JobView]) -> None:
+            waiting = waits(views, deadline - time.monotonic())
+            show(jobs_table(views, team_of), *(console.rich_text([text]) for text in waiting[:1]))
+
+        yield show_all

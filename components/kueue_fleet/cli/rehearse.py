@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,21 +14,18 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.interrupts import Interrupted, interruptible
-from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import Say, line, step
+from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, run_jobs
 from kueue_fleet.spec import check_fleet
 
 if TYPE_CHECKING:
     # The rehearsal brings a Kubernetes client and a web server along; the other commands start without them.
-    from kueue_fleet.rehearsal.job_views import JobView
     from kueue_fleet.rehearsal.session import Session
     from kueue_fleet.spec import FleetSpec
 
 _STACK_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.yaml")
 DEFAULT_STACK = "dws-multikueue"
 """The stack that is rehearsed where none is named."""
-JOBS_TIMEOUT_SECONDS = 300.0
-"""Longest that a rehearsal waits for the end of its jobs."""
 _CLUSTER_TYPE = "gcp:container/cluster:Cluster"
 
 
@@ -56,9 +52,12 @@ def rehearse(
     jobs: Annotated[
         Path | None,
         typer.Option(
-            "--jobs", help="A YAML file of Jobs and JobSets to submit.", show_default="examples/<stack>/jobs.yaml"
+            "--jobs",
+            help="A YAML file of Jobs and JobSets to submit.",
+            show_default="examples/<stack>/jobs.yaml, which is submitted once to a kept rehearsal",
         ),
     ] = None,
+    no_jobs: Annotated[bool, typer.Option("--no-jobs", help="Submit none, and wait for none.")] = False,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the clusters running, with a kubeconfig for kubectl.")
     ] = False,
@@ -76,7 +75,10 @@ def rehearse(
 
     The spec is checked first. etcd, kube-apiserver, Kueue and the Pulumi CLI are real (found, or built once into the
     cache); Google Cloud, the nodes and their GPUs are simulated. With --keep, run it again after changing the stack
-    file: it updates the running clusters in place. Jobs are submitted all or none.
+    file: it updates the running clusters in place.
+
+    Jobs are submitted all or none, and followed until they have ended or provably cannot run, for 300 s at most. A kept
+    rehearsal gets those of the default file once; later runs follow what has not ended, and --jobs submits more.
 
     How much capacity DWS has, how long nodes take and how often Spot nodes are taken back is in the stack file, under
     kueue-fleet:rehearsal; see docs/rehearse.md.
@@ -96,6 +98,8 @@ def rehearse(
     from kueue_fleet.rehearsal.session import Session
 
     chosen = [flag for flag, given in (("--keep", keep), ("--down", down), ("--reclaim-spot", reclaim_spot)) if given]
+    if jobs is not None and no_jobs:
+        raise console.CommandError(f"--jobs {jobs} and --no-jobs: leave one of them out", exit_code=2)
     if len(chosen) > 1:
         raise console.CommandError(f"{' and '.join(chosen)}: leave all but one of them out", exit_code=2)
     if file is not None and stack is not None:
@@ -118,7 +122,7 @@ def rehearse(
                 raise console.CommandError(
                     f"{stack_file}: is not the file of stack {stack}, which is {session.stack_file}; give that one"
                 )
-            _rehearse(session, jobs, keep)
+            _rehearse(session, find_jobs(session, jobs, none=no_jobs), keep)
     except Interrupted as interrupted:
         untouched = "run it again to remove the rest" if down else "nothing was started"
         aftermath = (session and session.aftermath) or untouched
@@ -206,7 +210,7 @@ def _reclaim(session: Session, wanted: str) -> None:
         console.line(f"{cluster}: {name} was taken back.")
 
 
-def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
+def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
     from kueue_fleet.rehearsal.refused_pods import check_runs_here
 
     began = time.monotonic()
@@ -216,8 +220,7 @@ def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
     session.check_settings()
     for problem in check_fleet(fleet):
         console.warning(f"{session.stack_file}: {problem}")
-    jobs_file = jobs or session.project_dir / "examples" / session.stack / "jobs.yaml"
-    documents = session.read_jobs(jobs_file) if jobs or jobs_file.is_file() else []
+    documents = session.read_jobs(jobs.file) if jobs.none is None else []
     with session.exclusive(), ExitStack() as lab:
         with step("Engines") as say:
             say(session.prepare_engines(say.stage))
@@ -227,10 +230,7 @@ def _rehearse(session: Session, jobs: Path | None, keep: bool) -> None:
             lab.enter_context(session.running(keep=keep, clusters=len(fleet.clusters)))
             say("started")
         _bring_up(session, fleet)
-        if documents:
-            _run_jobs(session, fleet, documents, began)
-        else:
-            line("Jobs", f"none: there is no {jobs_file}; name a file with --jobs")
+        run_jobs(session, fleet, jobs, documents, began)
         for pod in session.refused_pods.ask():
             line("Not run", str(pod))
         usage = session.usage()
@@ -277,25 +277,6 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
     changes = run.result.changes
     words = ", ".join(f"{number} {op}" for op, number in sorted(changes.items())) or "nothing to do"
     say("nothing changed" if run.result.unchanged and changes else words)
-
-
-def _run_jobs(session: Session, fleet: FleetSpec, documents: Sequence[dict[str, object]], began: float) -> None:
-    team_of = {namespace: team.name for team in fleet.teams for namespace in team.namespace_names}
-    submitted = time.monotonic()
-    views: Sequence[JobView] = []
-    with job_display(team_of) as show:
-        for views in session.run_jobs(fleet, documents, JOBS_TIMEOUT_SECONDS):
-            if session.first_admission_seconds is None and any(view.cluster for view in views):
-                session.first_admission_seconds = time.monotonic() - began
-            show(views)
-    seconds = time.monotonic() - submitted
-    line("Jobs", f"{len(documents)} submitted to {session.home(fleet)} ({seconds:.0f} s)")
-    console.line()
-    console.show(jobs_table(views, team_of))
-    print_open_ends(views)
-    console.line()
-    if session.first_admission_seconds is not None:
-        line("First job", f"admitted {session.first_admission_seconds:.0f} s after the command")
 
 
 def _say_what_next(session: Session, fleet: FleetSpec, stays: bool) -> None:

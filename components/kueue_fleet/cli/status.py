@@ -88,21 +88,14 @@ def status(
 
 
 def _watch(fleet: FleetSpec, kubeconfig: Path | None, every: float) -> NoReturn:
-    from rich.console import Group
-    from rich.live import Live
-
     with ExitStack() as stack:
-        live = None
+        show = console.show
         if console.interactive():
             # The cursor has to come back.
             stack.enter_context(interruptible())
-            live = stack.enter_context(Live(console=console.rich_console(), auto_refresh=False))
+            show = stack.enter_context(console.in_place(stays=True))
         while True:
-            parts = _rendered(_look(fleet, kubeconfig))
-            if live is not None:
-                live.update(Group(*parts), refresh=True)
-            else:
-                console.show(*parts, "")
+            show(*_rendered(_look(fleet, kubeconfig)), "")
             time.sleep(every)
 
 

@@ -120,14 +120,18 @@ def _draw(settings: DwsSettings, *parts: object) -> float:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
 
 
+def stock_range(settings: DwsSettings, region: str, accelerator: str) -> tuple[int, int]:
+    """The fewest and the most GPUs that DWS could ever give out at once in the region, those in use included."""
+    for place in (f"{region}/{accelerator}", region, accelerator):
+        if place in settings.stock:
+            return settings.stock[place]
+    return settings.low, settings.high
+
+
 def stock(settings: DwsSettings, region: str, accelerator: str, elapsed_seconds: float) -> int:
     """How many GPUs DWS could give out in the region, those in use included, `elapsed_seconds` after the rehearsal
     began."""
-    low, high = settings.low, settings.high
-    for place in (f"{region}/{accelerator}", region, accelerator):
-        if place in settings.stock:
-            low, high = settings.stock[place]
-            break
+    low, high = stock_range(settings, region, accelerator)
     period = int(elapsed_seconds // settings.interval_seconds)
     return low + int(_draw(settings, "stock", region, accelerator, period) * (high - low + 1))
 

@@ -7,11 +7,11 @@ removed it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from kueue_fleet.status import condition, dominant_reasons
 
@@ -20,8 +20,13 @@ Manifest = Mapping[str, Any]
 
 # A Workload with one of these reasons waits until somebody changes a quota or the job; more time does not help it
 # (apis/kueue/v1beta2/workload_types.go).
-HOPELESS_REASONS = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured"})
-"""Reasons of QuotaReserved=False that no waiting changes."""
+HOPELESS_REASONS = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Deactivated"})
+"""Reasons that no waiting changes."""
+_WAITING_FOR_OTHERS = frozenset({"WaitingForQuota", "Suspended"})
+"""Reasons that change when other jobs give quota back, or somebody starts a queue again."""
+
+Beyond = Callable[[str, Manifest], str | None]
+"""Of a cluster and a Workload that holds quota there: why the simulated cloud never has what it asks for."""
 
 
 class JobState(StrEnum):
@@ -72,6 +77,7 @@ def view_jobs(
     workloads: Mapping[str, Sequence[Manifest]],
     placements: Mapping[tuple[str, str], Placement],
     now: datetime,
+    beyond: Beyond = lambda cluster, workload: None,
 ) -> list[JobView]:
     """A view of each of JOBS, in their order.
 
@@ -82,17 +88,67 @@ def view_jobs(
     views = []
     for job in jobs:
         workload = by_owner.get(job["metadata"]["uid"])
-        key = (workload["metadata"]["namespace"], workload["metadata"]["name"]) if workload else None
-        copies = {
-            cluster: _or_equal(copy, of_cluster)
-            for cluster, of_cluster in workloads.items()
-            if cluster != home
-            for copy in of_cluster
-            if (copy["metadata"]["namespace"], copy["metadata"]["name"]) == key
-        }
-        workload = workload and _or_equal(workload, workloads[home])
-        views.append(_view(job, home, workload, copies, placements.get(key) if key else None, now))
+        placement = placements.get(_key(workload)) if workload else None
+        views.append(_view(job, workload, _reasons(workload, home, workloads, beyond), placement, now))
     return views
+
+
+def only_wait_for_each_other(
+    workloads: Mapping[str, Sequence[Manifest]], home: str, beyond: Beyond = lambda cluster, workload: None
+) -> bool:
+    """Whether no Workload of `home` can change by itself: none runs, and those with quota will never run."""
+    for workload in workloads[home]:
+        finished = condition(workload, "Finished")
+        if finished and finished["status"] == "True":
+            continue
+        reasons = _reasons(workload, home, workloads, beyond).values()
+        if not reasons or not all(each.hopeless or each.reason in _WAITING_FOR_OTHERS for each in reasons):
+            return False
+    return True
+
+
+def in_vain(view: JobView) -> JobView:
+    """The view of a job that waits for others which `only_wait_for_each_other`."""
+    if view.settled:
+        return view
+    why = "nothing that runs will give quota back"
+    return replace(view, hopeless=True, reasons=tuple(f"{reason}; {why}" for reason in view.reasons))
+
+
+class _Reason(NamedTuple):
+    """Why a job waits on one cluster."""
+
+    reason: str
+    """Kueue's own."""
+    message: str
+    hopeless: bool
+
+
+def _key(workload: Manifest) -> tuple[str, str]:
+    return workload["metadata"]["namespace"], workload["metadata"]["name"]
+
+
+def _reasons(
+    workload: Manifest | None, home: str, workloads: Mapping[str, Sequence[Manifest]], beyond: Beyond
+) -> dict[str, _Reason]:
+    """By cluster, why a job waits; nothing if it does not."""
+    if _state(workload) not in (JobState.PENDING, JobState.QUOTA_RESERVED):
+        return {}
+    if workload is None:
+        return {home: _Reason(*dominant_reasons(home, None, {})[home], hopeless=False)}
+    copies = {
+        cluster: _or_equal(copy, of_cluster)
+        for cluster, of_cluster in workloads.items()
+        if cluster != home
+        for copy in of_cluster
+        if _key(copy) == _key(workload)
+    }
+    own = _or_equal(workload, workloads[home])
+    found = {}
+    for cluster, (reason, message) in dominant_reasons(home, own, copies).items():
+        never = beyond(cluster, copies.get(cluster, own)) if reason == "UnsatisfiedAdmissionChecks" else None
+        found[cluster] = _Reason(reason, never or message, never is not None or reason in HOPELESS_REASONS)
+    return found
 
 
 def _or_equal(workload: Manifest, others: Iterable[Manifest]) -> Manifest:
@@ -122,9 +178,8 @@ def _asks(workload: Manifest) -> tuple[Any, ...]:
 
 def _view(
     job: Manifest,
-    home: str,
     workload: Manifest | None,
-    copies: Mapping[str, Manifest],
+    reasons: Mapping[str, _Reason],
     placement: Placement | None,
     now: datetime,
 ) -> JobView:
@@ -134,20 +189,16 @@ def _view(
     finished = condition(workload, "Finished")
     if finished and admitted is None:
         until = _time(finished["lastTransitionTime"])
-    state = _state(workload)
-    reasons: dict[str, tuple[str, str]] = {}
-    if state in (JobState.PENDING, JobState.QUOTA_RESERVED):
-        reasons = dominant_reasons(home, workload, copies)
     return JobView(
         kind=str(job["kind"]),
         namespace=metadata["namespace"],
         name=metadata["name"],
-        state=state,
+        state=_state(workload),
         cluster=placement.cluster if placement else "",
         flavors=placement.flavors if placement else (),
         waited_seconds=max(0.0, (until - _time(metadata["creationTimestamp"])).total_seconds()),
-        reasons=tuple(f"{cluster}: {reason}: {message}" for cluster, (reason, message) in reasons.items()),
-        hopeless=bool(reasons) and all(reason in HOPELESS_REASONS for reason, _ in reasons.values()),
+        reasons=tuple(f"{cluster}: {why.reason}: {why.message}" for cluster, why in reasons.items()),
+        hopeless=bool(reasons) and all(why.hopeless for why in reasons.values()),
     )
 
 

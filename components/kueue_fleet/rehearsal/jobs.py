@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from kueue_fleet.rehearsal.job_views import JobView, Placement, admitted_placements, view_jobs
+from kueue_fleet.rehearsal.job_views import (
+    Beyond,
+    JobView,
+    Placement,
+    admitted_placements,
+    in_vain,
+    only_wait_for_each_other,
+    view_jobs,
+)
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.spec.syntax import job_name
 
@@ -24,6 +33,9 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label of a job with its LocalQueue."""
 _WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
 _POLL_SECONDS = 0.5
+QUIET_SECONDS = 10.0
+"""How long nothing changes before jobs count as waiting for each other: Kueue looks at all of them again within it."""
+_ENDED = {"Complete", "Completed", "Failed"}
 
 
 def read_jobs(file: Path) -> list[dict[str, Any]]:
@@ -95,16 +107,44 @@ def submit_jobs(clients: ClusterClients, home: str, jobs: Sequence[Mapping[str, 
     return [{**clients.create(home, job), "kind": job["kind"]} for job in jobs]
 
 
+def unfinished_jobs(clients: ClusterClients, home: str, *, job_sets: bool) -> list[dict[str, Any]]:
+    """The queued Jobs, and JobSets where there are any, that were submitted to `home` and have not ended."""
+    found = []
+    for kind, of_kind in JOB_KINDS.items():
+        if kind == "JobSet" and not job_sets:
+            continue
+        for job in clients.list(home, *of_kind):
+            metadata, status = job["metadata"], job.get("status") or {}
+            ended = {each["type"] for each in status.get("conditions") or () if each["status"] == "True"} & _ENDED
+            if QUEUE_LABEL in (metadata.get("labels") or {}) and not metadata.get("ownerReferences") and not ended:
+                found.append({**job, "kind": kind})
+    return sorted(found, key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
+
+
 def follow_jobs(
-    clients: ClusterClients, home: str, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float
+    clients: ClusterClients,
+    home: str,
+    jobs: Sequence[Mapping[str, Any]],
+    timeout_seconds: float,
+    beyond: Beyond = lambda cluster, workload: None,
 ) -> Iterator[list[JobView]]:
-    """A view of every job, twice a second, until all are settled or `timeout_seconds` have passed."""
+    """A view of every job, twice a second, until all are settled or `timeout_seconds` have passed.
+
+    Jobs that wait for each other alone are settled when nothing has changed for some seconds.
+    """
     deadline = time.monotonic() + timeout_seconds
     placements: dict[tuple[str, str], Placement] = {}
+    seen: list[object] = []
+    changed = time.monotonic()
     while True:
         workloads = {name: clients.list(name, *_WORKLOADS) for name in clients.names}
         placements |= admitted_placements(workloads, home)
-        views = view_jobs(jobs, home, workloads, placements, datetime.now(UTC))  # noqa: TID251 - the edge has the clock
+        now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+        views = view_jobs(jobs, home, workloads, placements, now, beyond)
+        if seen != (seen := [replace(view, waited_seconds=0.0) for view in views]):
+            changed = time.monotonic()
+        if time.monotonic() - changed > QUIET_SECONDS and only_wait_for_each_other(workloads, home, beyond):
+            views = [in_vain(view) for view in views]
         yield views
         if all(view.settled for view in views) or time.monotonic() > deadline:
             return

@@ -98,6 +98,11 @@ class RehearsalPaths:
         return self.root / "simulation.json"
 
     @property
+    def submitted(self) -> Path:
+        """The files of jobs that were submitted, one a line."""
+        return self.root / "submitted-jobs"
+
+    @property
     def pki(self) -> Path:
         """The lab's certificate authority, all certificates, and the admin token."""
         return self.root / "pki"

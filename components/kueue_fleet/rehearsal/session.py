@@ -12,16 +12,17 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import yaml
 
+from kueue_fleet.rehearsal.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.job_views import JobView
-from kueue_fleet.rehearsal.jobs import follow_jobs, read_jobs, submit_jobs
+from kueue_fleet.rehearsal.jobs import follow_jobs, read_jobs, submit_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
@@ -291,12 +292,31 @@ class Session:
         return ClusterClients(self.paths.kubeconfig, fleet.cluster_names)
 
     def run_jobs(
-        self, fleet: FleetSpec, documents: Sequence[Mapping[str, Any]], timeout_seconds: float
+        self, fleet: FleetSpec, documents: Sequence[Mapping[str, Any]], timeout_seconds: float, file: Path | None = None
     ) -> Iterator[list[JobView]]:
-        """Submit jobs and follow them: see `jobs.follow_jobs`."""
-        clients = self.clients(fleet)
-        home = self.home(fleet)
-        yield from follow_jobs(clients, home, submit_jobs(clients, home, documents), timeout_seconds)
+        """Submit jobs, those of FILE if it is given, and follow them: see `jobs.follow_jobs`."""
+        jobs = submit_jobs(self.clients(fleet), self.home(fleet), documents)
+        if file is not None:
+            with self.paths.submitted.open("a") as submitted:
+                submitted.write(f"{file.absolute()}\n")
+        yield from self.follow_jobs(fleet, jobs, timeout_seconds)
+
+    def unfinished_jobs(self, fleet: FleetSpec) -> list[dict[str, Any]]:
+        """See `jobs.unfinished_jobs`."""
+        return unfinished_jobs(self.clients(fleet), self.home(fleet), job_sets=fleet.job_set.enabled)
+
+    def follow_jobs(
+        self, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float
+    ) -> Iterator[list[JobView]]:
+        """Follow jobs that are submitted: see `jobs.follow_jobs`."""
+        settings = parse_settings(self.check_settings(), str(self.stack_file))
+        beyond = partial(beyond_stock, fleet, settings.dws)
+        yield from follow_jobs(self.clients(fleet), self.home(fleet), jobs, timeout_seconds, beyond)
+
+    def has_submitted(self, jobs: Path) -> bool:
+        """Whether a run of this rehearsal has submitted the jobs of that file."""
+        submitted = self.paths.submitted
+        return submitted.is_file() and str(jobs.absolute()) in submitted.read_text().splitlines()
 
     def usage(self) -> Usage:
         """What the rehearsal's processes use now."""

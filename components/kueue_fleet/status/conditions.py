@@ -31,25 +31,35 @@ def dominant_reasons(
     """
     if workload is None:
         return {home: ("PendingEvaluation", "Kueue has not made its Workload yet")}
+    if is_true(workload, "QuotaReserved") and copies:
+        return {cluster: _reason(copy) for cluster, copy in sorted(copies.items())}
+    return {home: _reason(workload)}
+
+
+def _reason(workload: Manifest) -> tuple[str, str]:
+    """Of one cluster's Workload alone.
+
+    One that is evicted keeps its quota until its pods are gone, which is worth more than that it has quota. One that is
+    not active waits until somebody activates it.
+    """
+    evicted = condition(workload, "Evicted")
+    message = str((evicted or {}).get("message", ""))
+    if (workload.get("spec") or {}).get("active") is False:
+        return "Deactivated", message or "its field active is false"
     reserved = condition(workload, "QuotaReserved")
-    if reserved is None or reserved["status"] != "True":
-        return {home: _reason(reserved)}
-    if copies:
-        return {cluster: _of_copy(copy) for cluster, copy in sorted(copies.items())}
-    checks = (workload.get("status") or {}).get("admissionChecks") or ()
-    waiting = [f"{check['name']} {check['state']}" for check in checks if check["state"] != "Ready"]
-    return {home: ("UnsatisfiedAdmissionChecks", ", ".join(waiting) or "admission checks")}
-
-
-def _of_copy(copy: Manifest) -> tuple[str, str]:
-    """A copy that is evicted keeps its quota until its pods are gone, which is worth more than that it has quota."""
-    evicted = condition(copy, "Evicted")
-    if evicted is not None and evicted["status"] == "True" and is_true(copy, "QuotaReserved"):
-        return "Evicted", str(evicted.get("message", ""))
-    return _reason(condition(copy, "QuotaReserved"))
-
-
-def _reason(found: Manifest | None) -> tuple[str, str]:
-    if found is None:
+    if reserved is None:
         return "PendingEvaluation", "Kueue has not looked at it yet"
-    return str(found.get("reason", "")), str(found.get("message", ""))
+    if reserved["status"] != "True":
+        return str(reserved.get("reason", "")), str(reserved.get("message", ""))
+    if is_true(workload, "Evicted"):
+        return "Evicted", message
+    if is_true(workload, "Admitted"):
+        return "Admitted", "it may run there"
+    checks = (workload.get("status") or {}).get("admissionChecks") or ()
+    waiting = [_of_check(check) for check in checks if check["state"] != "Ready"]
+    return "UnsatisfiedAdmissionChecks", "; ".join(waiting) or "admission checks"
+
+
+def _of_check(check: Manifest) -> str:
+    words = f"{check['name']} {check['state']}"
+    return f"{words}: {check['message']}" if check.get("message") else words

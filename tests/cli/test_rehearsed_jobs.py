@@ -1,0 +1,96 @@
+"""Which jobs a rehearsal submits, and what it says while it waits for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kueue_fleet.cli.job_report import JobLog
+from kueue_fleet.cli.rehearsed_jobs import find_jobs
+from kueue_fleet.rehearsal.job_views import JobState, JobView
+from kueue_fleet.rehearsal.session import Session
+from kueue_fleet.rehearsal.state_folder import mark_kept
+
+
+def view(name: str, state: JobState, cluster: str = "", *reasons: str) -> JobView:
+    return JobView("Job", "team-a", name, state, cluster, (), 3.0, tuple(reasons))
+
+
+class TestLog:
+    @pytest.fixture(autouse=True)
+    def clock(self) -> None:
+        self.seconds = 1000.0
+
+    def lines(self, capsys: pytest.CaptureFixture[str]) -> list[str]:
+        return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+    def test_the_first_column_is_the_time_since_the_command(self, capsys: pytest.CaptureFixture[str]) -> None:
+        log = JobLog(900.0, 300.0, lambda: self.seconds)
+        log([view("a", JobState.PENDING), view("b", JobState.PENDING)])
+        self.seconds = 1007.0
+        log([view("a", JobState.ADMITTED, "east"), view("b", JobState.PENDING)])
+        assert self.lines(capsys) == ["100 s a Pending", "100 s b Pending", "107 s a Admitted east"]
+
+    def test_it_says_what_it_waits_for_when_nothing_happens(self, capsys: pytest.CaptureFixture[str]) -> None:
+        log = JobLog(900.0, 300.0, lambda: self.seconds)
+        stuck = [
+            view("a", JobState.FINISHED, "east"),
+            view("b", JobState.QUOTA_RESERVED, "", "east: Unsatisfied: dws Pending", "west: Unsatisfied: dws Pending"),
+            view("c", JobState.ADMITTED, "east"),
+        ]
+        log(stuck)
+        self.lines(capsys)
+        for self.seconds in (1005.0, 1009.5):
+            log(stuck)
+        assert self.lines(capsys) == []
+        self.seconds = 1010.0
+        log(stuck)
+        assert self.lines(capsys) == [
+            "110 s waiting for 2 jobs, 290 s at most:",
+            "110 s b: east, west: Unsatisfied: dws Pending",
+            "110 s c: Admitted, not finished",
+        ]
+        for self.seconds in (1011.0, 1039.0):
+            log(stuck)
+        assert self.lines(capsys) == []
+        self.seconds = 1040.0
+        log(stuck)
+        assert self.lines(capsys)[0] == "140 s waiting for 2 jobs, 260 s at most:"
+
+    def test_many_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
+        log = JobLog(900.0, 300.0, lambda: self.seconds)
+        views = [view(f"j{number}", JobState.PENDING, "", "solo: WaitingForQuota: none") for number in range(9)]
+        log(views)
+        self.seconds = 1020.0
+        log(views)
+        assert self.lines(capsys)[-1] == "120 s and 4 more"
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "s"))
+    made = Session.for_stack("tiny", tmp_path)
+    made.paths.root.mkdir(parents=True)
+    return made
+
+
+def test_the_projects_jobs_are_submitted_once_to_a_kept_rehearsal(session: Session, tmp_path: Path) -> None:
+    file = tmp_path / "examples" / "tiny" / "jobs.yaml"
+    assert find_jobs(session, None, none=False).none == f"there is no {file}; name a file with --jobs"
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    assert find_jobs(session, None, none=False).none is None
+    session.paths.submitted.write_text(f"/other.yaml\n{file}\n")
+    # Of a rehearsal that was killed; the next one begins anew.
+    assert find_jobs(session, None, none=False).none is None
+    mark_kept(session.paths)
+    again = find_jobs(session, None, none=False)
+    assert again.none == f"those of an earlier run are there; --jobs {file} submits them again"
+    assert again.followed
+    assert find_jobs(session, file, none=False).none is None
+
+
+def test_no_jobs_at_all(session: Session) -> None:
+    jobs = find_jobs(session, None, none=True)
+    assert (jobs.none, jobs.followed) == ("--no-jobs", False)
