@@ -12,7 +12,7 @@ from typing import Final
 
 from kueue_fleet.spec.capacity import FlexStart
 from kueue_fleet.spec.check.scope import Scope
-from kueue_fleet.spec.problem import Problem
+from kueue_fleet.spec.problem import Problem, rule
 
 LONGEST_NAME: Final = 63
 """Most characters of a name in Compute Engine."""
@@ -47,11 +47,10 @@ def check_google_cloud(scope: Scope) -> Iterator[Problem]:
     yield from _versions(scope)
 
 
+@rule
 def _names(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     path = "network.name" if fleet.network.name else "name"
-    if scope.is_unread(path, "network", "clusters"):
-        return
     longest = max((cluster.region for cluster in fleet.clusters), key=len, default="")
     made = f"{fleet.network_name}-{longest}"
     if longest and len(made) > LONGEST_NAME:
@@ -65,9 +64,8 @@ def _names(scope: Scope) -> Iterator[Problem]:
         )
 
 
+@rule
 def _labels(scope: Scope) -> Iterator[Problem]:
-    if scope.is_unread("labels"):
-        return
     ours = OWN_LABELS - set(scope.fleet.labels)
     left = MOST_LABELS - len(ours)
     found = len(scope.fleet.labels)
@@ -86,9 +84,8 @@ def _labels(scope: Scope) -> Iterator[Problem]:
         )
 
 
+@rule
 def _versions(scope: Scope) -> Iterator[Problem]:
-    if scope.is_unread("clusters", "nodePools"):
-        return
     for cluster in scope.fleet.clusters:
         version = cluster.min_master_version
         flex = [pool.name for pool in scope.fleet.node_pools_on(cluster.name) if isinstance(pool.capacity, FlexStart)]
