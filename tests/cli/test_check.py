@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from cli.test_spec_commands import GOOD, STACK, run
+from cli.test_spec_commands import GOOD, STACK
+from command_line import call
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.spec import Problem
 
@@ -32,20 +33,20 @@ def broken_file(tmp_path: Path) -> Path:
 
 
 def test_a_good_fleet_is_valid(fleet_file: Path) -> None:
-    done = run("check", fleet_file)
+    done = call("check", fleet_file)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, ")
 
 
 def test_standard_input_is_called_so() -> None:
-    assert run("check", "-", stdin=GOOD).stdout.startswith("<stdin>: fleet tiny is valid")
-    assert run("check", "-", stdin="name: x\n  y: z").stderr.startswith(
+    assert call("check", "-", stdin=GOOD).stdout.startswith("<stdin>: fleet tiny is valid")
+    assert call("check", "-", stdin="name: x\n  y: z").stderr.startswith(
         "error: <stdin>:2: the colon or the indentation"
     )
 
 
 def test_every_problem_of_every_file_has_its_file_and_line(fleet_file: Path, broken_file: Path) -> None:
-    done = run("check", fleet_file, broken_file, "missing.yaml")
+    done = call("check", fleet_file, broken_file, "missing.yaml")
     assert done.returncode == 1
     assert f"{fleet_file}: fleet tiny is valid" in done.stdout
     assert done.stderr.splitlines() == [
@@ -57,7 +58,7 @@ def test_every_problem_of_every_file_has_its_file_and_line(fleet_file: Path, bro
 
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_what_a_person_types_at_first(name: str, snapshot: SnapshotAssertion) -> None:
-    done = run("check", ATTEMPTS / f"{name}.yaml")
+    done = call("check", ATTEMPTS / f"{name}.yaml")
     assert (done.returncode, done.stdout) == (1, "")
     lines = done.stderr.replace(f"{ATTEMPTS}/", "")
     assert lines == snapshot
@@ -66,7 +67,7 @@ def test_what_a_person_types_at_first(name: str, snapshot: SnapshotAssertion) ->
 
 
 def test_as_json_it_is_one_document(fleet_file: Path, broken_file: Path) -> None:
-    done = run("check", "--output", "json", fleet_file, broken_file, "-", stdin="name: x: y")
+    done = call("check", "--output", "json", fleet_file, broken_file, "-", stdin="name: x: y")
     assert (done.returncode, done.stderr) == (1, "")
     good, broken, typed = json.loads(done.stdout)["files"]
     assert good == {"file": str(fleet_file), "valid": True, "problems": []}
@@ -82,7 +83,7 @@ def test_as_json_it_is_one_document(fleet_file: Path, broken_file: Path) -> None
 
 
 def test_for_github_each_problem_is_an_annotation_of_its_line(fleet_file: Path, broken_file: Path) -> None:
-    done = run("check", "--output", "github", broken_file, fleet_file, "missing.yaml")
+    done = call("check", "--output", "github", broken_file, fleet_file, "missing.yaml")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
         f"::error file={broken_file},line=4,title=clusters[solo].regoin::is not a known field; did you mean region?",
@@ -101,14 +102,14 @@ def test_an_annotation_has_no_character_that_means_something_to_github() -> None
 
 def test_warnings_fail_when_they_are_to() -> None:
     warned = GOOD.replace("name: tiny", "name: tiny\nkueue: {version: 0.19.3}")
-    assert run("check", "-", stdin=warned).returncode == 0
-    done = run("check", "--strict", "-", stdin=warned)
+    assert call("check", "-", stdin=warned).returncode == 0
+    done = call("check", "--strict", "-", stdin=warned)
     assert done.returncode == 1
     assert done.stderr.startswith("warning: <stdin>:3: kueue.version: 0.19.3, but the rules checked here are those of")
 
 
 def test_a_file_of_3000_nested_maps_is_refused_plainly() -> None:
-    done = run("check", "-", stdin="\n".join(" " * level + "a:" for level in range(3000)))
+    done = call("check", "-", stdin="\n".join(" " * level + "a:" for level in range(3000)))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: <stdin>:201: is nested too deeply; write plain fields and lists\n"
 
@@ -126,11 +127,11 @@ def test_a_file_that_cannot_be_read_ends_in_one_sentence(tmp_path: Path, make: o
     assert callable(make)
     file = tmp_path / "some.yaml"
     make(file)
-    done = run("check", file)
+    done = call("check", file)
     assert done.returncode == 1
     assert done.stderr == f"error: {file}: {message}\n"
 
 
 def test_a_mistyped_option_exits_2() -> None:
-    assert run("check", "--stirct", STACK).returncode == 2
-    assert run("check", "--output", "gitlab", STACK).returncode == 2
+    assert call("check", "--stirct", STACK).returncode == 2
+    assert call("check", "--output", "gitlab", STACK).returncode == 2

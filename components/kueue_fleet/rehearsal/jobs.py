@@ -21,7 +21,7 @@ from kueue_fleet.rehearsal.job_views import (
     view_jobs,
 )
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.spec.syntax import job_name
+from kueue_fleet.spec import syntax
 
 if TYPE_CHECKING:
     from kueue_fleet.rehearsal.cluster_clients import ClusterClients
@@ -79,7 +79,7 @@ def _job_problems(number: int, document: object) -> Iterator[str]:
         return
     if not (metadata.get("name") or metadata.get("generateName")):
         yield f"jobs[{number}].metadata.name: missing; give the {document['kind']} a name or a generateName"
-    elif reason := job_name(str(metadata.get("name") or f"{metadata['generateName']}xxxxx")):
+    elif reason := syntax.job_name(str(metadata.get("name") or f"{metadata['generateName']}xxxxx")):
         yield f'jobs[{number}].metadata.name: "{metadata.get("name") or metadata["generateName"]}" {reason}'
     if not (metadata.get("labels") or {}).get(QUEUE_LABEL):
         yield f"jobs[{number}].metadata.labels: no {QUEUE_LABEL}; name the LocalQueue it waits in"

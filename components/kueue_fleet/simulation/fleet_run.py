@@ -2,8 +2,8 @@
 
 MultiKueue: once only its check is left, the manager offers the workload to workers, as `offers` says. Each gets a copy;
 the first to admit it wins, and the other copies are deleted. Losing the copy that runs sends the workload back to the
-manager. A worker that the manager has not reached for `workerLostTimeout` loses its jobs, at once or when it is back, as
-the dispatcher says; its copies are deleted then. Admission checks are answered by `checks`.
+manager. A worker that the manager has not reached for `workerLostTimeout` loses its jobs, at once or when it returns,
+as the dispatcher says; its copies are deleted then. Admission checks are answered by `checks`.
 Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
 """
 
