@@ -22,6 +22,7 @@ from kueue_fleet.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 FLEET = "stacks/Pulumi.dws-multikueue.yaml"
+WITHOUT_WARNINGS = "stacks/Pulumi.batch-platform.yaml"
 LOAD = "examples/dws-multikueue/workload.yaml"
 PROGRAM = str(Path(sys.executable).with_name("kueue-fleet"))
 CLUSTERS = ("manager-europe-west4", "worker-europe-west4", "worker-us-east4", "worker-asia-southeast1")
@@ -29,7 +30,7 @@ CLUSTERS = ("manager-europe-west4", "worker-europe-west4", "worker-us-east4", "w
 PRINTING = {
     "": ("--help", 0),
     "init": ("init first --project my-project --region us-central1 --yes --force -C {folder}", 0),
-    "check": (f"check {FLEET}", 0),
+    "check": (f"check {WITHOUT_WARNINGS}", 0),
     "schema": ("schema", 0),
     "render": (f"render {FLEET}", 0),
     "rehearse": ("rehearse --stack nothing --down", 0),
@@ -168,7 +169,7 @@ def test_output_that_goes_nowhere(ended: dict[tuple[str, str], tuple[int, str]],
     ("call", "code", "said"),
     [
         ("check F | true; echo ${PIPESTATUS[0]} >&2", 0, "141\n"),
-        ("render F | head -1; echo ${PIPESTATUS[0]} >&2", 0, "141\n"),
+        ("render FLEET | head -1; echo ${PIPESTATUS[0]} >&2", 0, "141\n"),
         ("schema > /dev/full", 1, FULL),
         ("check F >&-", 0, ""),
         ("check - <&-", 1, "error: <stdin>: is closed; give a file, or pipe one in\n"),
@@ -180,7 +181,7 @@ def test_output_that_goes_nowhere(ended: dict[tuple[str, str], tuple[int, str]],
 )  # fmt: skip
 def test_in_a_shell(call: str, code: int, said: str) -> None:
     """What `test_output_that_goes_nowhere` does not see: how Python starts and ends."""
-    line = f"{PROGRAM} {call.replace('F', FLEET, 1)}"
+    line = f"{PROGRAM} {call}".replace(" FLEET ", f" {FLEET} ").replace(" F ", f" {WITHOUT_WARNINGS} ")
     done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (code, said)
 

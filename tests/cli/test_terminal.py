@@ -87,7 +87,7 @@ def test_tables_fit_80_columns() -> None:
 @pytest.mark.parametrize(
     ("arguments", "stdin", "code"),
     [
-        (["check", FLEET], "", 0),
+        (["check", "stacks/Pulumi.batch-platform.yaml"], "", 0),
         (["--version"], "", 0),
         (["diff", FLEET, FLEET, "--exit-code"], "", 0),
         (["diff", FLEET, "stacks/Pulumi.prod.yaml", "--exit-code"], "", 1),

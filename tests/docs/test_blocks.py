@@ -6,6 +6,7 @@ import ast
 import importlib
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def test_nothing_escapes_the_tests_of_pages(page: Path) -> None:
             if part.startswith("pytest "):
                 assert (ROOT / part.split()[1]).exists(), part
             if part.startswith("make "):
-                assert {word for word in part.split()[1:] if "=" not in word} <= TARGETS, part
+                assert {word for word in shlex.split(part)[1:] if "=" not in word} <= TARGETS, part
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

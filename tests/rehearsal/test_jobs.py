@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.rehearsal.cluster_clients import ClusterClients
 from kueue_fleet.rehearsal.job_views import JobView
-from kueue_fleet.rehearsal.jobs import QUEUE_LABEL, QUIET_SECONDS, ClusterClients, follow_jobs, unfinished_jobs
+from kueue_fleet.rehearsal.jobs import QUEUE_LABEL, QUIET_SECONDS, follow_jobs, unfinished_jobs
 
 SINCE = "2026-11-21T12:00:00Z"
 

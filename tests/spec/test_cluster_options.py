@@ -208,12 +208,12 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             }
         },
         [
-            "clusters[batch].maintenance.exclusions[0].end: is not set; write when it ends, or endTimeBehavior: "
+            "clusters[batch].maintenance.exclusions[a].end: is not set; write when it ends, or endTimeBehavior: "
             "UNTIL_END_OF_SUPPORT",
-            "clusters[batch].maintenance.exclusions[1].endTimeBehavior: UNTIL_END_OF_SUPPORT, but scope is "
+            "clusters[batch].maintenance.exclusions[b].endTimeBehavior: UNTIL_END_OF_SUPPORT, but scope is "
             "NO_UPGRADES, which lasts at most 30 days; write an end, or scope: NO_MINOR_UPGRADES or "
             "NO_MINOR_OR_NODE_UPGRADES",
-            "clusters[batch].maintenance.exclusions[2].end: is set, but so is endTimeBehavior: UNTIL_END_OF_SUPPORT; "
+            "clusters[batch].maintenance.exclusions[c].end: is set, but so is endTimeBehavior: UNTIL_END_OF_SUPPORT; "
             "keep one of the two",
         ],
     ),

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import pulumi_mocks
+import google_cloud
 from company_fleet import company_data
 from kueue_fleet import Fleet
-from kueue_fleet.rehearsal.standins.gcp_resources import CLUSTER, NODE_POOL, RESERVATIONS, find_kind
-from kueue_fleet.rehearsal.standins.property_diff import Differ
+from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
+from kueue_fleet.rehearsal.standins.gcp_resources import RESERVATIONS
 from kueue_fleet.spec import parse_fleet
 from kueue_fleet.spec.compare import compare_fleets
 from pulumi_mocks import Recorded
@@ -301,7 +301,7 @@ def test_pools_and_capacity_that_go_or_are_made_again(change: dict[str, Any], ex
     ids=["clusters", "network", "range", "pools and reservations"],
 )
 def test_what_google_makes_again_is_what_is_said(data: Callable[[], dict[str, Any]], change: dict[str, Any]) -> None:
-    """By what the components declare, and the properties that the stand-in for Google knows as fixed."""
+    """By what the components declare, and what the stand-in for Google replaces."""
     before, after = data(), changed(data(), change)
     said = [text for text in consequences(before, after) if "made again" in text]
     declared = {made for made, _ in compared(before, after)}
@@ -315,11 +315,11 @@ def compared(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, b
     found = []
     for key, old in sides[0].items():
         if (new := sides[1].get(key)) is not None:
-            differ = Differ(find_kind(old.type).replacing)
-            differ.compare(old.inputs, new.inputs)
-            differ.ignore(new.ignore_changes)
+            plan = google_cloud.changes(
+                old.type, google_cloud.created(old.type, old.inputs), new.inputs, new.ignore_changes
+            )
             name = f"{old.name}/Kueue" if old.type == CLUSTER else old.name.removeprefix("company/")
-            found.append((name, bool(differ.replaced_paths)))
+            found.append((name, any(change.endswith("_REPLACE") for change in plan.values())))
     return found
 
 
@@ -327,6 +327,6 @@ def compared(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, b
 def declared(data: str) -> dict[tuple[str, str], Recorded]:
     spec = parse_fleet(json.loads(data))
     kinds = (CLUSTER, NODE_POOL, *RESERVATIONS)
-    recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec) and None)
+    recording = google_cloud.run(lambda: Fleet(spec.name, spec) and None)
     # A pool of a cluster that is made again goes with it.
     return {(made.type, made.name): made for made in recording if made.type in kinds and "/system" not in made.name}
