@@ -18,6 +18,7 @@ import yaml
 from controller_lab import JOBS, MANAGER, fleet_data, job
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.rehearsal.session import Session
+from kueue_fleet.spec import ACCOUNT_NAME
 from kueue_fleet.spec.controller_manifests import CONTROLLER_NAME, JOBS_ROLE_NAME
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
 
@@ -41,9 +42,9 @@ class Deployed:
         mine = [each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name]
         return mine[0] if mine else None
 
-    def controllers_token(self, cluster: str, namespace: str) -> str:
-        """A fresh token of the controller's account."""
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{CONTROLLER_NAME}/token"
+    def token_of(self, account: str, cluster: str, namespace: str) -> str:
+        """A fresh token of an account."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         return str(self.clusters[cluster].create(path, body)["status"]["token"])
 
@@ -221,13 +222,57 @@ REFUSED_ON_A_WORKER = [
 def test_whatever_was_not_granted_is_refused(
     deployed: Deployed, cluster: str, namespace: str, calls: list[tuple[str, str]]
 ) -> None:
-    token = deployed.controllers_token(cluster, namespace)
+    token = deployed.token_of(CONTROLLER_NAME, cluster, namespace)
     here = deployed.clusters[cluster]
     for method, path in calls:
-        body: Json | None = None if method == "GET" else {}
-        with pytest.raises(Refused, match=r"^403 "):
-            here.request(method, path, body, "application/merge-patch+json" if method == "PATCH" else "", token)
+        assert refused(here, method, path, token), (method, path)
     assert here.request("GET", f"{KUEUE}/workloads", token=token)["kind"] == "WorkloadList"
+
+
+def refused(here: OneCluster, method: str, path: str, token: str) -> bool:
+    """Whether the API server forbids the request; it is made, so that whatever else is wrong with it is seen."""
+    body: Json | None = None if method == "GET" else {}
+    try:
+        here.request(method, path, body, "application/merge-patch+json" if method == "PATCH" else "", token)
+    except Refused as problem:
+        return str(problem).startswith("403 ")
+    return False
+
+
+WRITES = [
+    ("POST", "batch/v1", "jobs"),
+    ("PATCH", "batch/v1", "jobs/any"),
+    ("DELETE", "batch/v1", "jobs/any"),
+    ("POST", "jobset.x-k8s.io/v1alpha2", "jobsets"),
+    ("DELETE", "jobset.x-k8s.io/v1alpha2", "jobsets/any"),
+    ("POST", "kueue.x-k8s.io/v1beta2", "workloads"),
+    ("PATCH", "kueue.x-k8s.io/v1beta2", "workloads/any"),
+    ("DELETE", "kueue.x-k8s.io/v1beta2", "workloads/any"),
+    ("PATCH", "kueue.x-k8s.io/v1beta2", "workloads/any/status"),
+]
+"""What the manager's Kueue writes on a worker."""
+
+
+def test_the_managers_kueue_writes_on_a_worker_in_the_namespaces_of_teams_and_nowhere_else(deployed: Deployed) -> None:
+    worker = deployed.clusters[WORKER]
+    token = deployed.token_of(ACCOUNT_NAME, WORKER, "kueue-system")
+    for method, api, resource in WRITES:
+        for namespace in ("kube-system", "kueue-system", "default"):
+            assert refused(worker, method, f"/apis/{api}/namespaces/{namespace}/{resource}", token), (method, resource)
+        # Not found, or without the fields that it needs: the account itself is let in.
+        assert not refused(worker, method, f"/apis/{api}/namespaces/team/{resource}", token), (method, resource)
+    for api, resource in {(api, resource.partition("/")[0]) for _, api, resource in WRITES}:
+        assert worker.request("GET", f"/apis/{api}/{resource}", token=token)["kind"].endswith("List")
+    for method, path in (
+        ("GET", "/api/v1/secrets"),
+        ("GET", "/api/v1/namespaces/team/secrets"),
+        ("POST", "/api/v1/namespaces/kube-system/pods"),
+        ("POST", "/api/v1/namespaces/team/pods"),
+        ("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings"),
+        ("POST", f"/api/v1/namespaces/kueue-system/serviceaccounts/{ACCOUNT_NAME}/token"),
+        ("PATCH", f"{KUEUE}/clusterqueues/gpu"),
+    ):
+        assert refused(worker, method, path, token), (method, path)
 
 
 def test_it_is_not_to_be_seen_in_a_log_that_anything_was_refused(deployed: Deployed) -> None:

@@ -85,10 +85,22 @@ def test_the_worker_grants_before_it_makes_the_token_and_waits_until_kubernetes_
         "pulumi.com/waitFor": "jsonpath={.data.token}",
     }
     for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding"):
-        assert recording.is_before(recording.one(kind), token)
+        assert recording.is_before(recording.one(kind, f"access/{kind}"), token)
     binding = recording.one("ClusterRoleBinding")
     assert binding.replace_on_changes == ("roleRef",)
     assert binding.delete_before_replace
+
+
+def test_the_right_to_write_where_jobs_are_is_there_before_the_roles_for_the_whole_worker() -> None:
+    """A worker of an older version, where the account could write everywhere, is taken over without a gap."""
+    recording = pulumi_mocks.run(access)
+    bindings = recording.of_type("RoleBinding")
+    assert [one.name for one in bindings] == [
+        f"access/RoleBinding/{place}/multikueue-manager-jobs" for place in ("shared", "team-a")
+    ]
+    whole = recording.one("ClusterRole", "access/ClusterRole")
+    assert whole.inputs["metadata"]["name"] == "multikueue-manager"
+    assert all(recording.is_before(one, whole) for one in bindings)
 
 
 def test_a_new_rotation_renames_the_token_secret_only() -> None:

@@ -7,24 +7,34 @@ from typing import Any
 import pytest
 
 from kueue_fleet.spec import render_worker_access, token_secret_name
-from kueue_fleet.spec.access import plural_of, supported_frameworks, worker_rules
+from kueue_fleet.spec.access import plural_of, supported_frameworks, worker_job_rules, worker_rules
 from kueue_fleet.spec.configuration_rules import BUILT_IN_KINDS, FRAMEWORKS
 from spec.builders import fleet
 
-SYNC = ["create", "delete", "get", "list", "watch"]
+READ = ["get", "list", "watch"]
+PLACES = ("team-vision", "team-language", "default")
 
 
-def test_account_role_binding_and_token() -> None:
-    account, role, binding, token = render_worker_access(fleet(), "worker-a")
+def granted(objects: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    [role] = [one for one in objects if one["kind"] == "ClusterRole" and one["metadata"]["name"] == name]
+    rules: list[dict[str, Any]] = role["rules"]
+    return rules
+
+
+def test_account_roles_bindings_and_token() -> None:
+    account, jobs_role, *bindings, role, binding, token = render_worker_access(fleet(), "worker-a")
     assert account["metadata"] == {"name": "multikueue-manager", "namespace": "kueue-system"}
-    assert binding["roleRef"] == {
-        "apiGroup": "rbac.authorization.k8s.io",
-        "kind": "ClusterRole",
-        "name": role["metadata"]["name"],
-    }
-    assert binding["subjects"] == [
-        {"kind": "ServiceAccount", "name": "multikueue-manager", "namespace": "kueue-system"}
-    ]
+    assert [one["kind"] for one in bindings] == ["RoleBinding"] * 3
+    assert tuple(one["metadata"]["namespace"] for one in bindings) == PLACES
+    for one, of in ((binding, role), *((one, jobs_role) for one in bindings)):
+        assert one["roleRef"] == {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": of["metadata"]["name"],
+        }
+        assert one["subjects"] == [
+            {"kind": "ServiceAccount", "name": "multikueue-manager", "namespace": "kueue-system"}
+        ]
     assert token == {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -40,22 +50,40 @@ def test_account_role_binding_and_token() -> None:
     }
 
 
-def test_role_covers_the_managers_kinds_of_job_and_no_others() -> None:
-    role = render_worker_access(fleet(), "worker-a")[1]
-    assert role["rules"] == [
-        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads"], "verbs": [*SYNC, "patch", "update"]},
-        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["get", "patch", "update"]},
-        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["clusterqueues"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["localqueues"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": [*SYNC, "patch"]},
+def test_in_the_whole_worker_it_only_reads_what_kueue_watches() -> None:
+    assert granted(render_worker_access(fleet(), "worker-a"), "multikueue-manager") == [
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads"], "verbs": READ},
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["get"]},
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["clusterqueues"], "verbs": READ},
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["localqueues"], "verbs": READ},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": READ},
         {"apiGroups": ["batch"], "resources": ["jobs/status"], "verbs": ["get"]},
-        {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": SYNC},
+        {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": READ},
         {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets/status"], "verbs": ["get"]},
     ]
 
 
+def test_in_the_namespaces_that_have_jobs_it_writes_workloads_and_the_managers_kinds_of_job() -> None:
+    assert granted(render_worker_access(fleet(), "worker-a"), "multikueue-manager-jobs") == [
+        {
+            "apiGroups": ["kueue.x-k8s.io"],
+            "resources": ["workloads"],
+            "verbs": ["create", "delete", "patch", "update"],
+        },
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["patch", "update"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "patch"]},
+        {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": ["create", "delete"]},
+    ]
+
+
+def test_with_every_framework_nothing_is_written_in_the_whole_worker() -> None:
+    verbs = {verb for rule in worker_rules(FRAMEWORKS, ["Foo.v1.example.com"]) for verb in rule["verbs"]}
+    assert verbs == set(READ)
+
+
 def test_nothing_is_granted_beyond_single_resources() -> None:
-    for rule in worker_rules(FRAMEWORKS, ["Foo.v1.example.com"]):
+    external = ["Foo.v1.example.com"]
+    for rule in (*worker_rules(FRAMEWORKS, external), *worker_job_rules(FRAMEWORKS, external)):
         assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
         assert not {"secrets", "pods/exec", "nodes"} & set(rule["resources"])
 
@@ -73,14 +101,19 @@ def test_external_frameworks() -> None:
         (["example.com"], ["classes"]),
         (["example.com"], ["classes/status"]),
     ]
+    assert [rule["resources"] for rule in worker_job_rules([], ["Class.v1.example.com"])[2:]] == [["classes"]]
     assert plural_of("Job") == "jobs"
 
 
 def test_external_frameworks_of_the_configuration_are_granted() -> None:
     of = fleet({"kueue/configuration": {"multiKueue": {"externalFrameworks": [{"name": "Foo.v1.example.com"}]}}})
-    assert {"apiGroups": ["example.com"], "resources": ["foos"], "verbs": SYNC} in render_worker_access(of, "worker-a")[
-        1
-    ]["rules"]
+    objects = render_worker_access(of, "worker-a")
+    assert {"apiGroups": ["example.com"], "resources": ["foos"], "verbs": READ} in granted(
+        objects, "multikueue-manager"
+    )
+    assert {"apiGroups": ["example.com"], "resources": ["foos"], "verbs": ["create", "delete"]} in granted(
+        objects, "multikueue-manager-jobs"
+    )
 
 
 PROFILES: dict[str, Any] = {

@@ -305,7 +305,8 @@ class ClusterContents:
         return [*([self.namespaces] if self.namespaces else []), *self.teams.values()]
 
     def _grant(self) -> None:
-        self.access = self._worker_access("multikueue", fleet_spec.render_worker_access(self._spec, self._cluster.name))
+        grants = fleet_spec.render_worker_access(self._spec, self._cluster.name)
+        self.access = self._worker_access("multikueue", grants, *self._places())
 
     def _worker_access(self, name: str, objects: list[Manifest], *depends_on: pulumi.Resource) -> WorkerAccess:
         return WorkerAccess(

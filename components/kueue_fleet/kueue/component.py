@@ -104,18 +104,29 @@ class OrderedObjects(pulumi.ComponentResource):
 def object_labels(objects: Sequence[Manifest]) -> list[str]:
     """What tells the objects of a component apart in Pulumi names.
 
-    The kind, of the first of its kind that is in the whole cluster or in the namespace of the account; kind,
-    namespace and name of any other.
+    The kind, of one object of each kind that is in the whole cluster or in the namespace of the account: the one that
+    is named like the account, or else the first. Kind, namespace and name of any other. Where an object stands in the
+    list does not change its label, so that its order can change without replacing it.
     """
-    accounts = [each["metadata"]["namespace"] for each in objects if each["kind"] == "ServiceAccount"]
-    labels: list[str] = []
+    accounts = {
+        (each["metadata"]["namespace"], each["metadata"]["name"])
+        for each in objects
+        if each["kind"] == "ServiceAccount"
+    }
+    namespaces, names = {where for where, _ in accounts}, {name for _, name in accounts}
+    main: dict[str, Manifest] = {}
     for each in objects:
         kind, metadata = each["kind"], each["metadata"]
-        namespace = metadata.get("namespace")
-        own = namespace is None or namespace in accounts
-        rest = (kind, *([namespace] if namespace else []), metadata["name"])
-        labels.append(kind if own and kind not in labels else "/".join(rest))
-    return labels
+        if metadata.get("namespace") in (None, *namespaces) and (
+            kind not in main or (metadata["name"] in names and main[kind]["metadata"]["name"] not in names)
+        ):
+            main[kind] = each
+    return [each["kind"] if main.get(each["kind"]) is each else _full_label(each) for each in objects]
+
+
+def _full_label(each: Manifest) -> str:
+    namespace = each["metadata"].get("namespace")
+    return "/".join((each["kind"], *([namespace] if namespace else []), each["metadata"]["name"]))
 
 
 def manifest_of(

@@ -1,6 +1,6 @@
-"""What the manager may do on a worker.
+"""What the manager's Kueue may do on a worker: read what it watches everywhere, write where the fleet has jobs.
 
-In: a fleet and the name of a worker. Out: the ServiceAccount, ClusterRole, binding and token Secret there, as objects.
+In: a fleet and the name of a worker. Out: the ServiceAccount, roles, bindings and token Secret there, as objects.
 The Secret has no token in it: Kubernetes fills it in. Carrying the token to the manager is the job of the components.
 """
 
@@ -11,15 +11,24 @@ from typing import Any, Final
 
 from kueue_fleet.spec.clusters import ServiceAccountToken
 from kueue_fleet.spec.fleet import FleetSpec
+from kueue_fleet.spec.grants import (
+    READ_VERBS,
+    cluster_grant,
+    job_namespaces,
+    namespace_grants,
+    policy_rule,
+    service_account_subject,
+)
 from kueue_fleet.spec.install import kueue_configuration
 from kueue_fleet.spec.manifests import Manifest, manifest
 
 ACCOUNT_NAME: Final = "multikueue-manager"
-"""Name of the ServiceAccount, ClusterRole and binding on each worker."""
+"""Name of the ServiceAccount on each worker, and of the role and binding by which it reads there."""
+ACCOUNT_JOBS_ROLE_NAME: Final = f"{ACCOUNT_NAME}-jobs"
+"""Name of the role by which it writes, and of the RoleBindings in the namespaces that have jobs."""
 ROTATE_BY_ANNOTATION: Final = "kueue-fleet.dev/rotate-by"
 """On the token Secret: the day by which it should have been replaced."""
 
-_SYNC: Final = ["create", "delete", "get", "list", "watch"]
 _PATCHED: Final = frozenset({"jobs", "rayclusters", "rayjobs", "rayservices"})
 """Kinds whose remote copy Kueue also patches, for elastic jobs."""
 _KINDS: Final = {
@@ -55,11 +64,11 @@ def token_secret_name(fleet: FleetSpec) -> str | None:
 
 
 def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
-    """ServiceAccount, ClusterRole, ClusterRoleBinding and token Secret for the manager on `worker`.
+    """ServiceAccount, roles, bindings and token Secret for the manager on `worker`.
 
-    Empty where the manager has another kind of credentials. The role covers the kinds of job that the manager's Kueue
-    manages, no others. Source: kueue@v0.19.2 test/util/multikueue.go (MultiKueueRulesForManager), less the verbs that
-    no adapter in pkg/controller/jobs uses.
+    Empty where the manager has another kind of credentials. The roles cover the kinds of job that the manager's Kueue
+    manages, no others. What is bound in namespaces comes first: a worker where the account could write everywhere is
+    never without the right to write where jobs are.
     """
     credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
     secret = token_secret_name(fleet)
@@ -69,8 +78,7 @@ def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
     configuration = kueue_configuration(fleet, fleet.manager.name)
     frameworks = configuration["integrations"].get("frameworks") or ["batch/job"]
     external = [item["name"] for item in configuration.get("multiKueue", {}).get("externalFrameworks", [])]
-    subject = {"kind": "ServiceAccount", "name": ACCOUNT_NAME, "namespace": namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT_NAME}
+    subject = service_account_subject(ACCOUNT_NAME, namespace)
     token = manifest("v1", "Secret", secret, namespace, type="kubernetes.io/service-account-token")
     token["metadata"]["annotations"] = {
         "kubernetes.io/service-account.name": ACCOUNT_NAME,
@@ -78,28 +86,50 @@ def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
     }
     return [
         manifest("v1", "ServiceAccount", ACCOUNT_NAME, namespace),
-        manifest("rbac.authorization.k8s.io/v1", "ClusterRole", ACCOUNT_NAME, rules=worker_rules(frameworks, external)),
-        manifest("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", ACCOUNT_NAME, roleRef=role, subjects=[subject]),
+        *namespace_grants(
+            ACCOUNT_JOBS_ROLE_NAME, worker_job_rules(frameworks, external), subject, job_namespaces(fleet)
+        ),
+        *cluster_grant(ACCOUNT_NAME, worker_rules(frameworks, external), subject),
         token,
     ]
 
 
 def worker_rules(frameworks: Sequence[str], external: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rules of the role, for frameworks as in Kueue's Configuration and external ones as Kind.version.group."""
+    """What Kueue reads in a whole worker; frameworks as in its Configuration, external ones as Kind.version.group.
+
+    Its watches are not limited to namespaces. Source: kueue@v0.19.2
+    pkg/controller/admissionchecks/multikueue/multikueuecluster.go (establishWatch, runGC).
+    """
+    own = ("workloads", "workloads/status", "clusterqueues", "localqueues")
+    rules = [policy_rule("kueue.x-k8s.io", name, ["get"] if "/" in name else READ_VERBS) for name in own]
+    for group, plural in _kinds(frameworks, external):
+        rules.append(policy_rule(group, plural, READ_VERBS))
+        rules.append(policy_rule(group, f"{plural}/status", ["get"]))
+    return rules
+
+
+def worker_job_rules(frameworks: Sequence[str], external: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """What Kueue writes on a worker, in each namespace that has jobs of the fleet.
+
+    Source: kueue@v0.19.2 test/util/multikueue.go (MultiKueueRulesForManager), less the verbs that no adapter in
+    pkg/controller/jobs uses.
+    """
     rules = [
-        _rule("kueue.x-k8s.io", "workloads", [*_SYNC, "patch", "update"]),
-        _rule("kueue.x-k8s.io", "workloads/status", ["get", "patch", "update"]),
-        _rule("kueue.x-k8s.io", "clusterqueues", ["get", "list", "watch"]),
-        _rule("kueue.x-k8s.io", "localqueues", ["get", "list", "watch"]),
+        policy_rule("kueue.x-k8s.io", "workloads", ["create", "delete", "patch", "update"]),
+        policy_rule("kueue.x-k8s.io", "workloads/status", ["patch", "update"]),
     ]
+    for group, plural in _kinds(frameworks, external):
+        rules.append(policy_rule(group, plural, ["create", "delete", *(["patch"] if plural in _PATCHED else [])]))
+    return rules
+
+
+def _kinds(frameworks: Sequence[str], external: Sequence[str]) -> list[tuple[str, str]]:
+    """API group and resource of each kind of job, once each."""
     kinds = [_KINDS[name] for name in frameworks if name in _KINDS]
     for name in external:
         kind, _, rest = name.partition(".")
         kinds.append((rest.partition(".")[2], plural_of(kind)))
-    for group, plural in dict.fromkeys(kinds):
-        rules.append(_rule(group, plural, [*_SYNC, "patch"] if plural in _PATCHED else _SYNC))
-        rules.append(_rule(group, f"{plural}/status", ["get"]))
-    return rules
+    return list(dict.fromkeys(kinds))
 
 
 def plural_of(kind: str) -> str:
@@ -108,7 +138,3 @@ def plural_of(kind: str) -> str:
     if lower.endswith("s"):
         return f"{lower}es"
     return f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}s"
-
-
-def _rule(group: str, resource: str, verbs: list[str]) -> dict[str, Any]:
-    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}

@@ -18,6 +18,15 @@ from kueue_fleet.spec.clusters import ServiceAccountToken
 from kueue_fleet.spec.controller_configuration import LEASE_NAME, controller_configuration
 from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.spec.fleet import FleetSpec
+from kueue_fleet.spec.grants import (
+    RBAC_API,
+    RBAC_GROUP,
+    cluster_grant,
+    job_namespaces,
+    namespace_grants,
+    policy_rule,
+    service_account_subject,
+)
 from kueue_fleet.spec.manifests import Manifest, manifest, namespace_manifest
 from kueue_fleet.spec.monitoring import POD_MONITORING_API
 
@@ -27,7 +36,6 @@ JOBS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-jobs"
 """Name of what is granted to it in the namespaces that have jobs."""
 WORKERS_SECRET: Final = "kueue-fleet-workers"  # noqa: S105 - a name
 """Secret beside the controller: a kubeconfig for each worker, under the worker's name."""
-_RBAC: Final = "rbac.authorization.k8s.io"
 _KUEUE: Final = "kueue.x-k8s.io"
 _FOLLOW: Final = ["list", "watch"]
 _PORT: Final = 8080
@@ -39,12 +47,12 @@ _FOLDER: Final = "/etc/kueue-fleet"
 def manager_rules() -> list[dict[str, Any]]:
     """What the controller does in the whole manager; `manager_job_rules` and `lease_rules` have the rest."""
     return [
-        _rule("", "namespaces", _FOLLOW),
-        _rule(_KUEUE, "workloads", _FOLLOW),
-        _rule(_KUEUE, "multikueueclusters", _FOLLOW),
-        _rule(_KUEUE, "multikueueconfigs", _FOLLOW),
-        _rule(_KUEUE, "admissionchecks", _FOLLOW),
-        _rule(_KUEUE, "admissionchecks/status", ["patch"]),
+        policy_rule("", "namespaces", _FOLLOW),
+        policy_rule(_KUEUE, "workloads", _FOLLOW),
+        policy_rule(_KUEUE, "multikueueclusters", _FOLLOW),
+        policy_rule(_KUEUE, "multikueueconfigs", _FOLLOW),
+        policy_rule(_KUEUE, "admissionchecks", _FOLLOW),
+        policy_rule(_KUEUE, "admissionchecks/status", ["patch"]),
     ]
 
 
@@ -52,42 +60,36 @@ def manager_job_rules(*, job_set: bool) -> list[dict[str, Any]]:
     """What the controller does on the manager in each namespace that has jobs of the fleet."""
     kinds = [("batch", "jobs"), *([("jobset.x-k8s.io", "jobsets")] if job_set else [])]
     return [
-        _rule("", "events", ["create"]),
-        _rule(_KUEUE, "workloads/status", ["patch"]),
-        *(_rule(group, kind, ["get"]) for group, kind in kinds),
-        *(_rule(group, f"{kind}/status", ["patch"]) for group, kind in kinds),
+        policy_rule("", "events", ["create"]),
+        policy_rule(_KUEUE, "workloads/status", ["patch"]),
+        *(policy_rule(group, kind, ["get"]) for group, kind in kinds),
+        *(policy_rule(group, f"{kind}/status", ["patch"]) for group, kind in kinds),
     ]
 
 
 def lease_rules() -> list[dict[str, Any]]:
     """What the leader election does in the controller's namespace; creating cannot be limited to a name."""
-    named = _rule("coordination.k8s.io", "leases", ["get", "update"])
+    named = policy_rule("coordination.k8s.io", "leases", ["get", "update"])
     named["resourceNames"] = [LEASE_NAME]
-    return [_rule("coordination.k8s.io", "leases", ["create"]), named]
+    return [policy_rule("coordination.k8s.io", "leases", ["create"]), named]
 
 
 def controller_worker_rules() -> list[dict[str, Any]]:
     """What the controller does in a whole worker: it reads, and answers for its own admission check."""
     kinds = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
-    answer = _rule(_KUEUE, "admissionchecks/status", ["patch"])
+    answer = policy_rule(_KUEUE, "admissionchecks/status", ["patch"])
     answer["resourceNames"] = [ASSIGNMENT_CHECK]
     return [
-        _rule("", "namespaces", _FOLLOW),
-        *(_rule(_KUEUE, kind, _FOLLOW) for kind in kinds),
-        _rule("autoscaling.x-k8s.io", "provisioningrequests", _FOLLOW),
+        policy_rule("", "namespaces", _FOLLOW),
+        *(policy_rule(_KUEUE, kind, _FOLLOW) for kind in kinds),
+        policy_rule("autoscaling.x-k8s.io", "provisioningrequests", _FOLLOW),
         answer,
     ]
 
 
 def controller_worker_job_rules() -> list[dict[str, Any]]:
     """What the controller does on a worker in each namespace that has jobs of the fleet: it assigns them."""
-    return [_rule(_KUEUE, "workloads/status", ["patch"])]
-
-
-def job_namespaces(fleet: FleetSpec) -> tuple[str, ...]:
-    """The namespaces that have jobs of the fleet: the teams', and those of other LocalQueues."""
-    teams = (namespace for team in fleet.teams for namespace in team.namespace_names)
-    return tuple(dict.fromkeys((*teams, *(queue.namespace for queue in fleet.local_queues))))
+    return [policy_rule(_KUEUE, "workloads/status", ["patch"])]
 
 
 def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
@@ -114,10 +116,11 @@ def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manif
         "kubernetes.io/service-account.name": CONTROLLER_NAME,
         ROTATE_BY_ANNOTATION: str(credentials.rotate_by),
     }
+    subject = service_account_subject(CONTROLLER_NAME, namespace)
     return [
         manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
-        *_cluster_grant(controller_worker_rules(), namespace),
-        *_job_grants(controller_worker_job_rules(), namespace, job_namespaces(fleet)),
+        *cluster_grant(CONTROLLER_NAME, controller_worker_rules(), subject),
+        *namespace_grants(JOBS_ROLE_NAME, controller_worker_job_rules(), subject, job_namespaces(fleet)),
         token,
     ]
 
@@ -129,15 +132,18 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         return []
     namespace = section.namespace
     text = yaml.safe_dump(controller_configuration(fleet).wire(), sort_keys=True, width=1000)
-    role = {"apiGroup": _RBAC, "kind": "Role", "name": CONTROLLER_NAME}
+    subject = service_account_subject(CONTROLLER_NAME, namespace)
+    role = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": CONTROLLER_NAME}
     objects = [
         namespace_manifest(namespace),
         manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
-        *_cluster_grant(manager_rules(), namespace),
-        *_job_grants(manager_job_rules(job_set=fleet.job_set.enabled), namespace, job_namespaces(fleet)),
-        manifest(f"{_RBAC}/v1", "Role", CONTROLLER_NAME, namespace, rules=lease_rules()),
+        *cluster_grant(CONTROLLER_NAME, manager_rules(), subject),
+        *namespace_grants(
+            JOBS_ROLE_NAME, manager_job_rules(job_set=fleet.job_set.enabled), subject, job_namespaces(fleet)
+        ),
+        manifest(RBAC_API, "Role", CONTROLLER_NAME, namespace, rules=lease_rules()),
         manifest(
-            f"{_RBAC}/v1", "RoleBinding", CONTROLLER_NAME, namespace, roleRef=role, subjects=[_subject(namespace)]
+            RBAC_API, "RoleBinding", CONTROLLER_NAME, namespace, roleRef=role, subjects=[subject]
         ),
         manifest("v1", "ConfigMap", CONTROLLER_NAME, namespace, data={"config.yaml": text}),
         _network_policy(namespace),
@@ -149,34 +155,6 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         monitoring = {"selector": {"matchLabels": dict(_LABELS)}, "endpoints": [endpoint]}
         objects.append(manifest(POD_MONITORING_API, "PodMonitoring", CONTROLLER_NAME, namespace, spec=monitoring))
     return objects
-
-
-def _rule(group: str, resource: str, verbs: Sequence[str]) -> dict[str, Any]:
-    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
-
-
-def _subject(namespace: str) -> dict[str, str]:
-    return {"kind": "ServiceAccount", "name": CONTROLLER_NAME, "namespace": namespace}
-
-
-def _cluster_grant(rules: list[dict[str, Any]], namespace: str) -> list[Manifest]:
-    role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": CONTROLLER_NAME}
-    return [
-        manifest(f"{_RBAC}/v1", "ClusterRole", CONTROLLER_NAME, rules=rules),
-        manifest(f"{_RBAC}/v1", "ClusterRoleBinding", CONTROLLER_NAME, roleRef=role, subjects=[_subject(namespace)]),
-    ]
-
-
-def _job_grants(rules: list[dict[str, Any]], namespace: str, places: Sequence[str]) -> list[Manifest]:
-    """The rules in these namespaces and nowhere else: one ClusterRole, which a RoleBinding in each of them grants."""
-    role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": JOBS_ROLE_NAME}
-    return [
-        manifest(f"{_RBAC}/v1", "ClusterRole", JOBS_ROLE_NAME, rules=rules),
-        *(
-            manifest(f"{_RBAC}/v1", "RoleBinding", JOBS_ROLE_NAME, place, roleRef=role, subjects=[_subject(namespace)])
-            for place in places
-        ),
-    ]
 
 
 def _network_policy(namespace: str) -> Manifest:
