@@ -142,9 +142,7 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
             JOBS_ROLE_NAME, manager_job_rules(job_set=fleet.job_set.enabled), subject, job_namespaces(fleet)
         ),
         manifest(RBAC_API, "Role", CONTROLLER_NAME, namespace, rules=lease_rules()),
-        manifest(
-            RBAC_API, "RoleBinding", CONTROLLER_NAME, namespace, roleRef=role, subjects=[subject]
-        ),
+        manifest(RBAC_API, "RoleBinding", CONTROLLER_NAME, namespace, roleRef=role, subjects=[subject]),
         manifest("v1", "ConfigMap", CONTROLLER_NAME, namespace, data={"config.yaml": text}),
         _network_policy(namespace),
         _disruption_budget(namespace, section.replicas),
