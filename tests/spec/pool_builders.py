@@ -29,6 +29,8 @@ def flavor_quota(name: str, gpus: object = 4) -> Data:
 
 
 NAMES: Final = ["reserved", "on-demand", "spot", "flex", "queued", "calendar"]
+IN_TURN: Final = ["reserved", "on-demand", "spot", "flex", "calendar", "queued"]
+"""The flavors of the queue in `pools_data`: DWS comes last, since a job that has quota there waits for it."""
 
 
 def pools_data() -> Data:
@@ -76,7 +78,7 @@ def pools_data() -> Data:
                 "resourceGroups": [
                     {
                         "coveredResources": [GPU, "cpu", "memory"],
-                        "flavors": [flavor_quota(name) for name in NAMES],
+                        "flavors": [flavor_quota(name) for name in IN_TURN],
                     }
                 ],
                 "admissionChecksStrategy": {"admissionChecks": [{"name": "dws", "onFlavors": ["queued"]}]},
@@ -115,7 +117,7 @@ def limits(**changes: int | None) -> Data:
 def nap(settings: Data | None = None, gpus: int = 4, **flavor: Any) -> Data:
     """The on-demand nodes are auto-provisioned instead, for a flavor that is written by hand."""
     pools = pools_data()["nodePools"]
-    names = ("reserved", "on-demand", "queued", "calendar")
+    names = ("reserved", "on-demand", "calendar", "queued")
     return {
         "nodePools": [pools[index] for index in (RESERVED, QUEUED, CALENDAR)],
         "flavors": [hand(**flavor) if name == "on-demand" else {"name": name, "nodePool": name} for name in names],

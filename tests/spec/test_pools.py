@@ -191,9 +191,9 @@ def test_a_calendar_pool_is_closed_until_it_is_active() -> None:
 
 
 def test_limits_of_a_closed_flavor_are_zero_too() -> None:
-    at = "clusterQueues/0/resourceGroups/0/flavors/5/resources/0"
+    at = "clusterQueues/0/resourceGroups/0/flavors/4/resources/0"
     spec = fleet({f"{at}/borrowingLimit": 2, f"{at}/lendingLimit": 3, "clusterQueues/0/cohortName": "all"})
-    flavor = rendered(spec, "ClusterQueue", "gpu")["resourceGroups"][0]["flavors"][5]
+    flavor = rendered(spec, "ClusterQueue", "gpu")["resourceGroups"][0]["flavors"][4]
     assert flavor["resources"][0] == {
         "name": "nvidia.com/gpu",
         "nominalQuota": "0",

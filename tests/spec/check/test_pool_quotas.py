@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spec.builders import changed, problems
-from spec.pool_builders import ACCELERATOR, FLAVORS, GPU, SPOT_LABEL, flavor_quota, limits, nap, pools_data
+from spec.pool_builders import ACCELERATOR, FLAVORS, GPU, IN_TURN, SPOT_LABEL, flavor_quota, limits, nap, pools_data
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "GPUs beyond nodes": (
@@ -73,7 +73,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "calendar beyond nodes": (
-        {FLAVORS + "/5": flavor_quota("calendar", 5)},
+        {FLAVORS + "/4": flavor_quota("calendar", 5)},
         [
             (
                 "flavors[calendar]: queues may use 5 nvidia.com/gpu of it on batch (gpu 5), but its nodes hold 4 "
@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nodes that another flavor counts": (
         {
             "flavors/+": {"name": "any-l4", "nodeLabels": {ACCELERATOR: "nvidia-l4"}},
-            FLAVORS + "/+": flavor_quota("any-l4", 2),
+            FLAVORS: [flavor_quota("any-l4", 2), *map(flavor_quota, IN_TURN)],
         },
         [
             (
@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "name": "any-l4",
                 "nodeLabels": {ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-provisioning": "spot"},
             },
-            FLAVORS + "/+": flavor_quota("any-l4", 70),
+            FLAVORS: [flavor_quota("any-l4", 70), *map(flavor_quota, IN_TURN)],
         },
         [
             (

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from company_fleet import company_data
 from spec.builders import changed, problems
-from spec.pool_builders import pools_data
+from spec.pool_builders import FLAVORS, NAMES, flavor_quota, pools_data
 
 
 def p(index: int, field: str) -> str:
@@ -73,3 +74,26 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 
 def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
+
+
+def test_jobs_do_not_go_from_dws_to_the_next_flavor_when_google_has_no_machines() -> None:
+    assert problems(changed(pools_data(), {FLAVORS: [flavor_quota(name) for name in NAMES]})) == [
+        "warning: clusterQueues[gpu].resourceGroups[0].flavors[queued]: comes before calendar, but a job that got "
+        "quota here waits for DWS, however long that takes: the next flavor is for when quota is used up, not for when "
+        "Google has no machines; put it last"
+    ]
+
+
+def test_the_watchdog_gives_requests_up_that_dws_does_not_answer() -> None:
+    data = company_data()
+    flavors = data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    (queued,) = (flavor for flavor in flavors if flavor["name"] == "l4-flex")
+    flavors[:] = [queued, *(flavor for flavor in flavors if flavor != queued)]
+
+    def found() -> list[str]:
+        return [problem for problem in problems(data) if "flavors[l4-flex]: comes before" in problem]
+
+    (before,) = found()
+    assert before.endswith("put it last, or add admissionController, whose watchdog gives such requests up")
+    data["admissionController"] = {"image": "registry.company.test/kueue-fleet:1"}
+    assert found() == []

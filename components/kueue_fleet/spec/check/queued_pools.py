@@ -28,6 +28,7 @@ def check_queued_pools(scope: Scope) -> Iterator[Problem]:
 def _each_cluster(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     for name in scope.fleet.clusters_of(queue):
         yield from _queue(scope, queue, name)
+        yield from _no_fallback(scope, queue, name)
 
 
 @rule
@@ -64,6 +65,38 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
             "{type: flexStart, queuedProvisioning: true}",
         )
     yield from _too_long(scope, checks, queued)
+
+
+@rule
+def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
+    """Kueue takes the next flavor when quota is used up, not when Google has no machines.
+
+    Source: https://github.com/kubernetes-sigs/kueue/issues/2560 and KEP-8691.
+    """
+    if scope.fleet.admission_controller is not None:
+        return
+    with_workers = scope.fleet.multi_kueue is not None
+    for number, group in enumerate(queue.resource_groups):
+        asks = [_waits_for_dws(scope, queue, scope.fleet.flavor(each.name), cluster) for each in group.flavors]
+        index = asks.index(True) if True in asks else len(asks)
+        later = [each.name for each, asked in zip(group.flavors[index:], asks[index:], strict=True) if not asked]
+        if later:
+            yield Problem(
+                f"{scope.path(queue)}.resourceGroups[{number}].flavors[{group.flavors[index].name}]",
+                f"comes before {later[0]}, but a job that got quota here waits for DWS, however long that takes: the "
+                "next flavor is for when quota is used up, not for when Google has no machines",
+                "put it last"
+                + (", or add admissionController, whose watchdog gives such requests up" if with_workers else ""),
+                "warning",
+            )
+
+
+def _waits_for_dws(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry | None, cluster: str) -> bool:
+    """Whether a job that has quota on the flavor waits for DWS: on pools that have it, and on Autopilot."""
+    if flavor is None or not _dws_checks(scope, queue, flavor, cluster):
+        return False
+    pools = scope.fleet.flavor_nodes(flavor, cluster)
+    return not pools or any(pool.queued for pool in pools)
 
 
 def _dws_checks(
