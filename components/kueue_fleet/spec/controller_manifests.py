@@ -8,7 +8,6 @@ among them: only the component has the tokens.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any, Final
 
 import yaml
