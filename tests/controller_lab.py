@@ -182,7 +182,7 @@ class ControllerLab:
 
         def create() -> bool:
             try:
-                self.manager.create(JOBS, body)
+                self.manager.create(f"/apis/batch/v1/namespaces/{body['metadata']['namespace']}/jobs", body)
             except Refused as error:
                 raise AssertionError(str(error)) from None
             return True

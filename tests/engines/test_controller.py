@@ -340,10 +340,12 @@ def test_the_faster_region_wins_when_the_waiting_times_say_so(lab: ControllerLab
     """Jobs that may run nowhere else wait a long time in the cheaper region; then both have quota free."""
     lab.clear()
     lab.replicas[-1].stop()
-    lab.start_controller("waits")
+    # A slow machine must not have the other region asked as well.
+    weights = {"price": 1, "waiting": 30, "free": 1}
+    lab.start_controller("waits", dispatch={**DISPATCH, "widenAfter": "60s", "weights": weights})
     lab.submit(job("before"))
     assert lab.placed("before") == US
-    lab.submit(job("holder", gpus=7, regions="us-east4", seconds=20))
+    lab.submit(job("holder", gpus=7, regions="us-east4", seconds=8))
     assert lab.placed("holder") == US
     waiting = [f"waited-{index}" for index in range(10)]
     for name in waiting:
