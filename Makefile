@@ -83,12 +83,12 @@ clean: ## remove the virtual environment and tool caches (not the engines)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # uv installs the same locked files in a tenth of pip's time; pip, which Python brings, installs uv.
-$(READY): requirements.lock requirements-uv.lock pyproject.toml
+$(READY): requirements.lock requirements-uv.lock pyproject.toml offline/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kueue-fleet needs Python 3.11 or newer, this is %d.%d; set PYTHON=python3.x" % sys.version_info[:2])'
 	@echo "Setting up $(VENV) (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable ./offline
 	@$(BIN)/kueue-fleet check stacks/Pulumi.dev.yaml > /dev/null  # leaves byte code for every later call
 	@touch $@

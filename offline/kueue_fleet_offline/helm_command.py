@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kueue_fleet.rehearsal.paths import HELM_VARIABLE
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
-HELM_VARIABLE: Final = "KUEUE_FLEET_HELM"
-"""Environment variable with the path of helm."""
 CANCEL_POLL_SECONDS: Final = 0.2
 """How often a cancelled request is looked for while helm runs."""
 INTERRUPT_GRACE_SECONDS: Final = 10

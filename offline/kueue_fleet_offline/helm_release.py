@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.helm_command import HelmCommand, HelmError
-from kueue_fleet.rehearsal.standins.kube_objects import generated_name, parse_object_id
+from kueue_fleet.rehearsal.standins.autonaming import generated_name
 from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Differ, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import Asset, Secret, Value, has_unknown, reveal, with_secrets_of
+from kueue_fleet_offline.helm_command import HelmCommand, HelmError
+from kueue_fleet_offline.kube_objects import parse_object_id
 
 DEFAULT_TIMEOUT_SECONDS: Final = 300
 """Longest that a release takes to be ready, where it does not say itself."""

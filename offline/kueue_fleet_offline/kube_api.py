@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import urllib3
 
-from kueue_fleet.rehearsal.standins.kubeconfig import ClusterAccess
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
+from kueue_fleet_offline.kubeconfig import ClusterAccess
 
 JSON: Final = "application/json"
 """Content type of plain objects."""

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.kube_api import KubeApi, Manifest
-from kueue_fleet.rehearsal.standins.kube_jsonpath import parse_jsonpath_wait
-from kueue_fleet.rehearsal.standins.kube_objects import (
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
+from kueue_fleet_offline.kube_api import KubeApi, Manifest
+from kueue_fleet_offline.kube_jsonpath import parse_jsonpath_wait
+from kueue_fleet_offline.kube_objects import (
     SKIP_AWAIT,
     TIMEOUT_SECONDS,
     WAIT_FOR,
@@ -23,7 +24,6 @@ from kueue_fleet.rehearsal.standins.kube_objects import (
     is_annotated_true,
     parse_wait_for,
 )
-from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 DEFAULT_SECONDS: Final = 600.0
 """Longest that an object takes to be ready, where it does not say itself."""

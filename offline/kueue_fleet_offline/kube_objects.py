@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+from kueue_fleet.rehearsal.standins.autonaming import random_text
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Path, Pattern, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value
@@ -35,12 +35,8 @@ REPLACE_UNREADY: Final = "pulumi.com/replaceUnready"
 """Annotation: make a failed Job anew."""
 FIELD_MANAGER_PREFIX: Final = "pulumi-kubernetes"
 """How the names of field managers begin."""
-RANDOM_CHARACTERS: Final = 8
-"""Characters that a made-up name has at its end."""
 HEX_ALPHABET: Final = "0123456789abcdef"
 """Characters of the end of a field manager's name."""
-NAME_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
-"""Characters of the end of a made-up name."""
 READ_ONLY_METADATA: Final = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -163,27 +159,13 @@ def without_read_only_metadata(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": kept}
 
 
-def generated_name(urn_name: str, random_seed: bytes) -> str:
-    """The name for an object that was given none: the resource's name and eight characters.
-
-    The same seed gives the same name, so that a preview shows the name the update will use.
-    """
-    return f"{urn_name}-{_random_text(random_seed, NAME_ALPHABET)}"
-
-
-def _random_text(random_seed: bytes, alphabet: str) -> str:
-    # Names, not secrets: with a seed they must come out the same.
-    chooser = random.Random(random_seed) if random_seed else random.SystemRandom()  # noqa: S311
-    return "".join(chooser.choices(alphabet, k=RANDOM_CHARACTERS))
-
-
 def field_manager_for(inputs: Mapping[str, Any], state: Mapping[str, Any], random_seed: bytes = b"") -> str:
     """The server-side apply manager: the annotation's, else the stored one, else a new `pulumi-kubernetes-…`."""
     if named := annotation(inputs, PATCH_FIELD_MANAGER):
         return named
     if stored := state.get("__fieldManager"):
         return str(stored)
-    return f"{FIELD_MANAGER_PREFIX}-{_random_text(random_seed, HEX_ALPHABET)}"
+    return f"{FIELD_MANAGER_PREFIX}-{random_text(random_seed, HEX_ALPHABET)}"
 
 
 def with_name(inputs: dict[str, Any], name: str, *, autonamed: bool) -> dict[str, Any]:

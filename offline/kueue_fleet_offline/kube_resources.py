@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kueue_fleet.rehearsal.standins import kube_objects as objects
-from kueue_fleet.rehearsal.standins.kube_api import ApiError, KubeApi, Manifest, NoMatchError, UnreachableError
-from kueue_fleet.rehearsal.standins.kube_awaits import UNSUPPORTED as UNSUPPORTED_AWAITS
-from kueue_fleet.rehearsal.standins.kube_awaits import AwaitError, Waiter, annotated_rule
-from kueue_fleet.rehearsal.standins.kube_settings import Settings
+from kueue_fleet.rehearsal.standins.autonaming import generated_name
 from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Differ, never_equal
 from kueue_fleet.rehearsal.standins.property_values import Value, has_unknown, reveal, with_secrets_of
+from kueue_fleet_offline import kube_objects as objects
+from kueue_fleet_offline.kube_api import ApiError, KubeApi, Manifest, NoMatchError, UnreachableError
+from kueue_fleet_offline.kube_awaits import UNSUPPORTED as UNSUPPORTED_AWAITS
+from kueue_fleet_offline.kube_awaits import AwaitError, Waiter, annotated_rule
+from kueue_fleet_offline.kube_settings import Settings
 
 CREATE_RETRY_SECONDS: Final = (1, 2, 4, 8, 16)
 """Waits between tries to create an object whose kind or namespace is not there yet; 31 s in all, as the real one."""
@@ -379,7 +380,7 @@ def _named(token: str, naming: Naming, inputs: Properties, old: Manifest) -> Pro
         return objects.with_name(inputs, old["metadata"]["name"], autonamed=True)
     if naming.disabled:
         raise PluginError(f"{token}: autonaming is disabled for the stack; set metadata.name")
-    name = naming.proposed or objects.generated_name(naming.resource_name, naming.random_seed)
+    name = naming.proposed or generated_name(naming.resource_name, naming.random_seed)
     return objects.with_name(inputs, name, autonamed=True)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.kubeconfig import active_cluster, load_kubeconfig
 from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, has_unknown, reveal
+from kueue_fleet_offline.kubeconfig import active_cluster, load_kubeconfig
 
 HONOURED: Final = frozenset(
     {

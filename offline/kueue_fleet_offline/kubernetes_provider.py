@@ -17,15 +17,15 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-from kueue_fleet.rehearsal.standins.helm_release import HelmReleases
-from kueue_fleet.rehearsal.standins.kube_api import KubeApi
-from kueue_fleet.rehearsal.standins.kube_resources import KubeResources, Naming
-from kueue_fleet.rehearsal.standins.kube_settings import Settings, check_settings, compare_settings, parse_settings
-from kueue_fleet.rehearsal.standins.kubeconfig import ClusterAccess, KubeconfigError, cluster_access, load_kubeconfig
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, fail, serve, standin_version
 from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UnsupportedValueError, Value, parse_struct, render_struct
+from kueue_fleet_offline.helm_release import HelmReleases
+from kueue_fleet_offline.kube_api import KubeApi
+from kueue_fleet_offline.kube_resources import KubeResources, Naming
+from kueue_fleet_offline.kube_settings import Settings, check_settings, compare_settings, parse_settings
+from kueue_fleet_offline.kubeconfig import ClusterAccess, KubeconfigError, cluster_access, load_kubeconfig
 
 RELEASE_TYPE: Final = "kubernetes:helm.sh/v3:Release"
 """Pulumi type of a Helm release."""

@@ -17,7 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (ROOT / "components" / "kueue_fleet", ROOT / "policies" / "kueue_fleet_policies")
+PACKAGES = (
+    ROOT / "components" / "kueue_fleet",
+    ROOT / "policies" / "kueue_fleet_policies",
+    ROOT / "offline" / "kueue_fleet_offline",
+)
 RULES = re.compile(r"/spec/check/(?!__init__|scope)|/(spec|gke)/\w+_rules\.py$")
 """Modules of rules that name their source in their docstring."""
 POLICIES = {"ResourceRule", "StackRule"}

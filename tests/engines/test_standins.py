@@ -22,10 +22,10 @@ import pytest
 
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
-from kueue_fleet.rehearsal.standins.install import STAND_INS, install_standins
-from kueue_fleet.rehearsal.standins.kube_api import ApiError, KubeApi, Manifest
-from kueue_fleet.rehearsal.standins.kubeconfig import cluster_access
+from kueue_fleet.rehearsal.standins.install import PARTS, install_standins
 from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
+from kueue_fleet_offline.kube_api import ApiError, KubeApi, Manifest
+from kueue_fleet_offline.kubeconfig import cluster_access
 
 COMMAND_SECONDS = 120
 CLUSTER = "east"
@@ -545,7 +545,7 @@ ns = k8s.core.v1.Namespace("ns", metadata={"name": "lost"}, opts=Options(provide
 
 
 def test_plugins_say_that_they_are_stand_ins(trial: Trial, stack: Stack) -> None:
-    for part in STAND_INS:
+    for part in PARTS:
         assert "stand-in" in Path(trial.paths.bin, part.executable).read_text(encoding="utf-8")
     about = stack.pulumi("about").stdout
     assert "+standin" in about

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from kueue_fleet.rehearsal.standins.kube_api import ApiError, KubeApi, Manifest, NoMatchError, ResourceType
+from kueue_fleet_offline.kube_api import ApiError, KubeApi, Manifest, NoMatchError, ResourceType
 
 CLUSTER_SCOPED = frozenset({"Namespace", "ClusterRole", "ClusterQueue", "CustomResourceDefinition"})
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.standins.helm_command import HelmCommand, HelmError
-from kueue_fleet.rehearsal.standins.helm_release import (
+from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.property_diff import render_path
+from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Asset, Secret
+from kueue_fleet_offline.helm_command import HelmCommand, HelmError
+from kueue_fleet_offline.helm_release import (
     HelmReleases,
     check_options,
     merged_values,
     resource_names,
 )
-from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
-from kueue_fleet.rehearsal.standins.property_diff import render_path
-from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Asset, Secret
 
 STATUS = {"name": "r", "namespace": "ns", "revision": 1, "status": "deployed", "chart": "c", "version": "1.2.3"}
 HELM = """#!/bin/sh

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.standins.kube_awaits import (
+from kueue_fleet_offline.kube_awaits import (
     RULES,
     AwaitError,
     NeverReadyError,
@@ -16,7 +16,7 @@ from kueue_fleet.rehearsal.standins.kube_awaits import (
     condition_rule,
     timeout_seconds,
 )
-from rehearsal.standins.fake_api import FakeApi
+from offline.fake_api import FakeApi
 
 
 def _object(kind: str = "Thing", api_version: str = "x/v1", **parts: Any) -> dict[str, Any]:

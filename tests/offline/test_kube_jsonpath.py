@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.rehearsal.standins.kube_jsonpath import parse_jsonpath_wait
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
+from kueue_fleet_offline.kube_jsonpath import parse_jsonpath_wait
 
 OBJECT = {
     "status": {

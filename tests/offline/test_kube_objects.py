@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.standins import kube_objects as objects
+from kueue_fleet.rehearsal.standins.autonaming import generated_name
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN
+from kueue_fleet_offline import kube_objects as objects
 
 
 def test_a_made_up_name_is_the_resources_name_and_the_same_for_the_same_seed() -> None:
-    first, second = objects.generated_name("settings", b"seed"), objects.generated_name("settings", b"seed")
+    first, second = generated_name("settings", b"seed"), generated_name("settings", b"seed")
     assert first == second
-    assert first != objects.generated_name("settings", b"other")
+    assert first != generated_name("settings", b"other")
     assert first.startswith("settings-")
     assert len(first) == len("settings-") + 8
 

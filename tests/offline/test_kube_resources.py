@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.standins import kube_resources
-from kueue_fleet.rehearsal.standins.kube_api import ApiError
-from kueue_fleet.rehearsal.standins.kube_resources import KubeResources, Naming, parse_checkpoint
-from kueue_fleet.rehearsal.standins.kube_settings import Settings
 from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret
-from rehearsal.standins.fake_api import FakeApi
+from kueue_fleet_offline import kube_resources
+from kueue_fleet_offline.kube_api import ApiError
+from kueue_fleet_offline.kube_resources import KubeResources, Naming, parse_checkpoint
+from kueue_fleet_offline.kube_settings import Settings
+from offline.fake_api import FakeApi
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 URN = "urn:pulumi:dev::p::kubernetes:core/v1:ConfigMap::settings"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.standins.kube_settings import check_settings, compare_settings, parse_settings
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret
+from kueue_fleet_offline.kube_settings import check_settings, compare_settings, parse_settings
 
 
 def _kubeconfig(server: str = "https://127.0.0.1:1", token: str = "t") -> str:

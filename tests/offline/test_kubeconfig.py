@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.standins.kubeconfig import (
+from kueue_fleet_offline.kubeconfig import (
     ClusterAccess,
     KubeconfigError,
     active_cluster,

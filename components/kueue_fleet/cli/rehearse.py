@@ -217,6 +217,8 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
     fleet = load_fleet(session.stack_file)
     if problems := check_runs_here(fleet):
         raise console.CommandError(f"{session.stack_file} cannot be rehearsed:", problems=problems)
+    if missing := session.missing_parts():
+        raise console.CommandError("Pulumi cannot run here:", problems=missing)
     session.check_settings()
     for problem in check_fleet(fleet):
         console.warning(f"{session.stack_file}: {problem}")

@@ -24,13 +24,12 @@ from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, Engi
 from kueue_fleet.rehearsal.job_views import JobView
 from kueue_fleet.rehearsal.jobs import follow_jobs, read_jobs, submit_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
-from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
+from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
 from kueue_fleet.rehearsal.refused_pods import RefusedPods
 from kueue_fleet.rehearsal.simulation_settings import parse_settings
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
-from kueue_fleet.rehearsal.standins.helm_command import HELM_VARIABLE
-from kueue_fleet.rehearsal.standins.install import StandIn, find_real_parts, install_standins
+from kueue_fleet.rehearsal.standins.install import Part, find_real_parts, install_standins, missing_parts
 from kueue_fleet.rehearsal.state_folder import (
     check_disk,
     exclusive,
@@ -204,11 +203,18 @@ class Session:
             return False
         return True
 
-    def stand_ins(self) -> list[StandIn]:
+    def missing_parts(self) -> list[str]:
+        """What Pulumi needs and does not have here, neither for real nor a stand-in; one line for each."""
+        return missing_parts(self._real_parts)
+
+    def stand_ins(self) -> list[Part]:
         """Install what stands in for the parts that are absent here, and return it."""
+        return install_standins(self.paths.bin, Path(sys.executable), present=self._real_parts)
+
+    @cached_property
+    def _real_parts(self) -> dict[str, Path]:
         pulumi_home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-        present = find_real_parts(os.environ.get("PATH", ""), pulumi_home)
-        return install_standins(self.paths.bin, Path(sys.executable), present=present)
+        return find_real_parts(os.environ.get("PATH", ""), pulumi_home)
 
     @cached_property
     def _project(self) -> PulumiProject:

@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.standins.install import STAND_INS, find_real_parts, install_standins
+from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.standins import install
+from kueue_fleet.rehearsal.standins.install import (
+    PARTS,
+    STAND_IN_GROUP,
+    find_real_parts,
+    install_standins,
+    missing_parts,
+)
 
-ALL = [part.executable for part in STAND_INS]
+ALL = [part.executable for part in PARTS]
 
 
 def _executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -31,12 +39,36 @@ def test_every_part_is_replaced_when_none_is_there(tmp_path: Path) -> None:
     assert all(os.access(path, os.X_OK) for path in tmp_path.iterdir())
 
 
-def test_a_real_part_is_left_in_charge_but_for_google_clouds(tmp_path: Path) -> None:
-    _installed(tmp_path)
-    real = {name: Path("/real") / name for name in ALL}
-    assert _installed(tmp_path, real) == ["pulumi-resource-gcp", "gke-gcloud-auth-plugin"]
-    assert not Path(tmp_path, "pulumi-language-python").exists()
-    assert Path(tmp_path, "pulumi-resource-gcp").exists()
+def test_a_real_part_is_used_wherever_it_is_installed_except_google_clouds(tmp_path: Path) -> None:
+    _installed(tmp_path / "bin")
+    real = {name: _executable(tmp_path / "real" / name) for name in ALL}
+    assert _installed(tmp_path / "bin", real) == ["pulumi-resource-gcp", "gke-gcloud-auth-plugin"]
+    links = {path.name: path.readlink() for path in (tmp_path / "bin").iterdir() if path.is_symlink()}
+    assert links == {name: real[name] for name in ALL[:3]}
+    _installed(tmp_path / "bin")
+    assert not Path(tmp_path, "bin", "pulumi-language-python").is_symlink()
+    assert real["pulumi-language-python"].read_text(encoding="utf-8") == "#!/bin/sh\n"
+
+
+def test_without_the_offline_distribution_what_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert missing_parts({}) == []
+    monkeypatch.setattr(install, "entry_points", lambda group: [] if group == STAND_IN_GROUP else None)
+    assert missing_parts({}) == [
+        "pulumi-language-python: Pulumi's Python language host is not installed; "
+        "install Pulumi (https://www.pulumi.com/docs/install/), which brings it, "
+        "or pip install ./offline for the stand-in",
+        "pulumi-resource-kubernetes: Pulumi's Kubernetes provider is not installed; "
+        "run `pulumi plugin install resource kubernetes`, or pip install ./offline for the stand-in",
+    ]
+    with pytest.raises(RehearsalError, match="pulumi-resource-kubernetes"):
+        _installed(tmp_path / "bin")
+    assert not (tmp_path / "bin").exists()
+    real = {name: _executable(tmp_path / "real" / name) for name in ALL if "policy" not in name}
+    assert missing_parts(real) == []
+    assert _installed(tmp_path / "bin", real) == ["pulumi-resource-gcp", "gke-gcloud-auth-plugin"]
+    assert not Path(tmp_path, "bin", "pulumi-analyzer-policy-python").exists()
 
 
 def test_real_parts_are_found_on_path_and_among_pulumis_plugins(tmp_path: Path) -> None:
@@ -58,23 +90,20 @@ def test_a_launcher_says_what_it_is_and_names_its_interpreter(tmp_path: Path) ->
     assert f"exec {sys.executable} -I -S " in text
 
 
-@pytest.mark.parametrize("module", ["kubernetes_provider", "gcp_provider", "language_host"])
-def test_a_plugin_imports_no_more_than_it_needs(module: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("executable", ["pulumi-language-python", "pulumi-resource-kubernetes", "pulumi-resource-gcp"])
+def test_a_plugin_imports_no_more_than_it_needs(executable: str, tmp_path: Path) -> None:
     _installed(tmp_path)
-    name = {"kubernetes_provider": ALL[2], "gcp_provider": ALL[3], "language_host": ALL[0]}[module]
-    launcher = Path(tmp_path, name).read_text(encoding="utf-8").splitlines()[-1]
-    bootstrap, site_packages = launcher.split()[4:6]
+    launcher = Path(tmp_path, executable).read_text(encoding="utf-8").splitlines()[-1]
+    bootstrap, import_root, site_packages, module = launcher.split()[4:8]
     code = (
         "import sys, runpy\n"
-        f"scope = runpy.run_path({bootstrap!r})\n"
-        f"sys.path += [str(scope['IMPORT_ROOT']), {site_packages!r}]\n"
-        f"scope['put_bare_pulumi_protocol'](scope['Path']({site_packages!r}))\n"
-        f"import kueue_fleet.rehearsal.standins.{module}\n"
+        f"runpy.run_path({bootstrap!r})['put_import_path']({import_root!r}, {site_packages!r})\n"
+        f"import {module}\n"
         "print(' '.join(sys.modules))\n"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     imported = set(done.stdout.split())
-    assert "pulumi.runtime.proto.provider_pb2" in imported or module == "language_host"
+    assert "pulumi.runtime.proto.provider_pb2" in imported or executable == "pulumi-language-python"
     assert not imported & {
         "pulumi.resource",
         "pulumi_gcp",

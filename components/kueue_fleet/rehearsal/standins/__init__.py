@@ -1,9 +1,9 @@
-"""Stand-ins for Pulumi's plugins, used only where the real ones are absent.
+"""Stand-ins for Google Cloud, and what every stand-in for one of Pulumi's plugins is made from.
 
-Pulumi's command line built from its Go module has no Python language host and no provider plugins. Each module here
-replaces one of them for a rehearsal, on loopback only, and refuses by name whatever it does not do; none of them
-pretends that something happened. `install.install_standins` writes the executables; `plugin_info` in every one of
-them reports a version that ends in `+standin`.
+A rehearsal has no Google Cloud: `gcp_provider` replaces Pulumi's provider for it, and `gke_auth` Google's credential
+plugin. Both work on loopback only and refuse by name whatever they do not do; nothing pretends that something
+happened. `install.install_standins` writes the executables; `plugin_info` in every one of them reports a version that
+ends in `+standin`. Stand-ins for what users of Pulumi install anyway are in a distribution of their own, `offline/`.
 
 This package imports nothing when it is imported: a fleet starts one provider process per cluster, so what a process
 imports is counted.

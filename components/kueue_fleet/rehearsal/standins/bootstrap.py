@@ -4,7 +4,8 @@ Run by path from the launchers that `install.install_standins` writes, with `pyt
 user site, no PYTHONPATH. Of Pulumi's SDK only the generated protocol modules are made importable, without running the
 `__init__` of the packages above them, which import all of it (0.1 s of CPU and 15 MiB more per process).
 
-Arguments: site-packages directory, module name in this package, version to report, then the plugin's own arguments.
+Arguments: the folder that the stand-in's package is in, the site-packages directory, the stand-in's module, the version
+to report, then the plugin's own arguments.
 """
 
 from __future__ import annotations
@@ -14,10 +15,8 @@ import sys
 import types
 from pathlib import Path
 
-PACKAGE = "kueue_fleet.rehearsal.standins"
-"""Package of the stand-ins."""
-IMPORT_ROOT = Path(__file__).resolve().parents[3]
-"""Folder that the package is imported from."""
+LIBRARY_ROOT = Path(__file__).resolve().parents[3]
+"""Folder that the library is imported from."""
 
 
 def put_bare_package(name: str, directory: Path) -> None:
@@ -33,13 +32,17 @@ def put_bare_pulumi_protocol(site_packages: Path) -> None:
         put_bare_package(name, site_packages.joinpath(*name.split(".")))
 
 
+def put_import_path(import_root: str, site_packages: str) -> None:
+    """Makes the stand-in, the library and the generated protocol modules importable."""
+    sys.path += [import_root, str(LIBRARY_ROOT), site_packages]
+    put_bare_pulumi_protocol(Path(site_packages))
+
+
 def main(argv: list[str]) -> int:
     """Imports the stand-in named in `argv` and runs its `main`; the exit code is what that returns."""
-    site_packages, module, version, *arguments = argv
-    sys.path += [str(IMPORT_ROOT), site_packages]
-    put_bare_pulumi_protocol(Path(site_packages))
-    loaded = importlib.import_module(f"{PACKAGE}.{module}")
-    return int(loaded.main(version, arguments))
+    import_root, site_packages, module, version, *arguments = argv
+    put_import_path(import_root, site_packages)
+    return int(importlib.import_module(module).main(version, arguments))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from kueue_fleet.rehearsal.standins.autonaming import generated_name
 from kueue_fleet.rehearsal.standins.gcp_answers_gke import without_no_accelerators
 from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
 from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
@@ -32,7 +33,6 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
     find_kind,
     previewed,
 )
-from kueue_fleet.rehearsal.standins.kube_objects import generated_name
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, fail, serve, standin_version
 from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path

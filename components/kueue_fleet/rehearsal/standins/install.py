@@ -3,6 +3,9 @@
 In: a folder that will be first on Pulumi's PATH, and what was found of the real plugins. Out: what was installed, so
 that the rehearsal can say it when it starts. The launchers name the interpreter by its absolute path and start it
 isolated (`-I -S`): a fleet starts up to 21 providers, and each costs what it imports.
+
+What stands in for Google Cloud is in this package. What stands in for the parts that every user of Pulumi installs
+comes with distributions of its own (`offline/` in this repository), which name their modules as entry points.
 """
 
 from __future__ import annotations
@@ -16,65 +19,85 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+from kueue_fleet.rehearsal.paths import RehearsalError
 
 BOOTSTRAP: Final = Path(__file__).with_name("bootstrap.py")
 """Script that starts a stand-in."""
 PULUMI_HOME_FOLDER: Final = "plugins"
 """Folder of plugins, below Pulumi's home."""
+STAND_IN_GROUP: Final = "kueue_fleet.stand_ins"
+"""Entry points of other distributions: the executable's name, and the module that stands in for it."""
+OFFLINE: Final = "pip install ./offline"
+"""How the stand-ins of this repository are installed."""
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn:
-    """One executable that replaces a part which is absent here."""
+class Part:
+    """One executable that Pulumi or kubectl starts, and that may be absent here."""
 
     executable: str
     """The name of the real part's executable, under which the stand-in is found."""
-    module: str
-    """The module of this package that it runs; empty for the policy analyzer, which is the SDK's own."""
     replaces: str
     """The real part, in words for the user."""
     plugin: str
     """Name of its folder below PULUMI_HOME/plugins, without the version; empty when it never is there."""
     sdk: str
-    """The Python package whose version it reports."""
+    """The Python package whose version a stand-in reports."""
+    install: str = ""
+    """How a user installs the real part, for one that a rehearsal cannot do without."""
+    module: str = ""
+    """The module of this package that always replaces it, as the real one would go to the real Google Cloud."""
 
 
-LANGUAGE_HOST: Final = StandIn(
-    "pulumi-language-python", "language_host", "Pulumi's Python language host", "language-python", "pulumi"
+LANGUAGE_HOST: Final = Part(
+    "pulumi-language-python",
+    "Pulumi's Python language host",
+    "language-python",
+    "pulumi",
+    install="install Pulumi (https://www.pulumi.com/docs/install/), which brings it",
 )
 """Runs Python programs."""
-POLICY_ANALYZER: Final = StandIn(
-    "pulumi-analyzer-policy-python", "", "Pulumi's starter of Python policy packs", "analyzer-policy-python", "pulumi"
+POLICY_ANALYZER: Final = Part(
+    "pulumi-analyzer-policy-python", "Pulumi's starter of Python policy packs", "analyzer-policy-python", "pulumi"
 )
 """Runs policy packs in Python."""
-KUBERNETES: Final = StandIn(
+KUBERNETES: Final = Part(
     "pulumi-resource-kubernetes",
-    "kubernetes_provider",
     "Pulumi's Kubernetes provider",
     "resource-kubernetes",
     "pulumi_kubernetes",
+    install="run `pulumi plugin install resource kubernetes`",
 )
 """The provider of Kubernetes objects."""
-GCP: Final = StandIn(
-    "pulumi-resource-gcp", "gcp_provider", "Pulumi's Google Cloud provider", "resource-gcp", "pulumi_gcp"
+GCP: Final = Part(
+    "pulumi-resource-gcp",
+    "Pulumi's Google Cloud provider",
+    "resource-gcp",
+    "pulumi_gcp",
+    module="kueue_fleet.rehearsal.standins.gcp_provider",
 )
 """The provider of Google Cloud's resources."""
-GKE_AUTH: Final = StandIn(
-    "gke-gcloud-auth-plugin", "gke_auth", "Google's credential plugin for kubectl", "", "pulumi_gcp"
+GKE_AUTH: Final = Part(
+    "gke-gcloud-auth-plugin",
+    "Google's credential plugin for kubectl",
+    "",
+    "pulumi_gcp",
+    module="kueue_fleet.rehearsal.standins.gke_auth",
 )
 """Prints credentials for kubectl."""
-STAND_INS: Final = (LANGUAGE_HOST, POLICY_ANALYZER, KUBERNETES, GCP, GKE_AUTH)
+PARTS: Final = (LANGUAGE_HOST, POLICY_ANALYZER, KUBERNETES, GCP, GKE_AUTH)
 """All of them."""
-ALWAYS_NEEDED: Final = frozenset({GCP.executable, GKE_AUTH.executable})
-"""Parts that a rehearsal replaces even where the real ones are: those would go to the real Google Cloud."""
 
 
 def find_real_parts(path: str, pulumi_home: Path) -> dict[str, Path]:
     """The real counterparts that are installed, by executable: on `path`, or among Pulumi's plugins."""
     found: dict[str, Path] = {}
-    for part in STAND_INS:
+    for part in PARTS:
         if (on_path := shutil.which(part.executable, path=path)) and not _is_standin(Path(on_path)):
             found[part.executable] = Path(on_path)
         elif part.plugin and (plugin := _installed_plugin(part, pulumi_home / PULUMI_HOME_FOLDER)):
@@ -87,34 +110,56 @@ def _is_standin(path: Path) -> bool:
         return BOOTSTRAP.name.encode() in file.read(4096)
 
 
-def _installed_plugin(part: StandIn, folder: Path) -> Path | None:
+def _installed_plugin(part: Part, folder: Path) -> Path | None:
     for candidate in sorted(folder.glob(f"{part.plugin}-v*/{part.executable}"), reverse=True):
         if os.access(candidate, os.X_OK):
             return candidate
     return None
 
 
-def install_standins(bin_dir: Path, python: Path, *, present: Mapping[str, Path]) -> list[StandIn]:
-    """Writes the launchers into `bin_dir` and returns what was installed.
+def missing_parts(present: Mapping[str, Path]) -> list[str]:
+    """What a rehearsal needs and has neither for real (`find_real_parts`) nor a stand-in for; one line for each."""
+    modules = _standin_modules()
+    return [
+        f"{part.executable}: {part.replaces} is not installed; {part.install}, or {OFFLINE} for the stand-in"
+        for part in PARTS
+        if part.install and part.executable not in present and part.executable not in modules
+    ]
 
-    `present` holds the real parts by executable name (`find_real_parts`); they are left in charge, but for Google
-    Cloud's two, which a rehearsal must never reach. A stand-in that is not needed any more is removed.
-    Raises FileNotFoundError when an SDK that a stand-in serves is not installed for `python`.
+
+def _standin_modules() -> dict[str, str]:
+    installed = {point.name: point.value for point in entry_points(group=STAND_IN_GROUP)}
+    return installed | {part.executable: part.module for part in PARTS if part.module}
+
+
+def install_standins(bin_dir: Path, python: Path, *, present: Mapping[str, Path]) -> list[Part]:
+    """Writes the launchers into `bin_dir` and returns the parts that are stood in for.
+
+    `present` holds the real parts by executable name (`find_real_parts`). They are used, but for Google Cloud's two,
+    which a rehearsal must never reach; `bin_dir` gets links to them, as a rehearsal does not look into the user's own
+    Pulumi home.
+    Raises FileNotFoundError when an SDK that a stand-in serves is not installed for `python`, and RehearsalError when
+    a part has to be there and is not (`missing_parts`).
     """
+    if missing := missing_parts(present):
+        raise RehearsalError("\n".join(missing))
     bin_dir.mkdir(parents=True, exist_ok=True)
-    site_packages = _site_packages(python)
+    site_packages, modules = _site_packages(python), _standin_modules()
     installed = []
-    for part in STAND_INS:
-        target = bin_dir / part.executable
-        if part.executable in present and part.executable not in ALWAYS_NEEDED:
+    for part in PARTS:
+        target, written = bin_dir / part.executable, bin_dir / f"{part.executable}.new"
+        written.unlink(missing_ok=True)
+        if part.executable in present and not part.module:
+            written.symlink_to(present[part.executable])
+        elif module := modules.get(part.executable):
+            version = _sdk_version(part, site_packages)
+            written.write_text(_launcher(part, module, python, site_packages, version), encoding="utf-8")
+            written.chmod(0o755)
+            installed.append(part)
+        else:
             target.unlink(missing_ok=True)
             continue
-        version = _sdk_version(part, site_packages)
-        written = target.with_suffix(".new")
-        written.write_text(_launcher(part, python, site_packages, version), encoding="utf-8")
-        written.chmod(0o755)
         written.replace(target)
-        installed.append(part)
     return installed
 
 
@@ -125,7 +170,7 @@ def _site_packages(python: Path) -> Path:
     return Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
 
 
-def _sdk_version(part: StandIn, site_packages: Path) -> str:
+def _sdk_version(part: Part, site_packages: Path) -> str:
     if part.sdk == "pulumi":
         for metadata in site_packages.glob("pulumi-*.dist-info"):
             return metadata.name.removeprefix("pulumi-").removesuffix(".dist-info")
@@ -134,14 +179,17 @@ def _sdk_version(part: StandIn, site_packages: Path) -> str:
     return str(described["version"])
 
 
-def _launcher(part: StandIn, python: Path, site_packages: Path, version: str) -> str:
+def _launcher(part: Part, module: str, python: Path, site_packages: Path, version: str) -> str:
     note = f"# {part.executable}: stand-in for {part.replaces}, written by kueue-fleet ({BOOTSTRAP.name})."
     # Made absolute, not resolved: the link in a virtual environment is what makes it one.
     interpreter = python.absolute()
-    if not part.module:
-        # After the engine's address and the pack come the pack's runtime options, which pulumi.policy cannot read.
-        command, arguments = [str(interpreter), "-u", "-m", "pulumi.policy"], '"$1" "$2"'
-    else:
-        command = [str(interpreter), "-I", "-S", str(BOOTSTRAP), str(site_packages), part.module, version]
-        arguments = '"$@"'
-    return f"#!/bin/sh\n{note}\nexec {shlex.join(command)} {arguments}\n"
+    command = [interpreter, "-I", "-S", BOOTSTRAP, _import_root(module), site_packages, module, version]
+    return f'#!/bin/sh\n{note}\nexec {shlex.join(map(str, command))} "$@"\n'
+
+
+def _import_root(module: str) -> Path:
+    """The folder that the module's package is imported from, which an isolated interpreter does not know."""
+    package = find_spec(module.partition(".")[0])
+    if package is None or not package.submodule_search_locations:
+        raise RehearsalError(f"{module}: named by an entry point of {STAND_IN_GROUP}, but not installed; {OFFLINE}")
+    return Path(next(iter(package.submodule_search_locations))).parent
