@@ -9,18 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import yaml
 
 from kueue_fleet.spec.problem import Problem, SpecError
 from kueue_fleet.spec.yaml_bounds import refuse_deep_text, refuse_expansion
-from kueue_fleet.spec.yaml_lines import line_of
+from kueue_fleet.spec.yaml_errors import explain
+from kueue_fleet.spec.yaml_lines import Lines
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-_SHOWN: Final = 120
-"""Characters of a wrong row that a message has."""
 
 
 class YamlLoader(_Base):  # type: ignore[misc]
@@ -80,7 +79,7 @@ def _integer(loader: Any, node: Any) -> int:
 YamlLoader.add_constructor("tag:yaml.org,2002:int", _integer)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class YamlDocument:
     """The data of a document, and where each part of it is in the text."""
 
@@ -103,7 +102,11 @@ class YamlDocument:
 
     def line_of(self, path: str) -> int | None:
         """The line of a problem's path, or of the part that is there of it; None without content."""
-        return line_of(self.node, path) if self.node is not None else None
+        return self._lines.of(path) if self._lines is not None else None
+
+    @cached_property
+    def _lines(self) -> Lines | None:
+        return Lines(self.node) if self.node is not None else None
 
 
 def load_yaml(text: str, source: str) -> Any:
@@ -139,7 +142,7 @@ def load_documents(text: str, source: str) -> list[YamlDocument]:
             ]
         ) from None
     except yaml.MarkedYAMLError as error:
-        raise SpecError([_explain(error, text, source)]) from None
+        raise SpecError([explain(error, text, source)]) from None
     except yaml.YAMLError as error:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         reason = str(getattr(error, "reason", None) or error)
@@ -157,43 +160,3 @@ def _documents(text: str, source: str) -> Iterator[YamlDocument]:
             yield YamlDocument(loader.construct_document(node), source, node)
     finally:
         loader.dispose()
-
-
-def _explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
-    """libyaml's error in plain words, for the mistakes people make."""
-    mark = error.problem_mark or error.context_mark
-    line = mark.line if mark is not None else 0
-    opened = error.context_mark.line if error.context_mark is not None else line
-    lines = [*text.split("\n"), ""]
-    while opened > 0 and not lines[min(opened, len(lines) - 1)].strip():
-        opened -= 1  # The end of the text is where libyaml puts what was never closed.
-    tabbed = next((n for n in (line, line - 1) if 0 <= n < len(lines) and re.match(r" *\t", lines[n])), None)
-    if tabbed is not None:
-        wrong, fix, at = "a tab is used for indentation", "use spaces, two for each level", tabbed
-    else:
-        shown, begun = (lines[min(n, len(lines) - 1)].strip()[:_SHOWN] for n in (line, opened))
-        wrong, fix, earlier = _words(error, shown, begun)
-        at = opened if earlier else line
-    return Problem("", wrong, fix, source=source, line=at + 1)
-
-
-def _words(error: yaml.MarkedYAMLError, shown: str, begun: str) -> tuple[str, str, bool]:
-    """What is wrong, what to do, and whether that is in the line where the part began instead of where it failed."""
-    reason, context = error.problem or str(error), error.context or ""
-    if "quoted scalar" in context:
-        return f"a quote is opened and not closed: {begun}", "close it", True
-    if "flow" in context:
-        return f"a bracket is opened and not closed, or a comma is missing: {begun}", "close it", True
-    if "expected ':'" in reason:
-        return f"there is no colon: {begun}", "write it as 'name: value'", True
-    if "mapping values are not allowed" in reason:
-        return f"the colon or the indentation is wrong: {shown}", "line it up with the keys beside it", False
-    if "did not find expected" in reason:
-        return f"the indentation is wrong: {shown}", "line it up with what it belongs to", False
-    if "undefined alias" in reason:
-        return f"{reason}: {shown}", "put the value in quotes", False
-    if "constructor for the tag" in reason:
-        return f"a tag is not allowed: {shown}", "remove what begins with !", False
-    if "cannot start any token" in reason:
-        return f"a value begins with a character that YAML reserves: {shown}", "put the value in quotes", False
-    return f"is not readable as YAML, {reason}: {shown}", "correct it", False
