@@ -109,17 +109,19 @@ JOB: dict[str, Any] = {
     ("text", "message"),
     [
         (None, r"jobs\.yaml: No such file or directory; name a YAML file of Jobs and JobSets with --jobs\n$"),
-        ("a: [", r"jobs\.yaml: is not YAML: .*; correct it\n$"),
+        ("a: [", r"jobs\.yaml:1: a bracket is opened and not closed, .*; close it\n$"),
         ("", r"jobs\.yaml: has no jobs; put Jobs or JobSets in it, or leave --jobs out\n$"),
         ("\xff", r"jobs\.yaml: is not UTF-8 text \(byte 0\); save it as UTF-8\n$"),
         ("kind: Pod", r"jobs\.yaml: jobs\[0\]\.kind: 'Pod' cannot be submitted; use Job or JobSet\n$"),
-        ("- 1", r"jobs\.yaml: jobs\[0\]\.kind: 'list' cannot be submitted"),
+        ("- 1", r"jobs\.yaml: jobs\[0\]: is not a Kubernetes object"),
         (yaml.safe_dump({"kind": "Job", "metadata": {"name": "a"}}), r"jobs\[0\]\.metadata\.labels: no kueue\.x-k8s"),
         (
             yaml.safe_dump_all([{**JOB, "metadata": {**JOB["metadata"], "name": "Train_A"}}]),
             r'jobs\[0\]\.metadata\.name: "Train_A" has characters or a form that are not allowed; use lower-case',
         ),
-        (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\[0\]\.metadata: must be a mapping"),
+        (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\[0\]\.metadata: it or its labels are not a map"),
+        (yaml.safe_dump({**JOB, "spec": "a"}), r"jobs\[0\]\.spec: is not a map; write its fields below it"),
+        (yaml.safe_dump({**JOB, "spec": {}}), r"jobs\[0\]\.spec: is missing or empty; write its fields below it"),
         (yaml.safe_dump_all([JOB, {"kind": "Pod"}, {"kind": "X"}]), r"jobs\[1\]\.kind: .*\n.*jobs\[2\]\.kind: 'X'"),
     ],
 )

@@ -220,12 +220,15 @@ def test_the_urn_of_the_stack_itself_is_understood(source: Path, paths: Rehearsa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name: [", r"Pulumi\.yaml: is not YAML: "),
-        ("just words", r"Pulumi\.yaml: is not a Pulumi project, which is a mapping with a name and a runtime$"),
-        ("{name: x, runtime: nodejs}", r"Pulumi\.yaml: runtime: is 'nodejs'; a rehearsal runs Python programs only$"),
+        ("name: [", r"Pulumi\.yaml:1: a bracket is opened and not closed"),
+        ("just words", r"Pulumi\.yaml: is not a Pulumi project; write a map of fields, with name and runtime$"),
+        (
+            "{name: x, runtime: nodejs}",
+            r"Pulumi\.yaml: runtime: is nodejs; write python, as a rehearsal runs no other programs$",
+        ),
         (
             "{name: x, runtime: {name: yaml}}",
-            r"Pulumi\.yaml: runtime: is 'yaml'; a rehearsal runs Python programs only",
+            r"Pulumi\.yaml: runtime: is yaml; write python, as",
         ),
     ],
 )

@@ -123,7 +123,10 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
     ),
     "alias of nothing": (
         mistyped("name: single", "name: *fleet"),
-        ["fleet.yaml:1: found undefined alias: name: *fleet; put the value in quotes"],
+        [
+            "fleet.yaml:1: there is no anchor of the alias: name: *fleet; put the value in quotes, or define the anchor "
+            "above it"
+        ],
     ),
     "reserved character": (
         mistyped("name: single", "name: @single"),

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import read_objects, read_text, write_text
 from kueue_fleet.spec import SpecError, check_fleet, parse_fleet
 from kueue_fleet.spec.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.spec.starter import ROTATE_AFTER
+from kueue_fleet.spec.yamltext import load_documents
 
 
 def register(app: typer.Typer) -> None:
@@ -166,12 +166,11 @@ def _read_manifests(path: Path) -> list[Mapping[str, Any]]:
 
 def _read_pools(file: Path) -> list[Mapping[str, Any]]:
     try:
-        documents = [
-            document for document in yaml.safe_load_all(read_text(file, "what gcloud prints")) if document is not None
-        ]
-    except yaml.YAMLError as wrong:
-        raise console.CommandError(f"{file}: is not YAML: {wrong}; correct it") from None
-    pools = [pool for document in documents for pool in (document if isinstance(document, list) else [document])]
+        documents = load_documents(read_text(file, "what gcloud prints"), str(file))
+    except SpecError as refused:
+        raise console.wrong_input(file, refused.problems) from None
+    lists = [document.data if isinstance(document.data, list) else [document.data] for document in documents]
+    pools = [pool for pools in lists for pool in pools]
     if not pools or not all(isinstance(pool, Mapping) for pool in pools):
         raise console.CommandError(
             f"{file}: holds no node pools; give what `gcloud container node-pools list --format yaml` prints"

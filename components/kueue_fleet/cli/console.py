@@ -56,8 +56,12 @@ def wrong_input(source: object, problems: Sequence[object]) -> CommandError:
     if len(problems) == 1:
         only = str(problems[0])
         return CommandError(only if str(source) in only else f"{source}: {only}")
-    listed = [*problems[:_LISTED], *([f"and {len(problems) - _LISTED} more"] if len(problems) > _LISTED else [])]
-    return CommandError(f"{source} has {count(len(problems), 'error')}:", problems=listed)
+    return CommandError(f"{source} has {count(len(problems), 'error')}:", problems=first_of(problems))
+
+
+def first_of(problems: Sequence[object]) -> list[object]:
+    """The problems that are listed, and how many more there are."""
+    return [*problems[:_LISTED], *([f"and {len(problems) - _LISTED} more"] if len(problems) > _LISTED else [])]
 
 
 def line(*parts: Part) -> None:

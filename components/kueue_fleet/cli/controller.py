@@ -54,5 +54,5 @@ def controller(
     try:
         code = run(Settings(config, workers, kubeconfig, host or "0.0.0.0", int(port), identity))  # noqa: S104
     except ConfigurationError as error:
-        raise console.CommandError(str(error)) from None
+        raise console.wrong_input(config, error.problems) from None
     raise typer.Exit(code)

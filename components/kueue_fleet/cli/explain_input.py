@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import read_objects, read_text
+from kueue_fleet.cli.input_files import read_objects, read_text, source_name
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -258,7 +258,9 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
         raise console.wrong_input(path, refused.problems) from None
     simulate_ends.tell([result])
     return Moment(
-        second, _as_clusters(engines, f"{path} at second {second:g}", raw.origin + second, result.records, {}), result
+        second,
+        _as_clusters(engines, f"{source_name(path)} at second {second:g}", raw.origin + second, result.records, {}),
+        result,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from kueue_fleet.cli.console import CommandError
+from kueue_fleet.cli.console import CommandError, first_of
 from kueue_fleet.cli.input_files import read_text, source_name
 from kueue_fleet.spec import FleetSpec, Reading, read_fleet_text
 
@@ -23,9 +23,9 @@ def load_fleet(file: Path) -> FleetSpec:
     """The fleet in FILE.
 
     Raises:
-        CommandError: with every problem on a line of its own, where one of them is an error.
+        CommandError: with each problem on a line of its own, where one of them is an error; `check` prints all.
     """
     reading = read_fleet(file)
     if reading.fleet is None:
-        raise CommandError(f"{source_name(file)} does not describe a fleet:", problems=reading.problems)
+        raise CommandError(f"{source_name(file)} does not describe a fleet:", problems=first_of(reading.problems))
     return reading.fleet

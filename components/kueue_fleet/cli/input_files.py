@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kueue_fleet.cli import console
 
@@ -45,6 +45,17 @@ def read_text(file: Path, wanted: str = _FLEET) -> str:
         raise console.CommandError(f"{name}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
     except OSError as wrong:
         raise console.CommandError(f"{name}: cannot be read: {wrong.strerror}; check its permissions") from None
+
+
+def read_yaml(file: Path, wanted: str) -> Any:
+    """The one YAML document in FILE, which should hold WANTED. Raises CommandError where there is none."""
+    from kueue_fleet.spec.problem import SpecError
+    from kueue_fleet.spec.yamltext import load_yaml
+
+    try:
+        return load_yaml(read_text(file, wanted), str(file))
+    except SpecError as refused:
+        raise console.wrong_input(file, refused.problems) from None
 
 
 def _read_stdin() -> str:
@@ -104,5 +115,5 @@ def read_objects(path: Path) -> list[Document]:
     if problems:
         raise SimulationError(problems)
     if not found:
-        raise console.CommandError(f"{path}: holds no objects; write Kueue's objects and jobs into it")
+        raise console.CommandError(f"{source_name(path)}: holds no objects; write Kueue's objects and jobs into it")
     return found

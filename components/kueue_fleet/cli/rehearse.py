@@ -220,9 +220,9 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
     if missing := session.missing_parts():
         raise console.CommandError("Pulumi cannot run here:", problems=missing)
     session.check_settings()
+    documents = session.read_jobs(jobs.file) if jobs.none is None else []
     for problem in check_fleet(fleet):
         console.warning(f"{session.stack_file}: {problem}")
-    documents = session.read_jobs(jobs.file) if jobs.none is None else []
     with session.exclusive(), ExitStack() as lab:
         with step("Engines") as say:
             say(session.prepare_engines(say.stage))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -16,7 +17,7 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.console import Styled
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.input_files import Output, read_yaml
 from kueue_fleet.cli.interrupts import interruptible
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.tables import Column, Table
@@ -75,6 +76,7 @@ def status(
     if watch and output is Output.json:
         raise console.CommandError("--watch: shows text only; leave it out for --output json", exit_code=2)
     fleet = load_fleet(file)
+    _check_readable(kubeconfig)
     if not watch:
         found = _look(fleet, kubeconfig)
         if output is Output.json:
@@ -97,6 +99,18 @@ def _watch(fleet: FleetSpec, kubeconfig: Path | None, every: float) -> NoReturn:
         while True:
             show(*_rendered(_look(fleet, kubeconfig)), "")
             time.sleep(every)
+
+
+def _check_readable(kubeconfig: Path | None) -> None:
+    """Raises CommandError for files that the client would read for minutes, or end with a traceback for."""
+    given = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)
+    for file in (Path(each).expanduser() for each in given if each):
+        if not file.is_file():
+            continue
+        wanted = "a kubeconfig with a context for each cluster"
+        data = read_yaml(file, wanted)
+        if not isinstance(data, Mapping):
+            raise console.CommandError(f"{file}: is not a kubeconfig; give {wanted}")
 
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None) -> FleetStatus:
@@ -138,12 +152,15 @@ def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
         ) from None
     from kueue_fleet.status import ClusterObjects
 
+    name = kubeconfig or "kubeconfig"
     try:
         made = config.new_client_from_config(str(kubeconfig) if kubeconfig else None, context=cluster)  # type: ignore[no-untyped-call]
     except (config.ConfigException, OSError, ValueError, YAMLError) as wrong:
         words = " ".join(str(wrong).removeprefix("Invalid kube-config file. ").split()).rstrip(".")
-        name = kubeconfig or "kubeconfig"
         raise console.CommandError(f"{name}: {words}; give a kubeconfig with a context {cluster}") from None
+    except (LookupError, TypeError, AttributeError):
+        # The client takes for granted that a kubeconfig has the form of one.
+        raise console.CommandError(f"{name}: is not a kubeconfig; give one with a context {cluster}") from None
     api = client.CustomObjectsApi(made)
     found: dict[str, Any] = {}
     for plural, (group, version) in _KINDS.items():

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from aiohttp import web
 from pydantic import ValidationError
 
@@ -28,6 +27,9 @@ from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.kube.client import ApiError, KubeApi
 from kueue_fleet.spec.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
+from kueue_fleet.spec.messages import errors_in, explain
+from kueue_fleet.spec.problem import SpecError
+from kueue_fleet.spec.yamltext import load_yaml
 
 CONCURRENT = 16
 """Workloads that are looked at at the same time: most of it is waiting for the API server."""
@@ -39,7 +41,11 @@ log = logging.getLogger(__name__)
 
 
 class ConfigurationError(Exception):
-    """The configuration file cannot be used."""
+    """The configuration file cannot be used; `problems` says why, each with what to do."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +66,22 @@ class Settings:
 
 def read_configuration(file: Path) -> ControllerConfiguration:
     """The configuration in a file. Raises ConfigurationError."""
+    instead = "deploy the controller with its component, which writes it"
+    data: Any = None
     try:
-        return ControllerConfiguration.model_validate(yaml.safe_load(file.read_text()))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, ValidationError) as error:
-        raise ConfigurationError(
-            f"{file}: {error}; deploy the controller with its component, which writes it"
-        ) from None
+        data = load_yaml(file.read_text(encoding="utf-8"), str(file))
+        return ControllerConfiguration.model_validate(data)
+    except OSError as error:
+        raise ConfigurationError(f"{file}: cannot be read: {error.strerror}; {instead}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{file}: is not UTF-8 text; {instead}") from None
+    except SpecError as error:
+        raise ConfigurationError(f"{error}, or {instead}") from None
+    except ValidationError as error:
+        if not isinstance(data, Mapping):
+            raise ConfigurationError(f"{file}: does not hold a map of fields; {instead}") from None
+        found = [problem for each in errors_in(error) for problem in explain(each, ControllerConfiguration, data)]
+        raise ConfigurationError(*(f"{file}: {problem}, or {instead}" for problem in found)) from None
 
 
 class Controller:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
+from kueue_fleet.spec.yamltext import load_yaml
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -44,7 +44,7 @@ def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ
             host = f"[{host}]" if ":" in host else host
             token = (_ACCOUNT / "token").read_text().strip()
             return Access(f"https://{host}:{port}", (_ACCOUNT / "ca.crt").read_text(), token)
-        document = yaml.safe_load(kubeconfig.read_text())
+        document = load_yaml(kubeconfig.read_text(encoding="utf-8"), str(kubeconfig))
         context = _named(document["contexts"], document["current-context"])["context"]
         cluster = _named(document["clusters"], context["cluster"])["cluster"]
         user = _named(document["users"], context["user"])["user"]
@@ -56,7 +56,7 @@ def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ
         elif "certificate-authority" in cluster:
             authority = Path(cluster["certificate-authority"]).read_text()
         return Access(cluster["server"].rstrip("/"), authority, token, cluster.get("tls-server-name"))
-    except (OSError, KeyError, TypeError, ValueError, StopIteration, yaml.YAMLError) as error:
+    except (OSError, KeyError, TypeError, ValueError, StopIteration) as error:
         where = str(kubeconfig) if kubeconfig else "the account of the pod"
         raise AccessError(f"{where} cannot be used: {type(error).__name__}; give a kubeconfig with a token") from None
 

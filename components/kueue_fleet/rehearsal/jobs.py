@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from kueue_fleet.rehearsal.job_views import (
     Beyond,
     JobView,
@@ -21,6 +19,7 @@ from kueue_fleet.rehearsal.job_views import (
     view_jobs,
 )
 from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.user_files import read_documents
 from kueue_fleet.spec import syntax
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 # Kind -> (group, version, plural) of what may be submitted.
 JOB_KINDS = {"Job": ("batch", "v1", "jobs"), "JobSet": ("jobset.x-k8s.io", "v1alpha2", "jobsets")}
 """Group, version and plural of the kinds of job that can be submitted."""
+_PODS = {"Job": ("spec", "template", "spec", "containers"), "JobSet": ("spec", "replicatedJobs")}
+"""Where each kind has the list of what runs: the API server, which knows all of the form, is asked much later."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label of a job with its LocalQueue."""
 _WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
@@ -44,15 +45,8 @@ def read_jobs(file: Path) -> list[dict[str, Any]]:
     Raises:
         RehearsalError: the file cannot be read, or holds something other than named, queued Jobs and JobSets.
     """
-    try:
-        documents = [document for document in yaml.safe_load_all(file.read_text()) if document is not None]
-    except OSError as wrong:
-        raise RehearsalError(f"{file}: {wrong.strerror}; name a YAML file of Jobs and JobSets with --jobs") from None
-    except yaml.YAMLError as wrong:
-        raise RehearsalError(f"{file}: is not YAML: {wrong}; correct it") from None
-    except UnicodeDecodeError as wrong:
-        raise RehearsalError(f"{file}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
-    documents = [item for document in documents for item in _items(document)]
+    loaded = read_documents(file, "name a YAML file of Jobs and JobSets with --jobs")
+    documents = [item for document in loaded for item in _items(document.data)]
     problems = [problem for number, document in enumerate(documents) for problem in _job_problems(number, document)]
     if not documents:
         problems = ["has no jobs; put Jobs or JobSets in it, or leave --jobs out"]
@@ -68,21 +62,36 @@ def _items(document: Any) -> list[Any]:
 
 
 def _job_problems(number: int, document: object) -> Iterator[str]:
-    if not isinstance(document, dict) or document.get("kind") not in JOB_KINDS:
-        kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
+    kinds = " or ".join(JOB_KINDS)
+    if not isinstance(document, dict):
+        yield f"jobs[{number}]: is not a Kubernetes object; write a {kinds}"
+        return
+    kind = document.get("kind")
+    if not isinstance(kind, str) or kind not in JOB_KINDS:
         wrong = "is missing" if kind is None else f"{kind!r} cannot be submitted"
-        yield f"jobs[{number}].kind: {wrong}; use {' or '.join(JOB_KINDS)}"
+        yield f"jobs[{number}].kind: {wrong}; use {kinds}"
         return
     metadata = document.get("metadata") or {}
     if not isinstance(metadata, dict) or not isinstance(metadata.get("labels") or {}, dict):
-        yield f"jobs[{number}].metadata: must be a mapping, and its labels too"
+        yield f"jobs[{number}].metadata: it or its labels are not a map; write their fields as 'name: value'"
         return
+    yield from (f"jobs[{number}].{problem}" for problem in _spec_problems(document, _PODS[kind]))
     if not (metadata.get("name") or metadata.get("generateName")):
-        yield f"jobs[{number}].metadata.name: missing; give the {document['kind']} a name or a generateName"
+        yield f"jobs[{number}].metadata.name: is missing; give the {document['kind']} a name or a generateName"
     elif reason := syntax.job_name(str(metadata.get("name") or f"{metadata['generateName']}xxxxx")):
         yield f'jobs[{number}].metadata.name: "{metadata.get("name") or metadata["generateName"]}" {reason}'
     if not (metadata.get("labels") or {}).get(QUEUE_LABEL):
         yield f"jobs[{number}].metadata.labels: no {QUEUE_LABEL}; name the LocalQueue it waits in"
+
+
+def _spec_problems(document: Mapping[str, Any], path: Sequence[str]) -> Iterator[str]:
+    value: Any = document
+    for depth, field in enumerate(path, 1):
+        value, last = value.get(field), depth == len(path)
+        if not isinstance(value, list if last else dict) or not value:
+            wrong = "is missing or empty" if not value else f"is not a {'list' if last else 'map'}"
+            yield f"{'.'.join(path[:depth])}: {wrong}; write {'a list of them' if last else 'its fields below it'}"
+            return
 
 
 def job_name(job: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ import yaml
 from kueue_fleet.rehearsal.children import describe_end
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.processes import die_with_parent
+from kueue_fleet.rehearsal.user_files import read_documents
 from kueue_fleet.spec.suggest import instead
 
 _EVENT_POLL_SECONDS = 0.1
@@ -120,16 +121,18 @@ class PulumiProject:
             raise RehearsalError(f"--project {source}: is a file; name the folder with Pulumi.yaml")
         if not file.is_file():
             raise RehearsalError(f"{file}: no such file; run this in a Pulumi project, or name one with --project")
-        try:
-            settings = yaml.safe_load(file.read_text())
-        except yaml.YAMLError as wrong:
-            raise RehearsalError(f"{file}: is not YAML: {wrong}; correct it") from None
+        documents = read_documents(file, "run this in a Pulumi project, or name one with --project")
+        settings = documents[0].data if len(documents) == 1 else None
         if not isinstance(settings, dict):
-            raise RehearsalError(f"{file}: is not a Pulumi project, which is a mapping with a name and a runtime")
+            raise RehearsalError(f"{file}: is not a Pulumi project; write a map of fields, with name and runtime")
         runtime = settings.get("runtime")
         language = runtime.get("name") if isinstance(runtime, dict) else runtime
         if language != "python":
-            raise RehearsalError(f"{file}: runtime: is {language!r}; a rehearsal runs Python programs only")
+            given = "is missing" if language is None else f"is {str(language)[:40]}"
+            raise RehearsalError(f"{file}: runtime: {given}; write python, as a rehearsal runs no other programs")
+        for name in ("stackConfigDir", "main"):
+            if not isinstance(settings.get(name, ""), str):
+                raise RehearsalError(f"{file}: {name}: is not text; write the name of a folder")
         return settings
 
     def write(self, source: Path, overrides: Mapping[str, Any]) -> None:

@@ -126,16 +126,31 @@ def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[
             keys = ", ".join(str(key) for key in list(data)[:3])
             problems.append(f"{where}: has no kind, but {keys[:60] or 'nothing'}; write apiVersion and kind")
         else:
-            yield Document(where, data)
+            yield from _document(where, data, problems)
 
 
 def _items(where: str, items: list[Any], problems: list[str]) -> Iterator[Document]:
     for index, item in enumerate(items):
         if isinstance(item, Mapping) and "kind" in item:
-            yield Document(f"{where}: items[{index}]", item)
+            yield from _document(f"{where}: items[{index}]", item, problems)
         else:
             what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, no Kubernetes object"
             problems.append(f"{where}: items[{index}]: {what}; write apiVersion and kind")
+
+
+def _document(where: str, data: Mapping[str, Any], problems: list[str]) -> Iterator[Document]:
+    """The object, unless its metadata have no form: everybody who looks for a label or an annotation relies on it."""
+    kind, metadata = data["kind"], data.get("metadata")
+    if not isinstance(kind, str) or not kind:
+        problems.append(f"{where}: kind: is {_shown(kind)}; write a kind, such as Job")
+        return
+    fields = metadata if isinstance(metadata, Mapping) else {}
+    for field in ("labels", "annotations"):
+        value = fields.get(field)
+        if value is not None and not isinstance(value, Mapping):
+            problems.append(f"{where}: {kind}.metadata.{field}: is {_shown(value)}; write a map of names to text")
+            return
+    yield Document(where, data)
 
 
 def _shown(data: object) -> str:

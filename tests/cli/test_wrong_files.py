@@ -1,0 +1,137 @@
+"""A hundred files that no command can use, given to every command that reads one: each says so, plainly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from cli.in_process import Command, Ended
+from cli.wrong_files import ALL, NOT_TEXT, NOT_YAML
+from kueue_fleet.cli import COMMANDS
+from kueue_fleet.rehearsal.session import Session
+from small_fleets import WORKER, fleet_data
+
+JOBS: Final = "jobs: [{name: train, queue: gpu, namespace: team-a, requests: {nvidia.com/gpu: 1}, runSeconds: 60}]\n"
+QUEUES: Final = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"
+IDENTITY: Final = "--name x --project my-project --region us-central1"
+
+CALLS: Final = (
+    "check {file}",
+    "check -",
+    "render {file}",
+    "rehearse wrong",
+    "rehearse good --project project",
+    "rehearse good --jobs {file}",
+    "simulate {file} -w jobs.yaml",
+    "simulate fleet.yaml -w {file}",
+    "simulate fleet.yaml --jobs {file}",
+    "simulate --objects folder",
+    "simulate --objects {json}",
+    "simulate --kueue-generator {file}",
+    "explain train --objects {file}",
+    "explain train --objects - --second 1",
+    "explain train --stack {file} -w jobs.yaml --second 1",
+    "explain train --stack fleet.yaml -w {file} --second 1",
+    "diff {file} fleet.yaml",
+    "diff fleet.yaml {file}",
+    "diff fleet.yaml fleet.yaml -w {file}",
+    f"import a={{file}} {IDENTITY}",
+    f"import a=queues.yaml --node-pools a={{file}} {IDENTITY}",
+    "status {file}",
+    "status fleet.yaml --kubeconfig {file}",
+    "controller --config {file} --workers folder",
+)
+"""Every place of a command line that names a file which is read, with what comes from standard input."""
+
+WITHOUT_FILES: Final = {"schema", "init"}
+
+USABLE: Final = {
+    ("a pod", "simulate --objects"),
+    ("a pod", "import a={file}"),
+    ("spec of text", "import a={file}"),
+    ("a pod template of text", "import a={file}"),
+    ("a job set without jobs", "import a={file}"),
+    ("a Pulumi project", "rehearse good --project"),
+}
+"""Files that are right, or not looked at so closely, for one of the calls."""
+
+OF_PROGRAMMERS: Final = re.compile(
+    r"Traceback|[a-z]Error\b|Exception|NoneType|<class|object at 0x|\b(dict|str|int|pydantic)\b|line \d+, column"
+)
+"""What no message has in it."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("wrong_files")
+    fleet = fleet_data(WORKER)
+    (made / "fleet.yaml").write_text(yaml.safe_dump(fleet))
+    (made / "Pulumi.good.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": fleet}}))
+    (made / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
+    (made / "jobs.yaml").write_text(JOBS)
+    (made / "queues.yaml").write_text(QUEUES)
+    for name in ("project", "folder"):
+        (made / name).mkdir()
+    (made / "project" / "Pulumi.good.yaml").write_text("")
+    return made
+
+
+def _begins(session: Session, say: object) -> None:
+    raise AssertionError(f"a rehearsal of {session.stack} begins")
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> Command:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(Session, "prepare_engines", _begins)
+    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(folder / "state"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return Command(monkeypatch, capsys)
+
+
+def test_every_command_that_reads_a_file_is_called() -> None:
+    assert {call.split()[0] for call in CALLS} == set(COMMANDS) - WITHOUT_FILES
+    assert len(ALL) >= 100
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_wrong_file_is_answered(name: str, command: Command, folder: Path) -> None:
+    data = ALL[name]
+    for place in ("wrong.yaml", "wrong.json", "Pulumi.wrong.yaml", "project/Pulumi.yaml", "folder/wrong.yaml"):
+        (folder / place).write_bytes(data)
+    wrong = [
+        f"{call}: {problem}"
+        for call in CALLS
+        if not any(name == usable and call.startswith(start) for usable, start in USABLE)
+        for problem in _wrong_about(command(call.format(file="wrong.yaml", json="wrong.json"), data), name)
+    ]
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def _wrong_about(ended: Ended, name: str) -> Iterator[str]:
+    if ended.code != 1:
+        yield f"exit code {ended.code}, {ended.out[-200:]}{ended.err[-200:]}"
+    if ended.out:
+        yield f"prints {ended.out[:200]}"
+    first, *more = ended.err.splitlines() or [""]
+    listed = first.endswith(":") and more
+    told = [line.removeprefix("  ") for line in more] if listed else [first, *more]
+    for line in told:
+        if "; " not in line and not re.fullmatch(r"and \d+ more", line):
+            yield f"does not say what to do: {line[:200]}"
+    if not first.startswith("error: "):
+        yield f"begins with {first[:200]}"
+    place = r"wrong\.(yaml|json)|folder|<stdin>|project/Pulumi\.yaml|^  a(\[|\.nodePools)"
+    if not re.search(place + (r":\d+: " if name in NOT_YAML and "json" not in first else ""), ended.err, re.MULTILINE):
+        yield f"does not name the place: {first[:200]}"
+    if name not in NOT_TEXT and (found := OF_PROGRAMMERS.search(ended.err)):
+        yield f"has {found[0]}: {ended.err[:300]}"
+    if not ended.err.replace("\n", "").isprintable() or len(ended.err) > 20_000 or max(map(len, told)) > 2000:
+        yield f"is not fit to be shown: {ended.err[:200]!r}"
