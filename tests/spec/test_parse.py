@@ -124,8 +124,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
     "alias of nothing": (
         mistyped("name: single", "name: *fleet"),
         [
-            "fleet.yaml:1: there is no anchor of the alias: name: *fleet; put the value in quotes, or define the anchor "
-            "above it"
+            "fleet.yaml:1: there is no anchor of the alias: name: *fleet; put the value in quotes, or define the "
+            "anchor above it"
         ],
     ),
     "reserved character": (
