@@ -110,7 +110,9 @@ def test_a_region_that_is_removed_takes_its_own_with_it_and_changes_what_lists_t
 
 def test_a_region_cannot_be_removed_while_it_is_protected(before: Recording) -> None:
     guarded = {r.short for r in before if r.custom and r.protect and ASIA in r.name}
-    assert guarded == {f"Cluster {ASIA}", f"Release {ASIA}/kueue", f"Release {ASIA}/jobset"}
+    releases = {f"Release {ASIA}/kueue", f"Release {ASIA}/jobset"}
+    assert {f"Cluster {ASIA}", f"NodePool {ASIA}/system", f"NodePool {ASIA}/b200", *releases} <= guarded
+    assert {short.split()[0] for short in guarded} == {"Cluster", "NodePool", "Release"}
 
     def lift(data: dict[str, Any]) -> None:
         next(cluster for cluster in data["clusters"] if cluster["name"] == ASIA)["deletionProtection"] = False
@@ -253,5 +255,5 @@ def test_prod_credentials_rotated(prod: Recording) -> None:
 
 def test_prod_protects_what_cannot_be_had_again(prod: Recording) -> None:
     guarded = {r.type.rsplit(":", 1)[-1] for r in prod if r.custom and r.protect}
-    assert guarded == {"Cluster", "Reservation", "Release"}
+    assert guarded == {"Cluster", "NodePool", "Reservation", "Release"}
     assert all(r.retain_on_delete for r in prod.of_type("Reservation") if r.custom)

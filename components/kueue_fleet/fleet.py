@@ -179,6 +179,7 @@ class Fleet(pulumi.ComponentResource):
             project=self.spec.project,
             cluster=cluster.cluster.output("name"),
             service_account=cluster.node_service_account,
+            deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
             opts=pulumi.ResourceOptions(
                 parent=cluster,

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from fleet_in_rehearsal import FleetInRehearsal, rehearsed
+from kueue_fleet.rehearsal.pulumi_cli import PulumiError
 from kueue_fleet.rehearsal.session import CHARTS_KEY
 from one_cluster import wait_until
 
@@ -76,12 +77,29 @@ def test_every_queue_is_active_on_every_cluster(prod: FleetInRehearsal) -> None:
 
 
 def test_another_machine_type_replaces_one_pool_and_a_new_team_touches_nothing(prod: FleetInRehearsal) -> None:
-    def larger_with_audio(fleet: dict[str, Any]) -> None:
+    def on_demand(fleet: dict[str, Any]) -> dict[str, Any]:
         (pool,) = (one for one in fleet["nodePools"] if one["name"] == "l4-on-demand")
-        pool["machineType"] = "g2-standard-48"
+        return pool
+
+    def unprotected(fleet: dict[str, Any]) -> None:
+        on_demand(fleet)["deletionProtection"] = False
+
+    def larger(fleet: dict[str, Any]) -> None:
+        on_demand(fleet)["machineType"] = "g2-standard-48"
+
+    def larger_with_audio(fleet: dict[str, Any]) -> None:
+        larger(fleet)
         team = dict(fleet["teams"][0], name="audio", localQueues=[{"name": "main", "clusterQueue": "foundation"}])
         fleet["teams"].append(team | {"members": ["group:audio@example.com"]})
 
+    before = prod.stack_file.read_text()
+    prod.change(larger)
+    with pytest.raises(PulumiError, match="protected"):
+        prod.up()
+    assert steps(prod) == set()
+    prod.stack_file.write_text(before)
+    prod.change(unprotected)
+    prod.up()
     prod.change(larger_with_audio)
     prod.up()
     # Four GPUs on a node rather than two: GKE does not change the accelerators of a pool in place.

@@ -64,13 +64,14 @@ def test_nodes_are_private_and_start_after_their_account_may_write_logs(spec: Cl
     assert all(recording.is_before(grant, cluster) for grant in recording.of_type("IAMMember"))
 
 
+@pytest.mark.parametrize("spec", [AUTOPILOT, STANDARD], ids=lambda spec: spec.mode)
 @pytest.mark.parametrize("protection", [True, False])
-def test_deletion_protection_is_always_said_and_pulumi_protects_alike(protection: bool) -> None:
-    recording = run(AUTOPILOT, deletion_protection=protection)
+def test_deletion_protection_is_always_said_and_pulumi_protects_alike(spec: ClusterEntry, protection: bool) -> None:
+    recording = run(spec, deletion_protection=protection)
     cluster = recording.one("gcp:container/cluster:Cluster")
     assert cluster.inputs["deletionProtection"] is protection
-    assert cluster.protect is protection
-    assert [r.short for r in recording if r.protect and r != cluster] == []
+    what_holds_jobs = {cluster.short, *(pool.short for pool in recording.of_type("gcp:container/nodePool:NodePool"))}
+    assert {r.short for r in recording if r.protect} == (what_holds_jobs if protection else set())
 
 
 def test_the_kubernetes_provider_is_pinned_to_the_cluster_by_a_plain_identifier() -> None:

@@ -57,7 +57,8 @@ REPLACES: dict[str, Any] = {
     "capacity": {"type": "spot"},
 }
 """Fields of pools that replace them, both ways."""
-SIZES = {"nodeCount", "autoscaling", "initialNodeCount", "machineType", "name", "clusters", "perCluster"}
+ELSEWHERE_IN_POOLS = {"nodeCount", "autoscaling", "initialNodeCount", "machineType", "name", "clusters", "perCluster"}
+OF_PULUMI = {"deletionProtection"}
 
 
 def declared(cluster: dict[str, Any], pool: dict[str, Any]) -> dict[str, Recorded]:
@@ -120,7 +121,7 @@ def test_every_field_is_looked_at() -> None:
     cluster_fields = {field.alias or name for name, field in ClusterEntry.model_fields.items()}
     assert cluster_fields == {*OF_CLUSTERS, *STAYS, *ELSEWHERE}
     pool_fields = {field.alias or name for name, field in NodePoolEntry.model_fields.items()}
-    assert pool_fields == {*OF_POOLS, *REPLACES, *SIZES}
+    assert pool_fields == {*OF_POOLS, *REPLACES, *ELSEWHERE_IN_POOLS, *OF_PULUMI}
 
 
 def test_the_security_group_stays_until_it_is_an_empty_text() -> None:

@@ -13,7 +13,7 @@ from pulumi_mocks import Recorded
 CLUSTER = ClusterEntry(name="worker", role="worker", region="us-east4", mode="Standard", zones=("us-east4-c",))
 
 
-def declare(opts: pulumi.ResourceOptions | None = None, **fields: Any) -> NodePool:
+def declare(opts: pulumi.ResourceOptions | None = None, *, deletion_protection: bool = True, **fields: Any) -> NodePool:
     entry = NodePoolEntry.model_validate(
         {"name": "l4", "machineType": "g2-standard-24", "autoscaling": {"totalMaxNodeCount": 8}, **fields}
     )
@@ -24,6 +24,7 @@ def declare(opts: pulumi.ResourceOptions | None = None, **fields: Any) -> NodePo
         project="p",
         cluster="worker",
         service_account="nodes@p",
+        deletion_protection=deletion_protection,
         labels={"kueue-fleet": "lab"},
         opts=opts,
     )
@@ -233,6 +234,18 @@ def test_a_pool_that_must_be_made_anew_keeps_its_name_so_the_old_one_goes_first(
     found = pool()
     assert found.delete_before_replace
     assert found.ignore_changes == ("initialNodeCount",)
+
+
+@pytest.mark.parametrize(
+    ("own", "argument", "protected"),
+    [(None, True, True), (None, False, False), (False, True, False), (True, False, True)],
+)
+def test_a_pool_is_protected_as_its_entry_says_or_else_the_argument(
+    own: bool | None, argument: bool, protected: bool
+) -> None:
+    fields = {} if own is None else {"deletionProtection": own}
+    recording = pulumi_mocks.run(lambda: declare(deletion_protection=argument, **fields))
+    assert recording.one("gcp:container/nodePool:NodePool").protect is protected
 
 
 def test_options_of_the_component_reach_only_what_they_are_for() -> None:

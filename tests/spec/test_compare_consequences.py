@@ -153,6 +153,7 @@ def test_a_namespace_without_a_team_goes_with_its_last_local_queue() -> None:
     ]
 
 
+KEY = "projects/keys-1/locations/us-east4/keyRings/r/cryptoKeys/k"
 PROTECTED = "; it is protected: set its deletionProtection to false and apply that first"
 LOSES_JOBS = "with its nodes and the jobs on them"
 L4_FLEX, L4_SPOT, A100 = "nodePools/1", "nodePools/2", "nodePools/5"
@@ -191,36 +192,80 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "a pool goes": (
         {A100: REMOVED, "flavors/5": REMOVED, "clusterQueues/0/resourceGroups/0/flavors/5": REMOVED},
-        [f"nodePools[a100-compact]: on worker-europe-west4 it is deleted, {LOSES_JOBS}"],
+        [f"nodePools[a100-compact]: on worker-europe-west4 it is deleted, {LOSES_JOBS}{PROTECTED}"],
     ),
     "another class of capacity": (
         {f"{L4_SPOT}/capacity": {"type": "onDemand"}},
-        [f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: capacity spot -> onDemand"],
+        [
+            f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: capacity spot -> onDemand"
+            f"{PROTECTED}"
+        ],
     ),
     "another life of flex-start nodes": (
         {f"{L4_FLEX}/capacity/maxRunDuration": "24h"},
         [
             f"nodePools[l4-flex]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: capacity flexStart for 72h, "
-            "queued -> flexStart for 24h, queued"
+            f"queued -> flexStart for 24h, queued{PROTECTED}"
+        ],
+    ),
+    "a pool that is not protected": (
+        {f"{L4_SPOT}/capacity": {"type": "onDemand"}, f"{L4_SPOT}/deletionProtection": False},
+        [
+            f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: capacity spot -> onDemand"
+            f"{PROTECTED}"
+        ],
+    ),
+    "other disks' key": (
+        {"clusters/2/diskEncryptionKey": REMOVED},
+        [
+            "clusters[worker-us-east4].diskEncryptionKey: on worker-us-east4 every node pool is deleted and made "
+            f"again, the system pool too, with the jobs on their nodes{PROTECTED}"
+        ],
+    ),
+    "other nodes for Kueue": (
+        {"clusters/2/systemPool": {"machineType": "n2-standard-4", "spot": True}},
+        [
+            "clusters[worker-us-east4].systemPool: on worker-us-east4 it is deleted and made again, with its nodes and "
+            f"Kueue on them: capacity onDemand -> spot{PROTECTED}"
+        ],
+    ),
+    "a smaller subnet": (
+        {"network": {"ranges": {"us-east4": "10.150.0.0/22"}}},
+        [
+            "network.ranges[us-east4]: 10.150.0.0/20 -> 10.150.0.0/22: `pulumi up` fails, since a range that is in use "
+            "can only grow"
+        ],
+    ),
+    "a larger subnet": ({"network": {"ranges": {"us-east4": "10.150.0.0/19"}}}, []),
+    "what stays in Google Cloud": (
+        {"clusters/2/fleetMembership": False, "clusters/2/rbacSecurityGroup": REMOVED},
+        [
+            "clusters[worker-us-east4].fleetMembership: it stays a member of the project's GKE fleet: end that with "
+            "`gcloud container fleet memberships unregister`",
+            'clusters[worker-us-east4].rbacSecurityGroup: gke-security-groups@company.test keeps its rights: write "" '
+            "to take them away",
         ],
     ),
     "drivers": (
         {f"{L4_SPOT}/accelerator": {"driverVersion": "LATEST"}},
         [
             f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: driverVersion DEFAULT -> "
-            "LATEST"
+            f"LATEST{PROTECTED}"
         ],
     ),
     "pods on a node": (
         {f"{L4_SPOT}/perCluster": {"worker-us-east4": {"maxPodsPerNode": 32}}},
         [
             f"nodePools[l4-spot]: on worker-us-east4 it is deleted and made again, {LOSES_JOBS}: maxPodsPerNode none "
-            "-> 32"
+            f"-> 32{PROTECTED}"
         ],
     ),
     "machines with other GPUs": (
         {f"{L4_SPOT}/machineType": "g2-standard-48"},
-        [f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: GPUs on a node 2 -> 4"],
+        [
+            f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: GPUs on a node 2 -> 4"
+            f"{PROTECTED}"
+        ],
     ),
     "larger disks": (
         {f"{L4_SPOT}/diskSizeGb": 200},
@@ -278,12 +323,29 @@ def test_pools_and_capacity_that_go_or_are_made_again(change: dict[str, Any], ex
     assert of(change, company_data()) == expected
 
 
+def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
+    def after(protection: dict[str, Any]) -> list[str]:
+        return of({f"{L4_SPOT}/capacity": {"type": "onDemand"}}, changed(company_data(), protection))
+
+    again = f"it is deleted and made again, {LOSES_JOBS}: capacity spot -> onDemand"
+    assert after({f"{L4_SPOT}/deletionProtection": False}) == [f"nodePools[l4-spot]: on {WORKERS} {again}"]
+    others = "worker-europe-west4 and worker-asia-southeast1"
+    assert after({"clusters/2/deletionProtection": False}) == [
+        f"nodePools[l4-spot]: on {others} {again}{PROTECTED}",
+        f"nodePools[l4-spot]: on worker-us-east4 {again}",
+    ]
+    assert after({"deletionProtection": False, f"{L4_SPOT}/deletionProtection": True}) == [
+        f"nodePools[l4-spot]: on {WORKERS} {again}{PROTECTED}"
+    ]
+
+
 @pytest.mark.parametrize(
     ("data", "change"),
     [
         (fleet_data, {"clusters/1/region": "us-west1", "clusters/2/mode": "Standard"}),
         (fleet_data, {"network": {"name": "batch"}}),
         (fleet_data, {"network": {"serviceRanges": {"us-east4": "192.168.0.0/24"}}}),
+        (fleet_data, {"clusters/1/diskEncryptionKey": KEY}),
         (
             lambda: company_data(teams=[], observability={}),
             {
@@ -298,7 +360,7 @@ def test_pools_and_capacity_that_go_or_are_made_again(change: dict[str, Any], ex
             },
         ),
     ],
-    ids=["clusters", "network", "range", "pools and reservations"],
+    ids=["clusters", "network", "range", "disks on Autopilot", "pools and reservations"],
 )
 def test_what_google_makes_again_is_what_is_said(data: Callable[[], dict[str, Any]], change: dict[str, Any]) -> None:
     """By what the components declare, and what the stand-in for Google replaces."""
@@ -319,7 +381,9 @@ def compared(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, b
                 old.type, google_cloud.created(old.type, old.inputs), new.inputs, new.ignore_changes
             )
             name = f"{old.name}/Kueue" if old.type == CLUSTER else old.name.removeprefix("company/")
-            found.append((name, any(change.endswith("_REPLACE") for change in plan.values())))
+            replaced = any(change.endswith("_REPLACE") for change in plan.values())
+            assert old.protect or not replaced, f"Pulumi would make {name} again without a word"
+            found.append((name, replaced))
     return found
 
 

@@ -115,7 +115,7 @@ class GkeCluster(pulumi.ComponentResource):
         self.kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate).apply(
             lambda parts: cluster_kubeconfig(spec.name, *parts)
         )
-        self.system_pool = None if autopilot else self._system_pool(name, project, spec, labels)
+        self.system_pool = None if autopilot else self._system_pool(name, project, spec, labels, deletion_protection)
         self.provider = kubernetes.Provider(
             name,
             kubeconfig=self.kubeconfig.apply(lambda kubeconfig: json.dumps(kubeconfig, sort_keys=True)),
@@ -143,7 +143,9 @@ class GkeCluster(pulumi.ComponentResource):
         authority = self.cluster.output("masterAuth").apply(lambda auth: _ca_certificate(auth))
         self.ca_certificate = pulumi.Output.all(self.endpoint, authority).apply(lambda parts: server_ca(*parts))
 
-    def _system_pool(self, name: str, project: str, spec: ClusterEntry, labels: Mapping[str, str] | None) -> NodePool:
+    def _system_pool(
+        self, name: str, project: str, spec: ClusterEntry, labels: Mapping[str, str] | None, protection: bool
+    ) -> NodePool:
         """Zones are the cluster's. No taint: GKE's own pods, Kueue and JobSet tolerate none."""
         return NodePool(
             f"{name}/system",
@@ -152,6 +154,7 @@ class GkeCluster(pulumi.ComponentResource):
             project=project,
             cluster=self.cluster.output("name"),
             service_account=self.node_service_account,
+            deletion_protection=protection,
             labels=labels,
             opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
         )

@@ -6,7 +6,8 @@ rule of GKE about it has been checked by the spec; here its fields only get the 
 A pool keeps its name for life, since flavors select its nodes by it. What GKE cannot change in place therefore deletes
 the pool before making it again: jobs that lose their nodes have the same node selector as before and go on when the new
 nodes are there, where a second pool of another name would leave them pending for ever, and would need the pool's
-reservation or quota twice while both exist. No queue and no other pool changes.
+reservation or quota twice while both exist. No queue and no other pool changes. Where that is not wanted unseen, the
+pool is protected: Pulumi refuses the change.
 """
 
 from collections.abc import Mapping
@@ -48,6 +49,7 @@ class NodePool(pulumi.ComponentResource):
         project: str,
         cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
+        deletion_protection: bool = True,
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -55,8 +57,9 @@ class NodePool(pulumi.ComponentResource):
 
         `spec` and `cluster_spec` are the entries of the pool and of its cluster, as a fleet file has them: region,
         zones, disk key and image streaming are the cluster's. `cluster` is the cluster's name and `service_account` the
-        address of its nodes' account; `labels` are Google Cloud labels. A reservation that is made in the same program
-        goes into `opts.depends_on`.
+        address of its nodes' account; with `deletion_protection`, unless `spec` says otherwise, Pulumi refuses to
+        delete the pool and to make it again; `labels` are Google Cloud labels. A reservation that is made in the same
+        program goes into `opts.depends_on`.
         """
         super().__init__("kueue-fleet:index:NodePool", name, None, opts)
         resolved = resolve_pool(spec, cluster_spec)
@@ -78,6 +81,7 @@ class NodePool(pulumi.ComponentResource):
                 parent=self,
                 deleted_with=opts.deleted_with if opts else None,
                 delete_before_replace=True,
+                protect=deletion_protection if spec.deletion_protection is None else spec.deletion_protection,
                 # Said once, when the pool is made; a change would replace it.
                 ignore_changes=["initialNodeCount"],
             ),

@@ -56,7 +56,8 @@ class FleetSpec(SpecModel):
     project: ProjectId
     """Google Cloud project id."""
     deletion_protection: Flag = True
-    """Whether clusters and the Kueue installation, with all queues, are protected from deletion; default true."""
+    """Whether clusters, their node pools, the Kueue installation with all queues, and reserved capacity are protected
+    from deletion; default true."""
     labels: Mapping[GcpLabelKey, GcpLabelValue] = Field(default_factory=dict)
     """Labels on everything in Google Cloud."""
     network: Network = Field(default_factory=Network)
@@ -156,8 +157,14 @@ class FleetSpec(SpecModel):
         """The flavor of that name, if there is one."""
         return self._flavors.get(name)
 
-    def protects(self, cluster: str) -> bool:
-        """Whether a cluster is protected from deletion: as it says itself, else as the fleet says. Raises KeyError."""
+    def protects(self, cluster: str, pool: str | None = None) -> bool:
+        """Whether a cluster is protected from deletion: as it says itself, else as the fleet says. Raises KeyError.
+
+        With the name of a `pool`, whether that pool on it is: as the pool says itself, else as its cluster is.
+        """
+        entry = self.node_pool(pool) if pool is not None else None
+        if entry is not None and entry.deletion_protection is not None:
+            return entry.deletion_protection
         own = self.cluster(cluster).deletion_protection
         return self.deletion_protection if own is None else own
 

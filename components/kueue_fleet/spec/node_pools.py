@@ -140,6 +140,9 @@ class NodePoolEntry(RuledModel):
     one less. GKE upgrades flex-start nodes in its own way."""
     capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
     """Where the nodes come from; default: on demand."""
+    deletion_protection: Flag | None = None
+    """Whether Pulumi refuses to delete the pool or to make it again, with its nodes and the jobs on them; default: as
+    its cluster. To change what GKE cannot change in place, set it to false, run `pulumi up`, then change it."""
     per_cluster: Mapping[Text, PoolOverride] = Field(default_factory=dict)
     """What is different on single clusters, by the cluster's name."""
 

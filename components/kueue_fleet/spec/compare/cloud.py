@@ -7,8 +7,10 @@ changed in place: the resources of terraform-provider-google 8 (ForceNew), which
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network
 from typing import Final
 
+from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.spec.capacity import (
     Calendar,
     Capacity,
@@ -20,7 +22,7 @@ from kueue_fleet.spec.capacity import (
 )
 from kueue_fleet.spec.compare.difference import DRAIN, Difference, listed
 from kueue_fleet.spec.fleet import FleetSpec
-from kueue_fleet.spec.pools import ResolvedNodePool
+from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool, system_pool_entry
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
 _AGAIN: Final = "deleted and made again"
@@ -31,6 +33,8 @@ _OF_FUTURE_RESERVATION: Final = ("zone",)
 def cloud_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     """Clusters first, then node pools of clusters that stay, then what is reserved or committed."""
     yield from _clusters(old, new)
+    yield from _subnets(old, new)
+    yield from _memberships(old, new)
     yield from _node_pools(old, new, clusters_that_stay(old, new))
     yield from _reservations(old, new)
     yield from _commitments(old, new)
@@ -67,6 +71,29 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         yield _consequence(path, text + protected)
 
 
+def _subnets(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """A subnet's range only grows; a smaller or another one is a new subnet, which the clusters stand in the way of."""
+    for region in dict.fromkeys(cluster.region for cluster in new.clusters):
+        ranges = [{**REGION_RANGES, **fleet.network.ranges}.get(region) for fleet in (old, new)]
+        stays = old.network_name == new.network_name and any(each.region == region for each in old.clusters)
+        if stays and ranges[0] and ranges[1] and not IPv4Network(ranges[0]).subnet_of(IPv4Network(ranges[1])):
+            text = f"{ranges[0]} -> {ranges[1]}: `pulumi up` fails, since a range that is in use can only grow"
+            yield _consequence(f"network.ranges[{region}]", text)
+
+
+def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """What stays in Google Cloud although the file no longer has it: the provider has no way back."""
+    for name in clusters_that_stay(old, new):
+        before, after = old.cluster(name), new.cluster(name)
+        if before.fleet_membership and not after.fleet_membership:
+            text = "it stays a member of the project's GKE fleet"
+            end = "end that with `gcloud container fleet memberships unregister`"
+            yield _consequence(f"clusters[{name}].fleetMembership", f"{text}: {end}")
+        if before.rbac_security_group and after.rbac_security_group is None:
+            text = f'{before.rbac_security_group} keeps its rights: write "" to take them away'
+            yield _consequence(f"clusters[{name}].rbacSecurityGroup", text)
+
+
 def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
     """Why GKE cannot change the cluster in place: path and change."""
     before, after = old.cluster(name), new.cluster(name)
@@ -94,28 +121,40 @@ def _node_pools(old: FleetSpec, new: FleetSpec, clusters: list[str]) -> Iterator
     for cluster in clusters:
         before, after = _pools(old, cluster), _pools(new, cluster)
         for name, pool in before.items():
-            for text in _fate_of_pool(pool, after.get(name)):
+            protected = old.protects(cluster, name)
+            for text in _fate_of_pool(pool, after.get(name), protected=protected):
                 told.setdefault((f"nodePools[{name}]", text), []).append(cluster)
         if old.cluster(cluster).mode == "Standard":
-            keys = [fleet.cluster(cluster).disk_encryption_key for fleet in (old, new)]
-            if keys[0] != keys[1]:
-                path = f"clusters[{cluster}].diskEncryptionKey"
-                text = f"every node pool is {_AGAIN}, the system pool too, with the jobs on their nodes"
-                told[path, text] = [cluster]
+            for field, text in _all_pools(old, new, cluster):
+                told[f"clusters[{cluster}].{field}", text] = [cluster]
     for (path, text), names in told.items():
         yield _consequence(path, f"on {listed(names)} {text}")
+
+
+def _all_pools(old: FleetSpec, new: FleetSpec, cluster: str) -> Iterator[tuple[str, str]]:
+    """What becomes of the pools of a Standard cluster by its own fields: field and text."""
+    before, after = old.cluster(cluster), new.cluster(cluster)
+    some = [old.protects(cluster), *(old.protects(cluster, pool.name) for pool in old.node_pools_on(cluster))]
+    if before.disk_encryption_key != after.disk_encryption_key:
+        text = f"every node pool is {_AGAIN}, the system pool too, with the jobs on their nodes"
+        yield "diskEncryptionKey", text + (_PROTECTED if any(some) else "")
+        return
+    pools = [resolve_pool(system_pool_entry(entry), entry) for entry in (before, after)]
+    for text in _fate_of_pool(*pools, protected=old.protects(cluster)):
+        yield "systemPool", text.replace("the jobs on them", "Kueue on them")
 
 
 def _pools(fleet: FleetSpec, cluster: str) -> Mapping[str, ResolvedNodePool]:
     return {pool.name: pool for pool in fleet.node_pools_on(cluster)}
 
 
-def _fate_of_pool(before: ResolvedNodePool, after: ResolvedNodePool | None) -> Iterator[str]:
+def _fate_of_pool(before: ResolvedNodePool, after: ResolvedNodePool | None, *, protected: bool) -> Iterator[str]:
+    refused = _PROTECTED if protected else ""
     if after is None:
-        yield "it is deleted, with its nodes and the jobs on them"
+        yield f"it is deleted, with its nodes and the jobs on them{refused}"
         return
     if replacing := _changed(_fixed(before), _fixed(after)):
-        yield f"it is {_AGAIN}, with its nodes and the jobs on them: {replacing}"
+        yield f"it is {_AGAIN}, with its nodes and the jobs on them: {replacing}{refused}"
         return
     if exchanged := _changed(_in_turn(before), _in_turn(after)):
         yield f"its nodes are exchanged one after another, and the jobs on them start again: {exchanged}"
