@@ -78,7 +78,7 @@ def test_every_queue_is_active_on_every_cluster(prod: FleetInRehearsal) -> None:
 
 def test_another_machine_type_replaces_one_pool_and_a_new_team_touches_nothing(prod: FleetInRehearsal) -> None:
     def on_demand(fleet: dict[str, Any]) -> dict[str, Any]:
-        (pool,) = (one for one in fleet["nodePools"] if one["name"] == "l4-on-demand")
+        pool: dict[str, Any] = next(one for one in fleet["nodePools"] if one["name"] == "l4-on-demand")
         return pool
 
     def unprotected(fleet: dict[str, Any]) -> None:

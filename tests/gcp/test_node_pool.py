@@ -243,7 +243,7 @@ def test_a_pool_that_must_be_made_anew_keeps_its_name_so_the_old_one_goes_first(
 def test_a_pool_is_protected_as_its_entry_says_or_else_the_argument(
     own: bool | None, argument: bool, protected: bool
 ) -> None:
-    fields = {} if own is None else {"deletionProtection": own}
+    fields: dict[str, Any] = {} if own is None else {"deletionProtection": own}
     recording = pulumi_mocks.run(lambda: declare(deletion_protection=argument, **fields))
     assert recording.one("gcp:container/nodePool:NodePool").protect is protected
 
