@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from functools import cache
 from typing import Any
 
 import urllib3
@@ -31,3 +32,9 @@ class ApiServer:
         except urllib3.exceptions.HTTPError as error:
             raise OSError(f"{method} {self._url}{path}: {error}") from error
         return answer.status, answer.data.decode()
+
+
+@cache
+def api_server(url: str, authority: str) -> ApiServer:
+    """The client of the API server at `url`; one for each, however often it is asked for."""
+    return ApiServer(url, authority)

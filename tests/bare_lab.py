@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from api_server import ApiServer
+from api_server import api_server
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, SupervisorClient, start_supervisor
@@ -54,13 +53,9 @@ class BareCluster:
     authority: str
     token: str = field(repr=False)
 
-    @cached_property
-    def _api_server(self) -> ApiServer:
-        return ApiServer(self.server, self.authority)
-
     def call(self, method: str, path: str, body: Json | None = None, *, token: str | None = None) -> Answer:
         token = self.token if token is None else token
-        status, text = self._api_server.request(method, path, body, token=token)
+        status, text = api_server(self.server, self.authority).request(method, path, body, token=token)
         return Answer(status, json.loads(text))
 
     def create(self, path: str, body: Json) -> Json:

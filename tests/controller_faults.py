@@ -288,6 +288,15 @@ class Witness:
         """How many objects of each name there ever were."""
         return Counter(sighting.item["metadata"]["name"] for sighting in list(self.seen.values()))
 
+    def there(self) -> set[str]:
+        """The names of the objects that are there now."""
+        return {seen.item["metadata"]["name"] for seen in list(self.seen.values()) if seen.gone_at is None}
+
+
+def job_of(workload: str) -> str:
+    """The job that Kueue named a Workload after."""
+    return workload.removeprefix("job-").rpartition("-")[0]
+
 
 class Witnesses:
     """The copies and the jobs of every worker."""
@@ -296,13 +305,18 @@ class Witnesses:
         self.copies = {name: Witness(cluster, f"{KUEUE}/workloads") for name, cluster in workers.items()}
         self.jobs = {name: Witness(cluster, "/apis/batch/v1/jobs") for name, cluster in workers.items()}
 
-    def places(self, job: str) -> set[str]:
-        """Workers that ever had a copy of a job's Workload."""
-        return {
-            worker
-            for worker, witness in self.copies.items()
-            if job in {name.removeprefix("job-").rpartition("-")[0] for name in witness.names()}
-        }
+    def places(self) -> dict[str, set[str]]:
+        """By job: the workers that ever had a copy of its Workload."""
+        found: dict[str, set[str]] = {}
+        for worker, witness in self.copies.items():
+            for name in witness.names():
+                found.setdefault(job_of(name), set()).add(worker)
+        return found
+
+    def there(self) -> set[str]:
+        """The jobs of which a worker has anything now."""
+        copies = {job_of(name) for witness in self.copies.values() for name in witness.there()}
+        return copies.union(*(witness.there() for witness in self.jobs.values()))
 
     def lost(self, worker: str) -> None:
         """Everything on a worker went with its API server, which no watch tells."""
@@ -310,9 +324,9 @@ class Witnesses:
             for sighting in list(witness.seen.values()):
                 sighting.gone_at = sighting.gone_at or time.monotonic()
 
-    def runs(self, job: str) -> int:
-        """How many jobs of that name there ever were on workers: how often it ran."""
-        return sum(witness.names()[job] for witness in self.jobs.values())
+    def runs(self) -> Counter[str]:
+        """How many jobs of each name there ever were on workers: how often it ran."""
+        return sum((witness.names() for witness in self.jobs.values()), start=Counter())
 
     def overlaps(self) -> list[str]:
         """Jobs that were on workers twice at one time."""

@@ -172,10 +172,12 @@ class ControllerLab:
         return {name: cluster for name, cluster in self.clusters.items() if name != MANAGER}
 
     def workload(self, job_name: str) -> Json | None:
-        """The manager's Workload of a Job."""
-        items = self.manager.items(f"{KUEUE}/namespaces/team/workloads")
-        found = [item for item in items if item["metadata"]["ownerReferences"][0]["name"] == job_name]
-        return found[0] if found else None
+        """The manager's Workload of a Job, which Kueue labels with the Job's uid."""
+        found = self.manager.find(f"{JOBS}/{job_name}")
+        if found is None:
+            return None
+        selector = f"labelSelector=kueue.x-k8s.io/job-uid%3D{found['metadata']['uid']}"
+        return next(iter(self.manager.items(f"{KUEUE}/namespaces/team/workloads?{selector}")), None)
 
     def submit(self, body: Json) -> None:
         """Creates a Job; Kueue's webhooks may just be on their way."""

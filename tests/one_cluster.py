@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from api_server import ApiServer
+from api_server import api_server
 from kueue_fleet.rehearsal.cluster_services import cluster_services
 from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.dws_decisions import DwsSettings
@@ -70,11 +70,12 @@ class OneCluster:
     ca_file: Path = field(repr=False)
 
     @cached_property
-    def _api_server(self) -> ApiServer:
-        return ApiServer(self.server, self.ca_file.read_text())
+    def _authority(self) -> str:
+        return self.ca_file.read_text()
 
     def request(self, method: str, path: str, body: Any = None, content_type: str = "", token: str = "") -> Json:
-        status, text = self._api_server.request(
+        # A cluster that is made again under its name has another address.
+        status, text = api_server(self.server, self._authority).request(
             method, path, body, token=token or self.token, content_type=content_type or "application/json"
         )
         if status >= 400:
