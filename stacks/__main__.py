@@ -11,8 +11,9 @@ from typing import Final
 import pulumi
 
 from kueue_fleet import Fleet
-from kueue_fleet.spec import FleetSpec, SpecError, parse_fleet
-from kueue_fleet.spec.dashboards import grafana_dashboard
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.kueue_api import SpecError
+from kueue_fleet.objects.dashboards import grafana_dashboard
 
 _NEW_OBJECTS: Final = 50_000
 """After so many new objects Python looks for garbage. Of what a program declares nearly nothing is; with Python's own

@@ -16,16 +16,17 @@ from typing import Any
 
 import yaml
 
-from kueue_fleet.rehearsal.cluster_services import cluster_services
-from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
-from kueue_fleet.rehearsal.dws_decisions import DwsSettings
+from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
+from kueue_fleet.objects import render_cluster
+from kueue_fleet.objects.controller_configuration import controller_configuration
+from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.control_planes.cluster_services import cluster_services
+from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 from kueue_fleet.rehearsal.simulation_settings import NodeSettings, SimulationSettings
-from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_fleet.spec import FleetSpec, kueue_helm_values, parse_fleet, render_cluster
-from kueue_fleet.spec.controller_configuration import controller_configuration
 from one_cluster import KUEUE, PATIENCE_SECONDS, Json, OneCluster, Refused, condition, wait_until
 
 MANAGER = "manager"

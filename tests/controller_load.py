@@ -31,10 +31,10 @@ import yaml
 from bare_lab import BareCluster, bare_lab
 from controller_lab import GPU, import_root
 from kueue_fleet.controller.main import CONCURRENT
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.client import ApiError, Json, KubeApi
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 API = "kueue.x-k8s.io/v1beta2"

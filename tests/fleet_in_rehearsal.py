@@ -13,10 +13,10 @@ import pytest
 import yaml
 from kubernetes import client, config
 
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
+from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
 from kueue_fleet.rehearsal.pulumi_cli import PulumiEvent, PulumiProject, PulumiResult
 from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.spec import FleetSpec, parse_fleet_text
-from kueue_fleet.spec.rehearsal_section import REHEARSAL_KEY
 
 ROOT = Path(__file__).parents[1]
 

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from api_server import api_server
-from kueue_fleet.rehearsal.cluster_services import cluster_services
-from kueue_fleet.rehearsal.control_plane import ClusterAccess, ClusterService
-from kueue_fleet.rehearsal.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.control_planes.cluster_services import cluster_services
+from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 from kueue_fleet.rehearsal.simulation_settings import NodeSettings, SimulationSettings
-from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
 
 PATIENCE_SECONDS = 90.0
 """How long anything may take on a machine that does other work too."""

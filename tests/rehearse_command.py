@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import yaml
 
-from kueue_fleet.rehearsal.cluster_clients import ClusterClients
+from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 from kueue_fleet.rehearsal.paths import RehearsalPaths
-from kueue_fleet.rehearsal.supervisor_client import SupervisorClient
+from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
 
 ROOT = Path(__file__).parents[1]
 STACK = "tiny"

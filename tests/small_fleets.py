@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kueue_fleet.spec import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 
 MANAGER = "manager-europe-west4"
 WORKER = "worker-us-east4"

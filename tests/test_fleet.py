@@ -16,7 +16,9 @@ import pulumi_mocks
 from bench.large_fleet import WORKERS, large_fleet
 from company_fleet import company_data
 from kueue_fleet import Fleet
-from kueue_fleet.spec import FleetSpec, SpecError, parse_fleet, render_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.kueue_api import SpecError
+from kueue_fleet.objects import render_fleet
 from pulumi_mocks import Recorded, Recording
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 
@@ -290,7 +292,7 @@ def python(program: str) -> str:
 
 
 def test_the_spec_does_without_pulumi() -> None:
-    program = "import kueue_fleet.spec; print([m for m in sys.modules if m.startswith('pulumi')])"
+    program = "import kueue_fleet.fleet_file; print([m for m in sys.modules if m.startswith('pulumi')])"
     assert python(program).strip() == "[]"
 
 

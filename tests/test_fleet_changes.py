@@ -18,7 +18,7 @@ import yaml
 import pulumi_mocks
 from company_fleet import MANAGER, WORKERS, company_data, without_worker
 from kueue_fleet import Fleet
-from kueue_fleet.spec import parse_fleet
+from kueue_fleet.fleet_file import parse_fleet
 from pulumi_mocks import Recorded, Recording
 
 EUROPE, US, ASIA = WORKERS

@@ -9,8 +9,8 @@ from hypothesis import Phase, given, seed, settings
 
 from fleet_files import fleet_files
 from fleet_files.drawing import Data
-from kueue_fleet.spec import FleetSpec, parse_fleet
-from kueue_fleet.spec.schemapath import fields_of, is_model, plain_type
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.kueue_api.schema_path import fields_of, is_model, plain_type
 
 NOT_DRAWN = {
     "KueueConfiguration.namespace": "is that of kueue.namespace, or an error",

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 import pulumi_mocks
 import typed_program
-from kueue_fleet.spec import Quantity, ResourceQuota
+from kueue_fleet.kueue_api import Quantity, ResourceQuota
 from small_fleets import WORKER, fleet_data
 
 

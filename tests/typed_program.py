@@ -5,21 +5,23 @@ from __future__ import annotations
 import pulumi
 
 from kueue_fleet import ClusterQueue, Cohort, Fleet, KueueInstall, LocalQueue, NodePool, ResourceFlavor
-from kueue_fleet.spec import (
+from kueue_fleet.fleet_file import (
     ClusterEntry,
+    KueueInstallation,
+    NodePoolEntry,
+    PoolAutoscaling,
+    TeamEntry,
+    parse_fleet,
+)
+from kueue_fleet.kueue_api import (
     ClusterQueueSpec,
     FairSharing,
     FlavorQuotas,
-    KueueInstallation,
     LabelSelector,
     LocalQueueSpec,
-    NodePoolEntry,
-    PoolAutoscaling,
     Quantity,
     ResourceGroup,
     ResourceQuota,
-    TeamEntry,
-    parse_fleet,
 )
 
 CPU = ResourceQuota(name="cpu", nominal_quota=4)

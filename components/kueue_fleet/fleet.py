@@ -11,6 +11,16 @@ from datetime import UTC, datetime
 
 import pulumi
 
+from kueue_fleet.fleet_file import (
+    Calendar,
+    ClusterEntry,
+    FleetSpec,
+    NodePoolEntry,
+    Reserved,
+    ServiceAccountToken,
+    check_dates,
+    check_fleet,
+)
 from kueue_fleet.gcp import (
     ControlPlaneAccess,
     Dashboards,
@@ -26,18 +36,7 @@ from kueue_fleet.gcp import (
 )
 from kueue_fleet.gcp.network import POD_RANGE_NAME, SERVICE_RANGE_NAME
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
-from kueue_fleet.spec import (
-    Calendar,
-    ClusterEntry,
-    FleetSpec,
-    NodePoolEntry,
-    Reserved,
-    ServiceAccountToken,
-    SpecError,
-    check_dates,
-    check_fleet,
-    errors_of,
-)
+from kueue_fleet.kueue_api import SpecError, errors_of
 
 _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
     "manager": ManagerCluster,

@@ -3,7 +3,8 @@
 import pulumi
 
 from kueue_fleet import Fleet
-from kueue_fleet.spec import SpecError, parse_fleet
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.kueue_api import SpecError
 
 config = pulumi.Config("kueue-fleet")
 try:

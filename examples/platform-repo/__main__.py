@@ -4,7 +4,8 @@ import pulumi
 from company.team_space import TeamSpace, TeamSpaceSpec
 
 from kueue_fleet import Fleet
-from kueue_fleet.spec import SpecError, parse_fleet
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.kueue_api import SpecError
 
 config = pulumi.Config()
 try:

@@ -12,7 +12,7 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.spec import Problem
+from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.gke_nodes import is_default_account
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.spec import Problem
+from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_fleet.spec import Problem
+from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, truth

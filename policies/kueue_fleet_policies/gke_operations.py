@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.spec import Problem
+from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
 from kueue_fleet_policies.values import UNKNOWN, at

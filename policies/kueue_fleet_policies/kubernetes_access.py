@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.spec import Problem
-from kueue_fleet.spec.access import ROTATE_BY_ANNOTATION
-from kueue_fleet.spec.monitoring import READER_ROLE
+from kueue_fleet.kueue_api import Problem
+from kueue_fleet.objects.access import ROTATE_BY_ANNOTATION
+from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings
 from kueue_fleet_policies.values import UNKNOWN, at, items

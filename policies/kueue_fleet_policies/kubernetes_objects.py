@@ -11,8 +11,8 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.spec import Problem
-from kueue_fleet.spec.manifests import POD_SECURITY_LABEL
+from kueue_fleet.kueue_api import Problem
+from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.pods import WORKLOAD_TYPES
 from kueue_fleet_policies.resource import HELM_RELEASE, Resource

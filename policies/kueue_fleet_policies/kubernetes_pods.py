@@ -12,7 +12,7 @@ from typing import Any, Final
 from pulumi_policy import Severity
 
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
-from kueue_fleet.spec import Problem
+from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings

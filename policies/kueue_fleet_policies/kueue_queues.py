@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kueue_fleet.gke.labels import GPU_RESOURCE
-from kueue_fleet.spec import Problem
+from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.estate import (
     MULTIKUEUE_CONTROLLER,
     Estate,

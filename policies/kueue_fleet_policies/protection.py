@@ -11,7 +11,7 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.spec import Problem
+from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, Resource
 from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule

@@ -17,7 +17,7 @@ import yaml
 from pulumi_policy import Severity
 from pulumi_policy.secret import Secret
 
-from kueue_fleet.spec import Problem
+from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES_PROVIDER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import REMEDIATE, ResourceRule, Settings

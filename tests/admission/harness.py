@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from admission.expand import ZERO, manifests, workload
-from kueue_fleet.admission.assignment import Assignment, FlavorChoice, Mode, PodSetResult
-from kueue_fleet.admission.cache import Cache
-from kueue_fleet.admission.fields import Fields
-from kueue_fleet.admission.from_configuration import parse_configuration
-from kueue_fleet.admission.from_kueue import parse_objects
-from kueue_fleet.admission.from_workloads import Context, parse_workload
-from kueue_fleet.admission.info import WorkloadInfo
+from kueue_fleet.admission.flavors.assignment import Assignment, FlavorChoice, Mode, PodSetResult
 from kueue_fleet.admission.model import Configuration, Workload
+from kueue_fleet.admission.reading.configuration import parse_configuration
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.workloads import Context, parse_workload
+from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.workload.state import WorkloadInfo
 
 Json = dict[str, Any]
 

@@ -9,12 +9,12 @@ import pytest
 from admission.expand import ids, load_scenarios
 from admission.harness import build, one_workload
 from kueue_fleet.admission.amounts import to_int64
-from kueue_fleet.admission.assigner import assign
-from kueue_fleet.admission.assignment import Assignment, PodSetResult, Possibility, merge_attempts
-from kueue_fleet.admission.cache import Cache
-from kueue_fleet.admission.cluster_queue import QueueNode
-from kueue_fleet.admission.info import WorkloadInfo
-from kueue_fleet.admission.tree import add_usage
+from kueue_fleet.admission.flavors.assigner import assign
+from kueue_fleet.admission.flavors.assignment import Assignment, PodSetResult, Possibility, merge_attempts
+from kueue_fleet.admission.queue.cluster_queue import QueueNode
+from kueue_fleet.admission.quota.cohort_tree import add_usage
+from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.workload.state import WorkloadInfo
 
 CASES = load_scenarios("assign")
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kueue_fleet.admission.candidates import sort_candidates
 from kueue_fleet.admission.gates import Gates
-from kueue_fleet.admission.info import WorkloadInfo, refresh_order
 from kueue_fleet.admission.model import Workload, WorkloadStatus
+from kueue_fleet.admission.preemption.candidates import sort_candidates
+from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 
 FILE = Path(__file__).parent / "scenarios" / "candidates.yaml"
 CASES = yaml.safe_load(FILE.read_text(encoding="utf-8"))["cases"]

@@ -9,18 +9,18 @@ import pytest
 from admission.expand import ZERO, admission, ids, load_scenarios, manifests
 from admission.harness import build, configuration, one_workload
 from admission.test_assigner_scenarios import run_assign
-from kueue_fleet.admission.assignment import Assignment, FlavorChoice, Mode, PodSetResult, merge_attempts
-from kueue_fleet.admission.candidates import satisfies_policy
-from kueue_fleet.admission.cycle import quota_to_reserve
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Deleted, Submitted, TimePassed
-from kueue_fleet.admission.evidence import InsufficientQuota
-from kueue_fleet.admission.fields import Fields
-from kueue_fleet.admission.from_kueue import parse_objects
-from kueue_fleet.admission.from_workloads import parse_admission
+from kueue_fleet.admission.flavors.assignment import Assignment, FlavorChoice, Mode, PodSetResult, merge_attempts
+from kueue_fleet.admission.flavors.evidence import InsufficientQuota
 from kueue_fleet.admission.model import PreemptionPolicy
+from kueue_fleet.admission.preemption.candidates import satisfies_policy
+from kueue_fleet.admission.quota.cohort_tree import add_usage
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.workloads import parse_admission
 from kueue_fleet.admission.reasons import InactiveReason
-from kueue_fleet.admission.tree import add_usage
+from kueue_fleet.admission.scheduler.cycle import quota_to_reserve
 
 NO_FIT = load_scenarios("no_fit_reasons")
 CHOICE = load_scenarios("assign_flavor_choice")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from admission.build import Cluster, job, names, objects, queue
-from kueue_fleet.admission.cycle import Outcome
 from kueue_fleet.admission.decisions import (
     Admitted,
     BackoffStarted,
@@ -37,7 +36,7 @@ from kueue_fleet.admission.events import (
     Submitted,
     TimePassed,
 )
-from kueue_fleet.admission.evidence import InsufficientQuota
+from kueue_fleet.admission.flavors.evidence import InsufficientQuota
 from kueue_fleet.admission.model import (
     AdmissionCheck,
     CheckState,
@@ -51,9 +50,10 @@ from kueue_fleet.admission.model import (
     StopPolicy,
     WaitForPodsReady,
 )
-from kueue_fleet.admission.pending import Place
 from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.admission.queue.pending import Place
 from kueue_fleet.admission.reasons import AdmittedReason, DeactivationCause, EvictionReason, QuotaReservedReason
+from kueue_fleet.admission.scheduler.cycle import Outcome
 
 PREEMPTING = Preemption(within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)
 

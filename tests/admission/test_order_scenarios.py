@@ -9,11 +9,8 @@ import pytest
 
 from admission.expand import ids, load_scenarios
 from admission.harness import build
-from kueue_fleet.admission.assignment import Assignment, Possibility, is_preferred
-from kueue_fleet.admission.cache import Cache
-from kueue_fleet.admission.cluster_queue import QueueNode
-from kueue_fleet.admission.cycle import Entry
-from kueue_fleet.admission.info import WorkloadInfo, refresh_order
+from kueue_fleet.admission.flavors.assignment import Assignment, Possibility, is_preferred
+from kueue_fleet.admission.flavors.partial_admission import search_counts
 from kueue_fleet.admission.model import (
     ClusterQueue,
     FlavorFungibility,
@@ -22,9 +19,12 @@ from kueue_fleet.admission.model import (
     Workload,
     WorkloadStatus,
 )
-from kueue_fleet.admission.ordering import classical_order, fair_order
-from kueue_fleet.admission.partial import search_counts
 from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.admission.queue.cluster_queue import QueueNode
+from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.scheduler.cycle import Entry
+from kueue_fleet.admission.scheduler.ordering import classical_order, fair_order
+from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 
 PREFERRED = load_scenarios("preferred")
 COUNTS = load_scenarios("pod_counts")

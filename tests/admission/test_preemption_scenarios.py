@@ -8,8 +8,8 @@ import pytest
 
 from admission.expand import ids, load_scenarios
 from admission.harness import build, given_assignment, one_workload
-from kueue_fleet.admission.preemption import find_targets
-from kueue_fleet.admission.tree import TreeNode
+from kueue_fleet.admission.preemption.preemptor import find_targets
+from kueue_fleet.admission.quota.cohort_tree import TreeNode
 
 CLASSICAL = load_scenarios("preemption") + load_scenarios("preemption_hierarchical")
 FAIR = [{"fairSharing": True, **case} for case in load_scenarios("preemption_fair")]

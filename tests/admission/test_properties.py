@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from admission.build import cpu_group, job, objects, queue
-from kueue_fleet.admission.cache import Cache
 from kueue_fleet.admission.decisions import Admitted, Decision, Evicted, QuotaReserved, Released
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import (
@@ -36,8 +35,9 @@ from kueue_fleet.admission.model import (
     ResourceGroup,
     ResourceQuota,
 )
-from kueue_fleet.admission.pending import Place
-from kueue_fleet.admission.tree import TreeNode, add_usage, available, raw_available, remove_usage
+from kueue_fleet.admission.queue.pending import Place
+from kueue_fleet.admission.quota.cohort_tree import TreeNode, add_usage, available, raw_available, remove_usage
+from kueue_fleet.admission.scheduler.cache import Cache
 
 FLAVORS = ("spot", "on-demand")
 NAMES = ("a", "b", "c")

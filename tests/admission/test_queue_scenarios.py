@@ -8,23 +8,17 @@ import pytest
 
 from admission.expand import ids, load_scenarios, manifests
 from admission.harness import configuration, one_workload
-from kueue_fleet.admission.assignment import ScanProgress
-from kueue_fleet.admission.cache import Cache
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Submitted
-from kueue_fleet.admission.from_kueue import parse_objects
+from kueue_fleet.admission.flavors.assignment import ScanProgress
 from kueue_fleet.admission.gates import Gates
-from kueue_fleet.admission.info import WorkloadInfo, refresh_order
-from kueue_fleet.admission.model import (
-    Objects,
-    QueueingStrategy,
-    WaitForPodsReady,
-    Workload,
-    WorkloadStatus,
-)
-from kueue_fleet.admission.pending import PendingQueue, Place
+from kueue_fleet.admission.model import Objects, QueueingStrategy, WaitForPodsReady, Workload, WorkloadStatus
 from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.admission.queue.pending import PendingQueue, Place
+from kueue_fleet.admission.reading.objects import parse_objects
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
+from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 
 REQUEUE = load_scenarios("queue_requeue")
 ORDER = load_scenarios("queue_order")

@@ -9,9 +9,9 @@ import pytest
 from admission.expand import ids, load_scenarios
 from admission.harness import build
 from kueue_fleet.admission.amounts import to_int64
-from kueue_fleet.admission.cache import Cache
-from kueue_fleet.admission.shares import dominant_share
-from kueue_fleet.admission.tree import TreeNode, add_usage, available, remove_usage
+from kueue_fleet.admission.quota.cohort_tree import TreeNode, add_usage, available, remove_usage
+from kueue_fleet.admission.quota.shares import dominant_share
+from kueue_fleet.admission.scheduler.cache import Cache
 
 AVAILABLE = load_scenarios("available")
 SHARES = load_scenarios("shares")

@@ -11,11 +11,11 @@ from admission.harness import configuration
 from kueue_fleet.admission.decisions import Decision, Evicted, Parked, Requeued
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Submitted
-from kueue_fleet.admission.fields import Fields
-from kueue_fleet.admission.from_kueue import parse_objects
-from kueue_fleet.admission.from_workloads import parse_admission
 from kueue_fleet.admission.model import Admission
-from kueue_fleet.admission.pending import Place
+from kueue_fleet.admission.queue.pending import Place
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.workloads import parse_admission
 
 CASES = load_scenarios("schedule") + load_scenarios("schedule_fair") + load_scenarios("schedule_recompute")
 

@@ -9,14 +9,14 @@ import yaml
 
 from admission.expand import FOLDER, ids
 from kueue_fleet.admission.amounts import request_amount
-from kueue_fleet.admission.fields import Fields
-from kueue_fleet.admission.from_kueue import parse_taint
-from kueue_fleet.admission.from_pods import parse_pod_set, parse_topology_request
 from kueue_fleet.admission.model import Node, ResourceFlavor, Topology
 from kueue_fleet.admission.pods import PodSet, ResourceRules
-from kueue_fleet.admission.topology import TopologyState
-from kueue_fleet.admission.topology_search import Failure, PlacementRequest, place
-from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.objects import parse_taint
+from kueue_fleet.admission.reading.pods import parse_pod_set, parse_topology_request
+from kueue_fleet.admission.topology.domains import TopologyState
+from kueue_fleet.admission.topology.search import Failure, PlacementRequest, place
+from kueue_fleet.kueue_api.quantity import Quantity
 
 DOCUMENT = yaml.load((FOLDER / "topology.yaml").read_text(), Loader=yaml.CSafeLoader)
 CASES = DOCUMENT["cases"]

@@ -26,8 +26,9 @@ from bench.harness import DRAWN, HarnessRun, recorded, run_harness
 from bench.large_fleet import WORKERS, large_fleet
 from bench.rehearsal import measure_by_hand, measure_rehearsal
 from bench.simulation import HARNESS_MEANS, measure
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.objects import render_fleet
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.spec import parse_fleet_text, render_fleet
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench.json"

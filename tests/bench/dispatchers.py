@@ -20,12 +20,12 @@ from typing import Any, Final
 
 from controller_faults import Witness
 from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, install_kueue, job, queue_data
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_problems import STEP_LABEL
 from kueue_fleet.simulation.workload_file import WorkloadFile
-from kueue_fleet.spec import parse_fleet
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 
 SEED: Final = 20261121

@@ -18,7 +18,7 @@ def measure_fleet() -> int:
     import pulumi_mocks
     from bench.large_fleet import large_fleet
     from kueue_fleet import Fleet
-    from kueue_fleet.spec import parse_fleet
+    from kueue_fleet.fleet_file import parse_fleet
 
     spec = parse_fleet(large_fleet())
     return len(pulumi_mocks.run(lambda: Fleet(spec.name, spec)).resources)

@@ -21,7 +21,7 @@ from bench.simulation import SETS
 from kueue_fleet.rehearsal.engines import ENGINES, EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go
 from kueue_fleet.rehearsal.paths import RehearsalError, engines_dir
-from kueue_fleet.rehearsal.processes import die_with_parent
+from kueue_fleet.rehearsal.processes.child_process import die_with_parent
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import Changing, exponential
 from kueue_fleet.simulation.generator import Creation

@@ -18,11 +18,12 @@ from typing import Any
 import yaml
 from kubernetes import config, dynamic
 
+from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet_text
+from kueue_fleet.objects import render_fleet
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths
+from kueue_fleet.rehearsal.processes.supervisor_client import start_supervisor
 from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.rehearsal.supervisor_client import start_supervisor
-from kueue_fleet.spec import FleetSpec, kueue_helm_values, parse_fleet_text, render_fleet
 
 ROOT = Path(__file__).parents[2]
 STACK = "dws-multikueue"

@@ -9,7 +9,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from kueue_fleet.cli import app, console
-from kueue_fleet.spec import parse_fleet_text, render_fleet
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.objects import render_fleet
 
 ROOT = Path(__file__).parents[2]
 STACK = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"

@@ -72,7 +72,7 @@ def test_help_imports_neither_models_nor_components() -> None:
         "kubernetes",
         "rich",
         "kueue_fleet.admission",
-        "kueue_fleet.spec.base",
+        "kueue_fleet.kueue_api.base",
     }
 
 
@@ -91,17 +91,22 @@ def test_check_imports_no_more_than_it_needs() -> None:
         [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.splitlines()[-1].split(","))
-    assert "kueue_fleet.spec.fleet" in loaded
+    assert "kueue_fleet.fleet_file.model.fleet" in loaded
     slow = {"rich", "kubernetes", "asyncio", "pulumi", "kueue_fleet.admission", "kueue_fleet.simulation"}
-    assert not loaded & {*slow, "kueue_fleet.spec.reference", "kueue_fleet.spec.schema", "kueue_fleet.cli.tables"}
+    assert not loaded & {
+        *slow,
+        "kueue_fleet.fleet_file.reference",
+        "kueue_fleet.fleet_file.schema",
+        "kueue_fleet.cli.tables",
+    }
 
 
 def test_the_spec_is_loaded_by_name() -> None:
     script = (
         "import sys\n"
         "import kueue_fleet.admission.engine, kueue_fleet.explain\n"
-        "print('kueue_fleet.spec.fleet' in sys.modules)\n"
-        "import kueue_fleet.spec as spec\n"
+        "print('kueue_fleet.fleet_file.model.fleet' in sys.modules)\n"
+        "import kueue_fleet.fleet_file as spec\n"
         "for name in spec.__all__:\n"
         "    getattr(spec, name)\n"
         "print(set(spec.__all__) == set(spec._MODULES))\n"

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from fleet_file.builders import standalone_data
 from kueue_fleet.cli import app, console
-from spec.builders import standalone_data
 
 ROOT = Path(__file__).parents[2]
 STACK = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"

@@ -11,7 +11,7 @@ import yaml
 from cli.in_process import Command, Ended
 from kueue_fleet.cli import COMMANDS
 from kueue_fleet.cli import status as status_command
-from kueue_fleet.spec.printable import printable
+from kueue_fleet.kueue_api.printable import printable
 from kueue_fleet.status import ClusterObjects
 from status.test_fleet_status import connection, queue, workload
 from status.test_fleet_status import request as dws_request

@@ -11,8 +11,8 @@ import yaml
 from typer.testing import CliRunner
 
 from cli.test_explain import QUEUE, cluster, explain, write
-from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.cli import app
+from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.explain import dispatch_report
 from simulation.fleets import EUROPE, US, dispatched_data, job
 

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kueue_fleet.cli import app, console, init
-from kueue_fleet.rehearsal.jobs import read_jobs
-from kueue_fleet.spec import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
+from kueue_fleet.fleet_file import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
+from kueue_fleet.rehearsal.jobs.submission import read_jobs
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:

@@ -20,7 +20,7 @@ import yaml
 from command_line import call
 from kueue_fleet import cli
 from kueue_fleet.cli.job_report import group_reasons
-from kueue_fleet.rehearsal.job_views import JobState, JobView
+from kueue_fleet.rehearsal.jobs.views import JobState, JobView
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session
 

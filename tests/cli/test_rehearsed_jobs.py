@@ -8,7 +8,7 @@ import pytest
 
 from kueue_fleet.cli.job_report import JobLog
 from kueue_fleet.cli.rehearsed_jobs import find_jobs
-from kueue_fleet.rehearsal.job_views import JobState, JobView
+from kueue_fleet.rehearsal.jobs.views import JobState, JobView
 from kueue_fleet.rehearsal.session import Session
 from kueue_fleet.rehearsal.state_folder import mark_kept
 

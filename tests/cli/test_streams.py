@@ -298,4 +298,4 @@ def test_what_is_imported_before_ctrl_c_is_heeded() -> None:
     )  # fmt: skip
     loaded = set(done.stdout.split())
     assert "kueue_fleet.cli" in loaded
-    assert not loaded & {"typing", "importlib", "typer", "rich", "kueue_fleet.cli.commands", "kueue_fleet.spec"}
+    assert not loaded & {"typing", "importlib", "typer", "rich", "kueue_fleet.cli.commands", "kueue_fleet.fleet_file"}

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kube.fake_api import FakeApi
-from kueue_fleet.admission.dispatch import dispatch_settings
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.dispatch import dispatch_settings
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionController
 from kueue_fleet.kube.client import Json
-from kueue_fleet.spec.controller_configuration import ControllerConfiguration
-from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionController
+from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 GPU = "nvidia.com/gpu"
 ORIGIN = "multikueue"

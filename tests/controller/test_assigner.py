@@ -15,11 +15,11 @@ from controller.build import (
     when,
     workload,
 )
-from kueue_fleet.admission.dispatch.assignment import ASSIGNED_CONDITION
 from kueue_fleet.controller.patches import ASSIGNMENT_MANAGER
+from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.client import ApiError, Json
 from kueue_fleet.kube.watching import Watch
-from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 
 KEY = "ns/train"
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from controller.build import NOW, Fixture, condition, configured, when, workload
-from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
-from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
+from kueue_fleet.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.kube.client import Json
 
 NOMINATED = "Nominated us, eu of 2 clusters"

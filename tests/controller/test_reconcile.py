@@ -16,10 +16,10 @@ from controller.build import (
     when,
     workload,
 )
-from kueue_fleet.admission.dispatch import GivenUp, parse_report
-from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
-from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.controller.patches import CHECK_MANAGER, DISPATCH_MANAGER, REJECT_MANAGER
+from kueue_fleet.dispatch import GivenUp, parse_report
+from kueue_fleet.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.kube.client import ApiError
 
 CHECK = "kueue-fleet.dev/admission-check"

@@ -9,9 +9,9 @@ import pytest
 
 from controller.build import COPY, NOW, Fixture, admitted_copy, condition, configured, workload
 from kube.fake_api import FakeApi
-from kueue_fleet.admission.dispatch import Fit, FitKind
 from kueue_fleet.controller import workers
 from kueue_fleet.controller.workers import CONFIGURED, KUEUE, WorkerState
+from kueue_fleet.dispatch import Fit, FitKind
 from kueue_fleet.kube import watching
 from kueue_fleet.kube.client import ApiError, Json
 

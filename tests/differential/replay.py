@@ -15,7 +15,6 @@ from admission import expand
 from differential import states
 from differential.settings import deciding
 from differential.steps import reclaimed
-from kueue_fleet.admission.cycle import Outcome
 from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Requeued
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import (
@@ -32,12 +31,13 @@ from kueue_fleet.admission.events import (
     Submitted,
     TimePassed,
 )
-from kueue_fleet.admission.from_configuration import parse_configuration
-from kueue_fleet.admission.from_kueue import Parsed, parse_objects
-from kueue_fleet.admission.info import WorkloadInfo, refresh_order
 from kueue_fleet.admission.model import CheckState, Objects
+from kueue_fleet.admission.reading.configuration import parse_configuration
+from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 from kueue_fleet.admission.reasons import EvictionReason
+from kueue_fleet.admission.scheduler.cycle import Outcome
 from kueue_fleet.admission.timers import Timer
+from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 
 Json = dict[str, Any]
 

@@ -20,8 +20,8 @@ import pulumi_mocks
 from docs.console import PAGES, ROOT, blocks, commands_of_sh, languages, prose
 from docs.rehearsal_output import lacks
 from kueue_fleet.cli import COMMANDS, app
+from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.rehearsal.simulation_settings import parse_settings
-from kueue_fleet.spec import FleetSpec
 from small_fleets import MANAGER, WORKER, fleet_data
 
 # `text` and blocks without a language are pictures and output; TypeScript is compiled with the example that it is from.

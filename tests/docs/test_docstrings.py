@@ -12,8 +12,8 @@ import pytest
 from docs.docstrings import ROOT, missing
 from kueue_fleet_policies import RULES
 
-RULE = Path("components/kueue_fleet/spec/check/new.py")
-OTHER = Path("components/kueue_fleet/spec/new.py")
+RULE = Path("components/kueue_fleet/fleet_file/check/new.py")
+OTHER = Path("components/kueue_fleet/fleet_file/new.py")
 COMMAND = Path("components/kueue_fleet/cli/new.py")
 
 

@@ -14,7 +14,7 @@ import pytest
 from kubernetes import client, config
 
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, rehearsed
-from kueue_fleet.rehearsal.jobs import read_jobs
+from kueue_fleet.rehearsal.jobs.submission import read_jobs
 from kueue_fleet.simulation.rows import JobRow
 from side_by_side import Told, rehearsed_rows, simulated, stories, table
 

@@ -20,8 +20,8 @@ from controller_lab import (
     job,
     wait_until_connected,
 )
-from kueue_fleet.admission.dispatch import parse_report
-from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.dispatch import parse_report
+from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.explain import dispatch_report
 from one_cluster import KUEUE, Json, condition, wait_until
 

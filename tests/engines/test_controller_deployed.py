@@ -17,9 +17,9 @@ import yaml
 
 from controller_lab import JOBS, MANAGER, fleet_data, job
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
+from kueue_fleet.objects import ACCOUNT_NAME
+from kueue_fleet.objects.controller import CONTROLLER_NAME, JOBS_ROLE_NAME
 from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.spec import ACCOUNT_NAME
-from kueue_fleet.spec.controller_manifests import CONTROLLER_NAME, JOBS_ROLE_NAME
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -13,10 +13,11 @@ from pulumi import automation as auto
 
 from engines.memory_provider import Operation, World, serve
 from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue, ResourceFlavor, Topology
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue import webhook_retry
+from kueue_fleet.objects import render_cluster
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.spec import FleetSpec, parse_fleet, render_cluster
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data
 
 WEBHOOK_NOT_READY = (

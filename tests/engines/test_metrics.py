@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.spec import parse_fleet
-from kueue_fleet.spec.monitoring import render_managed_monitoring
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.objects.monitoring import render_managed_monitoring
 from one_cluster import OneCluster, Refused, wait_until
 from promql import METRICS
 from small_fleets import WORKER, fleet_data

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.supervisor_client import SupervisorError
+from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorError
 from one_cluster import (
     JOBS,
     REQUESTS,

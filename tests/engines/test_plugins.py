@@ -15,26 +15,18 @@ import yaml
 
 from engines.node import node_folder
 from engines.plugin_lab import PLUGIN, STACK, PluginLab, plugin_lab
-from kueue_fleet import (
-    ClusterQueue,
-    Cohort,
-    Fleet,
-    LocalQueue,
-    Namespaces,
-    ResourceFlavor,
-    WorkloadPriorityClass,
-)
-from kueue_fleet.plugin import package_schema
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.spec import (
+from kueue_fleet import ClusterQueue, Cohort, Fleet, LocalQueue, Namespaces, ResourceFlavor, WorkloadPriorityClass
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.kueue_api import (
     ClusterQueueSpec,
     CohortSpec,
     LocalQueueSpec,
     ResourceFlavorSpec,
     WorkloadPriorityClassFields,
-    parse_fleet,
 )
+from kueue_fleet.plugin import package_schema
+from kueue_fleet.rehearsal.engines import EngineCache, build_engines
+from kueue_fleet.rehearsal.paths import engines_dir
 
 PROGRAMS = ("pulumi", "pulumi-language-yaml", "pulumi-language-nodejs")
 BATCH = "projects/my-gcp-project/locations/us-central1/clusters/batch"

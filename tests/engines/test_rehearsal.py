@@ -22,8 +22,8 @@ import pytest
 from docs.console import blocks
 from docs.rehearsal_output import lacks
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
-from kueue_fleet.rehearsal.job_views import JobState
-from kueue_fleet.rehearsal.jobs import read_jobs
+from kueue_fleet.rehearsal.jobs.submission import read_jobs
+from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session, take_down
 from kueue_fleet.simulation.rows import JobRow

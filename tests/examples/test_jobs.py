@@ -16,8 +16,8 @@ import yaml
 from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
-from kueue_fleet.spec import parse_fleet_text
-from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
 
 FOLDER = Path(__file__).parents[2] / "examples" / "jobs"
 FLEET = FOLDER / "fleet.yaml"

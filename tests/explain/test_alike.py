@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
-from kueue_fleet.admission.from_kueue import Parsed, parse_objects
 from kueue_fleet.admission.model import Configuration
+from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 from kueue_fleet.explain import alike
 from kueue_fleet.explain.alike import PlainObject, Readable, parse_alike
 from kueue_fleet.explain.block_yaml import NotSimpleError

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kueue_fleet.explain.block_yaml import NotSimpleError, read_block
-from kueue_fleet.spec.problem import SpecError
-from kueue_fleet.spec.yamltext import load_yaml
+from kueue_fleet.fleet_file.yaml_text import load_yaml
+from kueue_fleet.kueue_api.problem import SpecError
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 

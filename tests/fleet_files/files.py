@@ -13,7 +13,7 @@ from fleet_files.drawing import Data, Draw, all_fields, fields, flags, named, on
 from fleet_files.nodes import flavors, node_pools
 from fleet_files.queues import OURS, Nodes, admission_checks, cluster_queues, cohorts, managers_quotas
 from fleet_files.tenants import local_queues, priority_classes, teams
-from kueue_fleet.spec import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 
 _DISPATCHER: Final = "kueue-fleet.dev/dispatcher"
 _PROFILES: Final = {"MultiKueueClusterProfile": True}

@@ -8,7 +8,7 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import ManagerCluster, WorkerCluster
-from kueue_fleet.spec import ClusterEntry
+from kueue_fleet.fleet_file import ClusterEntry
 from pulumi_mocks import Recording
 
 AUTOPILOT = ClusterEntry(name="worker", role="worker", region="us-east4")

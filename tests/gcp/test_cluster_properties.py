@@ -8,8 +8,8 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import WorkerCluster
+from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.gcp import ControlPlaneAccess
-from kueue_fleet.spec import ClusterEntry
 from pulumi_mocks import Recording
 
 

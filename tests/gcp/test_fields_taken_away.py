@@ -9,10 +9,10 @@ import pytest
 import google_cloud
 from google_cloud import changes, created, updated
 from kueue_fleet import Fleet
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
-from kueue_fleet.spec import parse_fleet
-from kueue_fleet.spec.clusters import ClusterEntry
-from kueue_fleet.spec.node_pools import NodePoolEntry
 from pulumi_mocks import Recorded
 
 KEY = "projects/keys-1/locations/us-central1/keyRings/r/cryptoKeys/k"

@@ -7,7 +7,7 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import NodePool
-from kueue_fleet.spec import ClusterEntry, NodePoolEntry
+from kueue_fleet.fleet_file import ClusterEntry, NodePoolEntry
 from pulumi_mocks import Recorded
 
 CLUSTER = ClusterEntry(name="worker", role="worker", region="us-east4", mode="Standard", zones=("us-east4-c",))

@@ -15,12 +15,12 @@ import pulumi_mocks
 from company_fleet import company_data
 from gcp_sdk import nested_arguments, sdk_arguments, unknown_properties
 from kueue_fleet import Fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.gcp import resources
 from kueue_fleet.gcp.resources import GcpResource
 from kueue_fleet.gke.labels import ACCELERATOR
 from kueue_fleet.rehearsal.standins.gcp_facts import Fact, load_facts
 from kueue_fleet.rehearsal.standins.gcp_provider import SETTINGS
-from kueue_fleet.spec import FleetSpec, parse_fleet
 from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet, standalone_data
 

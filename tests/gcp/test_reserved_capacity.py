@@ -7,8 +7,8 @@ import pytest
 import pulumi_mocks
 from company_fleet import company_data
 from kueue_fleet import ReservedCapacity
-from kueue_fleet.spec import CommitmentEntry, FutureReservationEntry, ReservationEntry
-from kueue_fleet.spec.capacity import AttachedAccelerator
+from kueue_fleet.fleet_file import CommitmentEntry, FutureReservationEntry, ReservationEntry
+from kueue_fleet.fleet_file.model.capacity import AttachedAccelerator
 from pulumi_mocks import Recording
 
 RESERVATIONS = [ReservationEntry.model_validate(entry) for entry in company_data()["reservations"]]

@@ -12,9 +12,9 @@ from company_fleet import company_data
 from fleet_files import fleets
 from google_cloud import differences
 from kueue_fleet import Fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
+from kueue_fleet.fleet_file.check.google_cloud import OWN_LABELS
 from kueue_fleet.gcp.resources import GcpResource
-from kueue_fleet.spec import FleetSpec, parse_fleet, parse_fleet_text
-from kueue_fleet.spec.check.google_cloud import OWN_LABELS
 from pulumi_mocks import Recording
 from small_fleets import fleet, standalone_data
 

@@ -9,7 +9,7 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import AdmissionController, Fleet
-from kueue_fleet.spec.controller_manifests import render_controller
+from kueue_fleet.objects.controller import render_controller
 from pulumi_mocks import Recording
 from small_fleets import MANAGER, WORKER, fleet
 
@@ -91,7 +91,7 @@ def test_kueue_is_set_up_by_the_version_of_the_managers_server(monkeypatch: pyte
         asked.append(version)
         return version is None
 
-    monkeypatch.setattr("kueue_fleet.spec.install.has_mutating_policies", has_policies)
+    monkeypatch.setattr("kueue_fleet.fleet_file.model.kueue_installation.has_mutating_policies", has_policies)
     values = values_of_kueue()
     assert "enableMutatingAdmissionPolicy" not in values
     assert "WorkloadRequestUseMergePatch: true" in values["managerConfig"]["controllerManagerConfigYaml"]

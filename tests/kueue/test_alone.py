@@ -25,19 +25,15 @@ from kueue_fleet import (
     Topology,
     WorkloadPriorityClass,
 )
-from kueue_fleet.spec import (
+from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation, TeamEntry, TeamQueue
+from kueue_fleet.kueue_api import (
     AdmissionCheckSpec,
-    ClusterEntry,
     ClusterQueueSpec,
     CohortSpec,
-    JobSetInstallation,
-    KueueInstallation,
     LocalQueueSpec,
     PriorityClassFields,
     ResourceFlavorSpec,
     ResourceGroup,
-    TeamEntry,
-    TeamQueue,
     TopologyLevel,
     TopologySpec,
     WorkloadPriorityClassFields,

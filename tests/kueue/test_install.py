@@ -5,9 +5,10 @@ import yaml
 
 import pulumi_mocks
 from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall
-from kueue_fleet.spec import Grafana, JobSetInstallation, KueueConfiguration, KueueInstallation
-from kueue_fleet.spec.configuration import Integrations
-from kueue_fleet.spec.manifests import manifest
+from kueue_fleet.fleet_file import Grafana, JobSetInstallation, KueueInstallation
+from kueue_fleet.kueue_api import KueueConfiguration
+from kueue_fleet.kueue_api.configuration import Integrations
+from kueue_fleet.kueue_api.manifests import manifest
 
 VALUES = {"managerConfig": {"controllerManagerConfigYaml": "kind: Configuration"}}
 

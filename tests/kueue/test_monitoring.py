@@ -5,10 +5,10 @@ from itertools import pairwise
 import pulumi_mocks
 from company_fleet import WORKERS, company_data
 from kueue_fleet import GpuDrivers, ManagedMonitoring
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.gcp.resources import KINDS_OF_GKE
-from kueue_fleet.spec import parse_fleet
-from kueue_fleet.spec.drivers import render_driver_installer
-from kueue_fleet.spec.monitoring import render_managed_monitoring
+from kueue_fleet.objects.drivers import render_driver_installer
+from kueue_fleet.objects.monitoring import render_managed_monitoring
 
 SPEC = parse_fleet(company_data())
 

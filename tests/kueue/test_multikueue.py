@@ -9,7 +9,8 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import MultiKueue, WorkerAccess
-from kueue_fleet.spec import FleetSpec, parse_fleet, render_worker_access
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.objects import render_worker_access
 from pulumi_mocks import CA_CERTIFICATE, Recording
 from small_fleets import SECOND_WORKER, WORKER, fleet, fleet_data
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pulumi_mocks
 from company_fleet import MANAGER, WORKERS, company_data
 from kueue_fleet import ClusterQueue, Namespaces, Team
-from kueue_fleet.spec import ClusterQueueSpec, TeamEntry, TeamQueue, parse_fleet
-from kueue_fleet.spec.render_teams import render_team_objects
+from kueue_fleet.fleet_file import TeamEntry, TeamQueue, parse_fleet
+from kueue_fleet.kueue_api import ClusterQueueSpec
+from kueue_fleet.objects.teams import render_team_objects
 
 TEAM = TeamEntry(
     name="vision",

@@ -11,9 +11,10 @@ from pulumi.runtime import rpc
 
 import kueue_fleet
 from kueue_fleet import ClusterQueue, Fleet, MultiKueue, NodePool, TeamIdentity, WorkerAccess, WorkerCluster
+from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gcp import ControlPlaneAccess
+from kueue_fleet.kueue_api import ClusterQueueSpec, SpecError
 from kueue_fleet.plugin.arguments import arguments_of, read_arguments
-from kueue_fleet.spec import ClusterQueueSpec, FleetSpec, SpecError
 from small_fleets import WORKER, fleet, fleet_data
 
 RESOURCES = {

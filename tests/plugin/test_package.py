@@ -10,10 +10,10 @@ from syrupy.assertion import SnapshotAssertion
 
 import kueue_fleet
 from kueue_fleet import ManagerCluster
+from kueue_fleet.fleet_file.schema import models_in
 from kueue_fleet.plugin.arguments import arguments_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, OF_COMPONENT
 from kueue_fleet.plugin.package import components, outputs_of, package_schema
-from kueue_fleet.spec.schema import models_in
 
 SCHEMA = package_schema()
 

@@ -10,12 +10,13 @@ from pulumi.errors import InputPropertiesError
 
 import kueue_fleet
 import pulumi_mocks
+from kueue_fleet.fleet_file import kueue_helm_values, parse_fleet
+from kueue_fleet.objects import render_worker_access
+from kueue_fleet.objects.controller import render_controller
+from kueue_fleet.objects.monitoring import render_managed_monitoring
+from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
 from kueue_fleet.plugin.package import package_schema
 from kueue_fleet.plugin.provider import FleetPlugin
-from kueue_fleet.spec import kueue_helm_values, parse_fleet, render_worker_access
-from kueue_fleet.spec.controller_manifests import render_controller
-from kueue_fleet.spec.monitoring import render_managed_monitoring
-from kueue_fleet.spec.run_duration_policy import render_run_duration_policy
 from small_fleets import MANAGER, WORKER, fleet, fleet_data
 
 PROJECT = {"project": "lab-project"}

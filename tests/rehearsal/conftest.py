@@ -10,7 +10,7 @@ import pytest
 
 import kueue_fleet
 from kueue_fleet.rehearsal.paths import RehearsalPaths
-from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, start_supervisor
+from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 from rehearsal.fake_engines import FakeEngines
 
 

@@ -18,8 +18,8 @@ import pytest
 
 from kueue_fleet.rehearsal import state_folder
 from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
 from kueue_fleet.rehearsal.session import Session, rehearsals, take_down
-from kueue_fleet.rehearsal.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
 from rehearsal.fake_engines import FakeEngines
 
 # A supervisor that goes on without its command is still running when the object that started it is collected.

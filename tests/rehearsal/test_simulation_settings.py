@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.simulation_settings import SettingsFile, SimulationSettings, parse_settings
 

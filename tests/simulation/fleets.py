@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile, read_workload_file
-from kueue_fleet.spec import FleetSpec, parse_fleet
 
 EUROPE, US = "worker-europe-west4", "worker-us-east4"
 GPU = "nvidia.com/gpu"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.clock import REPEATS_SECONDS, End, EndReason, drive
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.result import Result
-from kueue_fleet.spec import parse_fleet
 from simulation.fleets import US, dispatched_data, fleet_data, job, workload_file
 
 DAY = 86_400.0

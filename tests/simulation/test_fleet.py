@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import parse_distribution
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_problems import Sources
 from kueue_fleet.simulation.workload_file import read_workload_file
-from kueue_fleet.spec import FleetSpec, parse_fleet_text
 
 ROOT = Path(__file__).parents[2]
 STACK = (ROOT / "stacks/Pulumi.dws-multikueue.yaml").read_text()

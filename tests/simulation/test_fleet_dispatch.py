@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.spec import parse_fleet
 from simulation.fleets import EUROPE, US, dispatched_data, job, workload_file
 
 

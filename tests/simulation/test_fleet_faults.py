@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.spec import parse_fleet
 from simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload_file
 
 

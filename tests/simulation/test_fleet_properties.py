@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kueue_fleet.admission.events import ActiveChanged
 from kueue_fleet.admission.model import Objects, Workload
-from kueue_fleet.admission.tree import raw_available
+from kueue_fleet.admission.quota.cohort_tree import raw_available
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.simulation.clock import drive
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import exponential
@@ -20,7 +21,6 @@ from kueue_fleet.simulation.fleet import fleet_run, parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.records import State
 from kueue_fleet.simulation.result import Result
-from kueue_fleet.spec import FleetSpec, parse_fleet
 from simulation.fleets import EUROPE, GPU, US, dispatched_data, fleet_data, job, workload_file
 
 WORKERS = (EUROPE, US)

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.rows import JobRow, job_rows
-from kueue_fleet.spec import parse_fleet
 from simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload_file
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document, read_documents
 from kueue_fleet.simulation.errors import SimulationError
@@ -15,7 +16,6 @@ from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.rows import job_rows
 from kueue_fleet.simulation.workload_file import read_workload_file
-from kueue_fleet.spec import FleetSpec, parse_fleet_text
 
 ROOT = Path(__file__).parents[2]
 STACKS = sorted(path.name.split(".")[1] for path in (ROOT / "stacks").glob("Pulumi.*.yaml"))

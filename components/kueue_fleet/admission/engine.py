@@ -10,17 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kueue_fleet.admission import lifecycle
-from kueue_fleet.admission.assignment import Assignment
-from kueue_fleet.admission.cluster_queue import QueueNode
-from kueue_fleet.admission.control import WorkloadControl
-from kueue_fleet.admission.cycle import Entry, Head, Outcome, examine, run_cycle
-from kueue_fleet.admission.decisions import (
-    Decision,
-    Parked,
-    QuotaReserved,
-    Requeued,
-)
+from kueue_fleet.admission.decisions import Decision, Parked, QuotaReserved, Requeued
 from kueue_fleet.admission.errors import InvariantError
 from kueue_fleet.admission.events import (
     ActiveChanged,
@@ -38,15 +28,17 @@ from kueue_fleet.admission.events import (
     ReclaimableChanged,
     Submitted,
 )
-from kueue_fleet.admission.info import WorkloadInfo
+from kueue_fleet.admission.flavors.assignment import Assignment
 from kueue_fleet.admission.model import Admission, Objects, Snapshot
-from kueue_fleet.admission.pending import PendingQueue, Place
-from kueue_fleet.admission.preemption import PreemptionNotice, queue_path
-from kueue_fleet.admission.reasons import (
-    EvictionReason,
-    RequeueReason,
-)
+from kueue_fleet.admission.preemption.preemptor import PreemptionNotice, queue_path
+from kueue_fleet.admission.queue.cluster_queue import QueueNode
+from kueue_fleet.admission.queue.pending import PendingQueue, Place
+from kueue_fleet.admission.reasons import EvictionReason, RequeueReason
+from kueue_fleet.admission.scheduler.cycle import Entry, Head, Outcome, examine, run_cycle
 from kueue_fleet.admission.timers import Timer
+from kueue_fleet.admission.workload import lifecycle
+from kueue_fleet.admission.workload.controller import WorkloadControl
+from kueue_fleet.admission.workload.state import WorkloadInfo
 
 
 class Engine(WorkloadControl):

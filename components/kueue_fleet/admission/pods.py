@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kueue_fleet.admission.selectors import NodeSelectorTerm
-from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.kueue_api.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True)

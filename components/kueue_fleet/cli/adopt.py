@@ -11,10 +11,11 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import read_objects, read_text, write_text
-from kueue_fleet.spec import SpecError, check_fleet, parse_fleet
-from kueue_fleet.spec.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
-from kueue_fleet.spec.starter import ROTATE_AFTER
-from kueue_fleet.spec.yamltext import load_documents
+from kueue_fleet.fleet_file import check_fleet, parse_fleet
+from kueue_fleet.fleet_file.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
+from kueue_fleet.fleet_file.starter import ROTATE_AFTER
+from kueue_fleet.fleet_file.yaml_text import load_documents
+from kueue_fleet.kueue_api import SpecError
 
 
 def register(app: typer.Typer) -> None:

@@ -12,7 +12,9 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import read_fleet
 from kueue_fleet.cli.input_files import source_name
-from kueue_fleet.spec import FleetSpec, Problem, Reading, errors_of, render_fleet
+from kueue_fleet.fleet_file import FleetSpec, Reading
+from kueue_fleet.kueue_api import Problem, errors_of
+from kueue_fleet.objects import render_fleet
 
 
 class CheckOutput(StrEnum):

@@ -63,7 +63,7 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments name. Raises CommandError, with the nearest name, if there is none."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from kueue_fleet.spec.suggest import instead
+            from kueue_fleet.kueue_api.suggest import instead
 
             fix = "write kueue-fleet --help" if args[0] == "help" else instead(args[0], COMMANDS, "commands")
             raise console.CommandError(f"there is no command {args[0]}; {fix}", exit_code=2)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from kueue_fleet.spec.printable import printable
+from kueue_fleet.kueue_api.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -10,8 +10,8 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output, read_text
-from kueue_fleet.spec import FleetSpec
-from kueue_fleet.spec.compare import Difference, compare_fleets
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.diff import Difference, compare_fleets
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result

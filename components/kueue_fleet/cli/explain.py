@@ -167,7 +167,7 @@ def _bare(record: Record) -> str:
 def _explain(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
     from kueue_fleet.explain import explain as explain_on
     from kueue_fleet.explain import explain_elsewhere
-    from kueue_fleet.spec.suggest import instead
+    from kueue_fleet.kueue_api.suggest import instead
 
     home = next((cluster for cluster in clusters if cluster.keys(wanted)), None)
     if home is None:

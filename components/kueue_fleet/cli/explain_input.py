@@ -13,10 +13,10 @@ from kueue_fleet.cli.input_files import read_objects, read_text, source_name
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
-    from kueue_fleet.admission.dispatch import Decision, ParsedReport
     from kueue_fleet.admission.engine import Engine
-    from kueue_fleet.admission.from_kueue import Parsed
     from kueue_fleet.admission.model import Objects, Snapshot
+    from kueue_fleet.admission.reading.objects import Parsed
+    from kueue_fleet.dispatch import Decision, ParsedReport
     from kueue_fleet.explain import Explanation
     from kueue_fleet.explain.alike import Readable
     from kueue_fleet.explain.dump_text import Item
@@ -222,7 +222,7 @@ class Simulated:
 
     def dispatch(self, key: str) -> ParsedReport | None:
         """See `Cluster`."""
-        from kueue_fleet.admission.dispatch import describe, parse_report
+        from kueue_fleet.dispatch import describe, parse_report
 
         return parse_report(describe(self._decisions[key])) if key in self._decisions else None
 

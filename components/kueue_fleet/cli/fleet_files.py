@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kueue_fleet.cli.console import CommandError, first_of
 from kueue_fleet.cli.input_files import read_text, source_name
-from kueue_fleet.spec import FleetSpec, Reading, read_fleet_text
+from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
 
 
 def read_fleet(file: Path) -> Reading:

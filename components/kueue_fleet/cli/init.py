@@ -13,10 +13,10 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import write_text
+from kueue_fleet.fleet_file.starter import ANSWERS, Starter, starter_jobs, starter_problems, starter_text
 from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.gke.zones import regions_with
-from kueue_fleet.spec.problem import errors_of
-from kueue_fleet.spec.starter import ANSWERS, Starter, starter_jobs, starter_problems, starter_text
+from kueue_fleet.kueue_api.problem import errors_of
 
 _QUESTIONS = {
     "name": "Name of the fleet",

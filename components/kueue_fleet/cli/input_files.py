@@ -49,8 +49,8 @@ def read_text(file: Path, wanted: str = _FLEET) -> str:
 
 def read_yaml(file: Path, wanted: str) -> Any:
     """The one YAML document in FILE, which should hold WANTED. Raises CommandError where there is none."""
-    from kueue_fleet.spec.problem import SpecError
-    from kueue_fleet.spec.yamltext import load_yaml
+    from kueue_fleet.fleet_file.yaml_text import load_yaml
+    from kueue_fleet.kueue_api.problem import SpecError
 
     try:
         return load_yaml(read_text(file, wanted), str(file))

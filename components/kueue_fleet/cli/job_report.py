@@ -16,7 +16,7 @@ _TELL_AGAIN_SECONDS: Final = 30.0
 _NAMED: Final = 5
 
 if TYPE_CHECKING:
-    from kueue_fleet.rehearsal.job_views import JobView
+    from kueue_fleet.rehearsal.jobs.views import JobView
 
 
 def jobs_table(views: Sequence[JobView], team_of: Mapping[str, str]) -> Table:

@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from kueue_fleet.cli import console
-from kueue_fleet.spec.printable import printable
+from kueue_fleet.kueue_api.printable import printable
 
 _LABEL_WIDTH = 13
 

@@ -16,12 +16,12 @@ from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.interrupts import Interrupted, interruptible
 from kueue_fleet.cli.progress import Say, line, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, run_jobs
-from kueue_fleet.spec import check_fleet
+from kueue_fleet.fleet_file import check_fleet
 
 if TYPE_CHECKING:
     # The rehearsal brings a Kubernetes client and a web server along; the other commands start without them.
+    from kueue_fleet.fleet_file import FleetSpec
     from kueue_fleet.rehearsal.session import Session
-    from kueue_fleet.spec import FleetSpec
 
 _STACK_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.yaml")
 DEFAULT_STACK = "dws-multikueue"
@@ -211,7 +211,7 @@ def _reclaim(session: Session, wanted: str) -> None:
 
 
 def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
-    from kueue_fleet.rehearsal.refused_pods import check_runs_here
+    from kueue_fleet.rehearsal.jobs.refused_pods import check_runs_here
 
     began = time.monotonic()
     fleet = load_fleet(session.stack_file)

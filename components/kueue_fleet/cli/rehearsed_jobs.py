@@ -12,9 +12,9 @@ from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import line
 
 if TYPE_CHECKING:
-    from kueue_fleet.rehearsal.job_views import JobView
+    from kueue_fleet.fleet_file import FleetSpec
+    from kueue_fleet.rehearsal.jobs.views import JobView
     from kueue_fleet.rehearsal.session import Session
-    from kueue_fleet.spec import FleetSpec
 
 JOBS_TIMEOUT_SECONDS: Final = 300.0
 """Longest that a rehearsal waits for the end of its jobs."""

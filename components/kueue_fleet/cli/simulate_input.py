@@ -14,14 +14,15 @@ from typing import Final
 from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import read_objects, read_text
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.parse import fleet_part
+from kueue_fleet.fleet_file.yaml_text import load_document
+from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.models import as_model, read_data
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.what_if import Change, apply_changes, apply_to_documents
-from kueue_fleet.spec import SpecError, parse_fleet
-from kueue_fleet.spec.parse import fleet_part
-from kueue_fleet.spec.yamltext import load_document
 
 JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "steps", "begin")
 """What --what-if changes in the workload file; everything else is the stack's."""

@@ -9,7 +9,8 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.spec import FleetSpec, kueue_helm_values, render_fleet
+from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
+from kueue_fleet.objects import render_fleet
 
 FleetFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
@@ -37,8 +38,8 @@ def schema(
       # first line of stacks/Pulumi.dev.yaml:
       # yaml-language-server: $schema=../.vscode/kueue-fleet.schema.json
     """
-    from kueue_fleet.spec import json_schema
-    from kueue_fleet.spec.reference import reference_markdown
+    from kueue_fleet.fleet_file import json_schema
+    from kueue_fleet.fleet_file.reference import reference_markdown
 
     if markdown:
         console.text(reference_markdown() + "\n")

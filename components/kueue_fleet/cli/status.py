@@ -21,7 +21,7 @@ from kueue_fleet.cli.input_files import Output, read_yaml
 from kueue_fleet.cli.interrupts import interruptible
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.tables import Column, Table
-from kueue_fleet.spec import FleetSpec
+from kueue_fleet.fleet_file import FleetSpec
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -114,7 +114,7 @@ def _check_readable(kubeconfig: Path | None) -> None:
 
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None) -> FleetStatus:
-    from kueue_fleet.spec.clusters import ServiceAccountToken
+    from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
     from kueue_fleet.status import fleet_status
 
     clusters = [fleet.cluster(name) for name in fleet.cluster_names]

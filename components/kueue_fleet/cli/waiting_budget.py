@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_fleet.kueue_api import suggest
 from kueue_fleet.simulation.clock import EndReason
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
-from kueue_fleet.spec import suggest
 
 PERCENTILE: Final = 0.95
 """The share of a queue's jobs that must not wait longer than the budget."""

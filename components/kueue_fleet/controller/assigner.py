@@ -10,15 +10,15 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kueue_fleet.admission.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.places import places_of
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.client import Api
-from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 
 _LOCAL: Final = "Made on this cluster, which needs no assignment"
 

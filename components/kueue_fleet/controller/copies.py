@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kueue_fleet.admission.dispatch import Copy
-from kueue_fleet.admission.fields import Fields
 from kueue_fleet.admission.model import CheckState
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.dispatch import Copy
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.client import Json
-from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 
 ORIGIN_LABEL: Final = "kueue.x-k8s.io/multikueue-origin"
 """On each copy that Kueue's MultiKueue makes: the manager that it belongs to."""

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from kueue_fleet.admission.dispatch.checks import format_time
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.records import Record
+from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.kube.client import Api, ApiError, Json
 
 MOST_WAITING = 10000

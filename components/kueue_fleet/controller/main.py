@@ -17,7 +17,6 @@ from typing import Any
 from aiohttp import web
 from pydantic import ValidationError
 
-from kueue_fleet.admission.dispatch import dispatch_settings
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.journal import Events, log_to_stdout
 from kueue_fleet.controller.manager import ManagerState
@@ -25,11 +24,12 @@ from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
+from kueue_fleet.dispatch import dispatch_settings
+from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kube.client import ApiError, KubeApi
-from kueue_fleet.spec.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
-from kueue_fleet.spec.messages import errors_in, explain
-from kueue_fleet.spec.problem import SpecError
-from kueue_fleet.spec.yamltext import load_yaml
+from kueue_fleet.kueue_api.messages import errors_in, explain
+from kueue_fleet.kueue_api.problem import SpecError
+from kueue_fleet.objects.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
 
 CONCURRENT = 16
 """Workloads that are looked at at the same time: most of it is waiting for the API server."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.admission.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
-from kueue_fleet.admission.from_configuration import parse_configuration
-from kueue_fleet.admission.from_workloads import Context
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER
+from kueue_fleet.admission.reading.configuration import parse_configuration
+from kueue_fleet.admission.reading.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
+from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
 from kueue_fleet.kube.client import Api, Json
 from kueue_fleet.kube.watching import Watch
 

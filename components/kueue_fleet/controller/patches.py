@@ -12,21 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kueue_fleet.admission.dispatch import CheckDecision, Copy, Decision, GivenUp, describe
-from kueue_fleet.admission.dispatch.assignment import ASSIGNED_CONDITION, describe_assignment
-from kueue_fleet.admission.dispatch.checks import format_time
-from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
-from kueue_fleet.admission.dispatch.watchdog import (
-    GIVEN_UP_CONDITION,
-    PROVISIONING_TIMEOUT,
-    RETRIES_USED,
-    describe_given_up,
-)
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE
+from kueue_fleet.dispatch import CheckDecision, Copy, Decision, GivenUp, describe
+from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, describe_assignment
+from kueue_fleet.dispatch.fleet_checks import format_time
+from kueue_fleet.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.client import Json
-from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 """Field manager of nominations."""

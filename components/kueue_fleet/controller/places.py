@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kueue_fleet.admission.dispatch import Place, Residency
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
+from kueue_fleet.dispatch import Place, Residency
 
 
 def places_of(

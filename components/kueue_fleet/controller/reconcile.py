@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
-from kueue_fleet.admission.dispatch import (
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.controller import patches
+from kueue_fleet.controller.assigner import Assigner
+from kueue_fleet.controller.manager import ManagerState
+from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.places import places_of
+from kueue_fleet.controller.records import Record, Report
+from kueue_fleet.controller.rescue import Rescue
+from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.dispatch import (
     Action,
     CheckDecision,
     Decision,
@@ -30,23 +39,14 @@ from kueue_fleet.admission.dispatch import (
     watch,
     watch_copy,
 )
-from kueue_fleet.admission.dispatch.rescue import STUCK_COPY
-from kueue_fleet.admission.dispatch.residency import read_residency
-from kueue_fleet.admission.dispatch.scoring import judge
-from kueue_fleet.admission.dispatch.settings import check_rules, watchdog_settings
-from kueue_fleet.admission.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
-from kueue_fleet.admission.model import CheckState
-from kueue_fleet.controller import patches
-from kueue_fleet.controller.assigner import Assigner
-from kueue_fleet.controller.manager import ManagerState
-from kueue_fleet.controller.metrics import Metrics
-from kueue_fleet.controller.places import places_of
-from kueue_fleet.controller.records import Record, Report
-from kueue_fleet.controller.rescue import Rescue
-from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.dispatch.rescue import STUCK_COPY
+from kueue_fleet.dispatch.residency import read_residency
+from kueue_fleet.dispatch.scoring import judge
+from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
+from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
+from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 from kueue_fleet.kube.client import Api, Json
-from kueue_fleet.spec.controller_configuration import ControllerConfiguration
-from kueue_fleet.spec.dispatch import CHECK_CONTROLLER
+from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 _ASK_AGAIN_SECONDS: Final = 600.0
 """After which an overdue ProvisioningRequest that has nowhere better to go is looked at again, whatever happens."""

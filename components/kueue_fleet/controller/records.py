@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kueue_fleet.admission.dispatch import REGIONS_LABEL, GivenUp, Reason
-from kueue_fleet.admission.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
-from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
-from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION
-from kueue_fleet.admission.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
 from kueue_fleet.admission.errors import AdmissionError
-from kueue_fleet.admission.fields import Fields
-from kueue_fleet.admission.from_workloads import Context, parse_workload
 from kueue_fleet.admission.model import Workload
 from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.workloads import Context, parse_workload
+from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
+from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
+from kueue_fleet.dispatch.fleet_checks import RUN_DURATION_ANNOTATION
+from kueue_fleet.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
 from kueue_fleet.kube.client import Json
 
 _UID: Final = "uid"

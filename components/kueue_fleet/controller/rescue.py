@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kueue_fleet.admission.dispatch import Residency, watch_eviction
-from kueue_fleet.admission.dispatch.rescue import HELD_EVICTION, STUCK_EVICTION
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.places import places_of
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
+from kueue_fleet.dispatch import Residency, watch_eviction
+from kueue_fleet.dispatch.rescue import HELD_EVICTION, STUCK_EVICTION
 from kueue_fleet.kube.client import Api, ApiError, Json
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"

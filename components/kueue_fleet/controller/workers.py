@@ -12,17 +12,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from kueue_fleet.admission.dispatch import Books, Copy, Fit, FitKind, Provisioning
 from kueue_fleet.admission.errors import AdmissionError
-from kueue_fleet.admission.fields import Fields
-from kueue_fleet.admission.from_configuration import parse_configuration
-from kueue_fleet.admission.from_kueue import parse_objects
-from kueue_fleet.admission.from_workloads import Context, parse_workload
 from kueue_fleet.admission.model import Configuration, Objects, Workload
+from kueue_fleet.admission.reading.configuration import parse_configuration
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.controller.copies import ORIGIN_LABEL, read_copy
+from kueue_fleet.dispatch import Books, Copy, Fit, FitKind, Provisioning
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.client import Api, Json
 from kueue_fleet.kube.watching import Watch
-from kueue_fleet.spec.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 
 KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 """Path of Kueue's API."""

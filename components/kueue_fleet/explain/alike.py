@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from kueue_fleet.admission.errors import ObjectError
-from kueue_fleet.admission.from_kueue import Parsed, parse_objects
 from kueue_fleet.admission.model import Configuration, Workload
+from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 
 _FIRST_MARK: Final = 978_307_200
 """The first second of 2001: before Kueue, so that no object has these times."""

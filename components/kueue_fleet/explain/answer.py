@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     # Most workloads have no report, and the dispatcher is half of the core.
-    from kueue_fleet.admission.dispatch.report import ParsedReport
+    from kueue_fleet.dispatch.report import ParsedReport
 
 
 @dataclass(frozen=True, slots=True)

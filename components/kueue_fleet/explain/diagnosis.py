@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from kueue_fleet.admission import lifecycle
-from kueue_fleet.admission.cycle import Entry, Outcome
 from kueue_fleet.admission.decisions import Decision, Inadmissible
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.events import Submitted
-from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.model import CheckState, Objects, Snapshot, Workload
 from kueue_fleet.admission.reasons import QuotaReservedReason
+from kueue_fleet.admission.scheduler.cycle import Entry, Outcome
+from kueue_fleet.admission.workload import lifecycle
+from kueue_fleet.admission.workload.state import WorkloadInfo
 
 
 class Diagnosis(NamedTuple):

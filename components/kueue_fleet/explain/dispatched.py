@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kueue_fleet.explain.relevance import Manifest, conditions_of
 
 if TYPE_CHECKING:
-    from kueue_fleet.admission.dispatch.report import ParsedReport
+    from kueue_fleet.dispatch.report import ParsedReport
 
 _OURS: Final = "kueue-fleet.dev/"
 """How the types of the fleet's own conditions begin; most workloads have none, and need nothing of the dispatcher."""
@@ -18,7 +18,7 @@ def dispatch_report(manifest: Manifest) -> ParsedReport | None:
     written = [each for each in conditions_of(manifest) if str(each.get("type")).startswith(_OURS)]
     if not written:
         return None
-    from kueue_fleet.admission.dispatch.report import DISPATCH_CONDITION, parse_report
+    from kueue_fleet.dispatch.report import DISPATCH_CONDITION, parse_report
 
     for each in written:
         if each.get("type") == DISPATCH_CONDITION:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kueue_fleet.explain.block_yaml import NotSimpleError, read_block, read_name
 from kueue_fleet.explain.dump_rows import Split, Splitter, marked
-from kueue_fleet.spec.problem import SpecError
+from kueue_fleet.kueue_api.problem import SpecError
 
 _BEGIN: Final = re.compile(r"apiVersion: v1\nitems:\n(?=- )")
 _AFTER: Final = re.compile(r"^(?![ -]|$)", re.MULTILINE)
@@ -54,7 +54,7 @@ class Item:
         try:
             found = self._read_quickly()
         except NotSimpleError:
-            from kueue_fleet.spec.yamltext import load_yaml
+            from kueue_fleet.fleet_file.yaml_text import load_yaml
 
             try:
                 found = load_yaml(self._text, "")

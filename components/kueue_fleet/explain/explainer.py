@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kueue_fleet.admission.cycle import Entry, Outcome
 from kueue_fleet.admission.errors import AdmissionError
-from kueue_fleet.admission.info import WorkloadInfo
 from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
 from kueue_fleet.admission.reasons import QuotaReservedReason
+from kueue_fleet.admission.scheduler.cycle import Entry, Outcome
+from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.explain.answer import Explanation
-from kueue_fleet.explain.books import figures, holdings_of, position_of, requests_of, victims_of
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
+from kueue_fleet.explain.headlines import headline, next_step
 from kueue_fleet.explain.other_changes import (
     blocked_changes,
     check_changes,
@@ -22,10 +22,10 @@ from kueue_fleet.explain.other_changes import (
 )
 from kueue_fleet.explain.quota_changes import quota_changes
 from kueue_fleet.explain.trials import Trials
-from kueue_fleet.explain.words import headline, next_step
+from kueue_fleet.explain.worker_state import figures, holdings_of, position_of, requests_of, victims_of
 
 if TYPE_CHECKING:
-    from kueue_fleet.admission.dispatch.report import ParsedReport
+    from kueue_fleet.dispatch.report import ParsedReport
 
 
 def explain(snapshot: Snapshot, key: str, *, cluster: str = "", dispatch: ParsedReport | None = None) -> Explanation:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kueue_fleet.admission.cycle import Entry
 from kueue_fleet.admission.events import CheckStateChanged
-from kueue_fleet.admission.evidence import AffinityMismatch, UntoleratedTaint
+from kueue_fleet.admission.flavors.evidence import AffinityMismatch, UntoleratedTaint
 from kueue_fleet.admission.model import (
     AdmissionCheck,
     CheckState,
@@ -19,10 +18,11 @@ from kueue_fleet.admission.model import (
 )
 from kueue_fleet.admission.pods import PodSet, Taint, Toleration
 from kueue_fleet.admission.reasons import InactiveReason
+from kueue_fleet.admission.scheduler.cycle import Entry
 from kueue_fleet.explain.answer import Change
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
 from kueue_fleet.explain.trials import Edit, Trials, edit_objects, edit_queue, edit_workload, together
-from kueue_fleet.spec.suggest import nearest
+from kueue_fleet.kueue_api.suggest import nearest
 
 
 def blocked_changes(trials: Trials, workload: Workload) -> None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from heapq import nsmallest
 
 from kueue_fleet.admission.amounts import format_amount, is_unlimited
-from kueue_fleet.admission.cycle import Entry
 from kueue_fleet.admission.model import FlavorQuotas, Preemption, PreemptionPolicy, ResourceQuota, Workload
-from kueue_fleet.admission.tree import raw_available
-from kueue_fleet.explain.books import totals_of
+from kueue_fleet.admission.quota.cohort_tree import raw_available
+from kueue_fleet.admission.scheduler.cycle import Entry
 from kueue_fleet.explain.trials import Edit, Trials, edit_queue, edit_workload, least, raise_quota, without
+from kueue_fleet.explain.worker_state import totals_of
 
 MOST_VICTIMS = 64
 """How many holders are considered when asking whose end would make room."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.admission.amounts import format_amount, format_request
 from kueue_fleet.explain.answer import Change, Explanation, FlavorFigures, Position, ResourceFigures
-from kueue_fleet.spec.printable import printable
+from kueue_fleet.kueue_api.printable import printable
 
 if TYPE_CHECKING:
-    from kueue_fleet.admission.dispatch.report import ParsedReport
+    from kueue_fleet.dispatch.report import ParsedReport
 
 WIDTH: Final = 80
 """Columns of an explanation."""
@@ -105,7 +105,7 @@ def _about(explanation: Explanation) -> list[str]:
 
 
 def _dispatch(report: ParsedReport) -> list[str]:
-    from kueue_fleet.admission.dispatch.report import score_text
+    from kueue_fleet.dispatch.report import score_text
 
     lines = ["", *_wrap(f"Dispatch: {report.summary}", "", "  ")]
     for verdict in report.verdicts:

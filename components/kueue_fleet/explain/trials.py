@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from kueue_fleet.admission.cycle import Entry, Outcome, examine
 from kueue_fleet.admission.model import ClusterQueue, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
+from kueue_fleet.admission.scheduler.cycle import Entry, Outcome, examine
 from kueue_fleet.explain.answer import Change
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, found_pending, only_relevant
 

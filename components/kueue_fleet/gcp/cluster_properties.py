@@ -11,9 +11,9 @@ from typing import Any
 
 import pulumi
 
-from kueue_fleet.spec import ClusterEntry
-from kueue_fleet.spec.instant import instant_text
-from kueue_fleet.spec.maintenance import Maintenance
+from kueue_fleet.fleet_file import ClusterEntry
+from kueue_fleet.fleet_file.model.maintenance import Maintenance
+from kueue_fleet.kueue_api.timestamp import instant_text
 
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """The one scope; what nodes may do is limited by their account's roles. Source:

@@ -1,7 +1,7 @@
 """The dashboard and the alerts of a fleet in Cloud Monitoring.
 
 In: names, and the section `observability` of the file. Out: a dashboard and alert policies. What they show is in
-`kueue_fleet.spec.dashboards`, what they tell in `gcp.alerts`; the metrics come from the PodMonitoring that
+`kueue_fleet.objects.dashboards`, what they tell in `gcp.alerts`; the metrics come from the PodMonitoring that
 `kueue_fleet.kueue` puts on every cluster, which also puts the same dashboard into a Grafana there.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
+from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.gcp.alerts import alert_policies
 from kueue_fleet.gcp.resources import MonitoringAlertPolicy, MonitoringDashboard
-from kueue_fleet.spec.dashboards import cloud_monitoring_dashboard
-from kueue_fleet.spec.observability import Observability
+from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard
 
 
 class Dashboards(pulumi.ComponentResource):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pulumi
 
+from kueue_fleet.fleet_file.model.accounts import account_id, team_account_id
 from kueue_fleet.gcp.resources import ProjectIamMember, ServiceAccount, ServiceAccountIamMember
-from kueue_fleet.spec.accounts import account_id, team_account_id
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:

@@ -15,17 +15,17 @@ from typing import Any
 
 import pulumi
 
+from kueue_fleet.fleet_file.check.google_cloud import LONGEST_NAME
+from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.digests import with_digest
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
 from kueue_fleet.gcp.cluster_properties import node_security
 from kueue_fleet.gcp.resources import ComputeResourcePolicy, ContainerNodePool
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY
-from kueue_fleet.spec.capacity import Calendar, FlexStart, Reserved, Spot
-from kueue_fleet.spec.check.google_cloud import LONGEST_NAME
-from kueue_fleet.spec.clusters import ClusterEntry
-from kueue_fleet.spec.digests import with_digest
-from kueue_fleet.spec.node_pools import NodePoolEntry
-from kueue_fleet.spec.pools import ResolvedNodePool, resolve_pool
 
 _EFFECTS: Mapping[str, str] = {effect: theirs for theirs, effect in EFFECTS.items()}
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pulumi
 
+from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.gcp.resources import ComputeFutureReservation, ComputeRegionCommitment, ComputeReservation
 from kueue_fleet.gke.machines import machine_type
-from kueue_fleet.spec.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
-from kueue_fleet.spec.instant import instant_text
+from kueue_fleet.kueue_api.timestamp import instant_text
 
 LOCAL_SSD_GB = 375
 """Size of every local SSD. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""

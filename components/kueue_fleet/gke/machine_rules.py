@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_fleet.gke.machines import (
-    HYPERDISK_ONLY,
-    NO_LOCAL_SSD,
-    MachineType,
-    machine_type,
-    n1_accelerators,
-)
+from kueue_fleet.gke.machines import HYPERDISK_ONLY, NO_LOCAL_SSD, MachineType, machine_type, n1_accelerators
 from kueue_fleet.gke.pool_facts import Breach, Gpus, PoolFacts
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kueue_fleet.spec.yamltext import load_yaml
+from kueue_fleet.fleet_file.yaml_text import load_yaml
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

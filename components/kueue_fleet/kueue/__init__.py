@@ -4,8 +4,8 @@ In: models and manifests of the spec; the provider of a cluster comes by `opts`.
 on any Kubernetes cluster, or together by `kueue_fleet.fleet`. Nothing here knows Google Cloud.
 """
 
+from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
-from kueue_fleet.kueue.checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.credentials import WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
 from kueue_fleet.kueue.gpu_drivers import GpuDrivers

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
+from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object, object_labels
-from kueue_fleet.kueue.objects import KubernetesObject
-from kueue_fleet.spec import Manifest
-from kueue_fleet.spec.controller_manifests import WORKERS_SECRET
-from kueue_fleet.spec.manifests import manifest
+from kueue_fleet.kueue_api import Manifest
+from kueue_fleet.kueue_api.manifests import manifest
+from kueue_fleet.objects.controller import WORKERS_SECRET
 
 
 class AdmissionController(pulumi.ComponentResource):

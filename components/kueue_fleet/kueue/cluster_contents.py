@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 import pulumi
 
-from kueue_fleet import spec as fleet_spec
+from kueue_fleet import fleet_file as fleet_spec
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
-from kueue_fleet.kueue.checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.credentials import WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
 from kueue_fleet.kueue.gpu_drivers import GpuDrivers
@@ -24,13 +25,13 @@ from kueue_fleet.kueue.priorities import PriorityClass, WorkloadPriorityClass
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
 from kueue_fleet.kueue.run_duration import RunDurationPolicy
 from kueue_fleet.kueue.team import Namespaces, Team
-from kueue_fleet.spec import FleetSpec, Manifest
-from kueue_fleet.spec.controller_manifests import render_controller, render_controller_worker_access
-from kueue_fleet.spec.drivers import render_driver_installer
-from kueue_fleet.spec.manifests import TEAM_LABEL
-from kueue_fleet.spec.monitoring import render_grafana, render_managed_monitoring
-from kueue_fleet.spec.render_teams import render_team_objects
-from kueue_fleet.spec.run_duration_policy import render_run_duration_policy
+from kueue_fleet.kueue_api import Manifest
+from kueue_fleet.kueue_api.manifests import TEAM_LABEL
+from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
+from kueue_fleet.objects.drivers import render_driver_installer
+from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
+from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
+from kueue_fleet.objects.teams import render_team_objects
 
 _T = TypeVar("_T")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pulumi
 
+from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object, object_labels
-from kueue_fleet.kueue.objects import KubernetesObject
-from kueue_fleet.spec import Manifest
+from kueue_fleet.kueue_api import Manifest
 
 TOKEN_SECRET_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a token
 """Kubernetes fills a Secret of this type with a token of the account it names."""

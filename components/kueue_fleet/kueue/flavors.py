@@ -7,8 +7,8 @@ caller's, by `depends_on`: a flavor after its Topology, queues after both.
 import pulumi
 
 from kueue_fleet.kueue.component import ObjectComponent, manifest_of
-from kueue_fleet.spec import CohortSpec, Manifest, ResourceFlavorSpec, TopologySpec
-from kueue_fleet.spec.manifests import cohort_manifest, resource_flavor_manifest, topology_manifest
+from kueue_fleet.kueue_api import CohortSpec, Manifest, ResourceFlavorSpec, TopologySpec
+from kueue_fleet.kueue_api.manifests import cohort_manifest, resource_flavor_manifest, topology_manifest
 
 
 class Topology(ObjectComponent):

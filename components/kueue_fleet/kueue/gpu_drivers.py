@@ -6,9 +6,9 @@ pool that does not say INSTALLATION_DISABLED, and on Autopilot.
 
 import pulumi
 
+from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object
-from kueue_fleet.kueue.objects import KubernetesObject
-from kueue_fleet.spec import Manifest
+from kueue_fleet.kueue_api import Manifest
 
 
 class GpuDrivers(pulumi.ComponentResource):

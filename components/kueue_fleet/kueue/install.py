@@ -11,13 +11,14 @@ from typing import Any
 
 import pulumi
 
+from kueue_fleet.fleet_file import JobSetInstallation, KueueInstallation
+from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values
+from kueue_fleet.fleet_file.model.observability import Grafana
+from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
 from kueue_fleet.kueue.component import declare_object
-from kueue_fleet.kueue.objects import HelmRelease, KubernetesObject
-from kueue_fleet.spec import JobSetInstallation, KueueInstallation, Manifest
-from kueue_fleet.spec.install import installation_helm_values
-from kueue_fleet.spec.manifests import namespace_manifest
-from kueue_fleet.spec.monitoring import GRAFANA_RELEASE, grafana_helm_values
-from kueue_fleet.spec.observability import Grafana
+from kueue_fleet.kueue_api import Manifest
+from kueue_fleet.kueue_api.manifests import namespace_manifest
+from kueue_fleet.objects.monitoring import GRAFANA_RELEASE, grafana_helm_values
 
 CHARTS_CONFIG = "charts"
 """Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the names of `CHART_NAMES`."""

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
-from kueue_fleet.kueue.checks import AdmissionCheck
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.placement import dispatch_groups
+from kueue_fleet.kueue.admission_checks import AdmissionCheck
+from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object
-from kueue_fleet.kueue.objects import KubernetesObject
-from kueue_fleet.spec import FleetSpec
-from kueue_fleet.spec.manifests import manifest
-from kueue_fleet.spec.placement import dispatch_groups
-from kueue_fleet.spec.render import render_multikueue_check, render_multikueue_cluster, render_multikueue_config
+from kueue_fleet.kueue_api.manifests import manifest
+from kueue_fleet.objects.render import render_multikueue_check, render_multikueue_cluster, render_multikueue_config
 
 KUBECONFIG_KEY = "kubeconfig"
 """Key of the Secret that Kueue reads. Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go."""

@@ -6,8 +6,8 @@ In: wire models, or manifests that the spec rendered. Out: one component for eac
 import pulumi
 
 from kueue_fleet.kueue.component import ObjectComponent, manifest_of
-from kueue_fleet.spec import Manifest, PriorityClassFields, WorkloadPriorityClassFields
-from kueue_fleet.spec.manifests import priority_class_manifest, workload_priority_class_manifest
+from kueue_fleet.kueue_api import Manifest, PriorityClassFields, WorkloadPriorityClassFields
+from kueue_fleet.kueue_api.manifests import priority_class_manifest, workload_priority_class_manifest
 
 
 class PriorityClass(ObjectComponent):

@@ -9,8 +9,8 @@ from functools import partial
 import pulumi
 
 from kueue_fleet.kueue.component import ObjectComponent, manifest_of
-from kueue_fleet.spec import ClusterQueueSpec, LocalQueueSpec, Manifest
-from kueue_fleet.spec.manifests import cluster_queue_manifest, local_queue_manifest
+from kueue_fleet.kueue_api import ClusterQueueSpec, LocalQueueSpec, Manifest
+from kueue_fleet.kueue_api.manifests import cluster_queue_manifest, local_queue_manifest
 
 
 class ClusterQueue(ObjectComponent):

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
+from kueue_fleet.fleet_file import TeamEntry
+from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object
-from kueue_fleet.kueue.objects import KubernetesObject
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
-from kueue_fleet.spec import Manifest, TeamEntry
-from kueue_fleet.spec.manifests import namespace_manifest
+from kueue_fleet.kueue_api import Manifest
+from kueue_fleet.kueue_api.manifests import namespace_manifest
 
 
 class Namespaces(pulumi.ComponentResource):

@@ -18,9 +18,9 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
 
 import kueue_fleet
+from kueue_fleet.fleet_file.schema import describe, field_docs, models_in
 from kueue_fleet.plugin.arguments import INPUT_MARK, arguments_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, describe_argument
-from kueue_fleet.spec.schema import describe, field_docs, models_in
 
 PACKAGE: Final = "kueue-fleet"
 """Name of the package, and first part of every token."""

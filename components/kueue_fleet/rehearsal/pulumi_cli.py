@@ -24,11 +24,11 @@ from typing import Any, Self
 import psutil
 import yaml
 
-from kueue_fleet.rehearsal.children import describe_end
+from kueue_fleet.kueue_api.suggest import instead
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
-from kueue_fleet.rehearsal.processes import die_with_parent
+from kueue_fleet.rehearsal.processes.child_process import die_with_parent
+from kueue_fleet.rehearsal.processes.children import describe_end
 from kueue_fleet.rehearsal.user_files import read_documents
-from kueue_fleet.spec.suggest import instead
 
 _EVENT_POLL_SECONDS = 0.1
 _MARKUP = re.compile(r"<\{%[^%]*%\}>")

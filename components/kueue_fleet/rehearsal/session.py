@@ -19,14 +19,23 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import yaml
 
-from kueue_fleet.rehearsal.dws_limits import beyond_stock
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
+from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
-from kueue_fleet.rehearsal.job_views import JobView
-from kueue_fleet.rehearsal.jobs import follow_jobs, read_jobs, submit_jobs, unfinished_jobs
+from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
+from kueue_fleet.rehearsal.jobs.submission import follow_jobs, read_jobs, submit_jobs, unfinished_jobs
+from kueue_fleet.rehearsal.jobs.views import JobView
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
+from kueue_fleet.rehearsal.processes.supervisor_client import (
+    SOCKET_VARIABLE,
+    RunningSupervisor,
+    SupervisorClient,
+    SupervisorGoneError,
+    start_supervisor,
+)
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
-from kueue_fleet.rehearsal.refused_pods import RefusedPods
 from kueue_fleet.rehearsal.simulation_settings import parse_settings
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.standins.install import Part, find_real_parts, install_standins, missing_parts
@@ -40,18 +49,9 @@ from kueue_fleet.rehearsal.state_folder import (
     supervisor,
     wait_for_end,
 )
-from kueue_fleet.rehearsal.supervisor_client import (
-    SOCKET_VARIABLE,
-    RunningSupervisor,
-    SupervisorClient,
-    SupervisorGoneError,
-    start_supervisor,
-)
-from kueue_fleet.spec import FleetSpec
-from kueue_fleet.spec.rehearsal_section import REHEARSAL_KEY
 
 if TYPE_CHECKING:
-    from kueue_fleet.rehearsal.cluster_clients import ClusterClients
+    from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 
 _MIB = 1024**2
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -293,7 +293,7 @@ class Session:
 
     def clients(self, fleet: FleetSpec) -> ClusterClients:
         """The API servers of the fleet's clusters."""
-        from kueue_fleet.rehearsal.cluster_clients import ClusterClients
+        from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 
         return ClusterClients(self.paths.kubeconfig, fleet.cluster_names)
 

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kueue_fleet.rehearsal.dws_decisions import DwsSettings
-from kueue_fleet.rehearsal.node_pool_rules import Reservation
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.spot import SpotSettings
-from kueue_fleet.spec.problem import errors_of
-from kueue_fleet.spec.rehearsal_section import (
+from kueue_fleet.fleet_file.model.rehearsal_section import (
     REHEARSAL_KEY,
     DwsSection,
     NodesSection,
     RehearsalSection,
     read_rehearsal_section,
 )
+from kueue_fleet.kueue_api.problem import errors_of
+from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
+from kueue_fleet.rehearsal.cloud.spot import SpotSettings
+from kueue_fleet.rehearsal.paths import RehearsalError
 
 
 @dataclass(frozen=True, slots=True)

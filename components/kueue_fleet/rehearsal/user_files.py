@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kueue_fleet.fleet_file.yaml_text import YamlDocument, load_documents
+from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.spec import SpecError
-from kueue_fleet.spec.yamltext import YamlDocument, load_documents
 
 
 def read_documents(file: Path, instead: str) -> list[YamlDocument]:

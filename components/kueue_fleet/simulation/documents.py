@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json
 
+from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.spec.problem import SpecError
 
 _LARGE: Final = 1_000_000
 """Characters from which on a text is looked over before it is read, which takes a minute for a million lines."""
@@ -94,7 +94,7 @@ def _load(text: str, source: str) -> list[tuple[str, Any]]:
             raise SimulationError([f"{source}: has a number that cannot be read ({error}); correct it"]) from None
         except RecursionError:
             raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
-    from kueue_fleet.spec.yamltext import load_documents  # A large dump is read without it.
+    from kueue_fleet.fleet_file.yaml_text import load_documents
 
     try:
         return [(f"{source}:{document.line}", document.data) for document in load_documents(text, source)]

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
-from kueue_fleet.admission.from_configuration import parse_configuration
-from kueue_fleet.admission.from_kueue import Parsed, parse_objects
+from kueue_fleet.admission.reading.configuration import parse_configuration
+from kueue_fleet.admission.reading.objects import Parsed, parse_objects
+from kueue_fleet.dispatch.fleet_checks import RUN_DURATION_ANNOTATION
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.clock import Watch, drive
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
@@ -24,7 +26,6 @@ from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.raw import check_references, name_documents, run_seconds_of
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.workload_file import WorkloadFile
-from kueue_fleet.spec import FleetSpec, kueue_configuration, render_cluster
 
 
 def prepare_fleet(

@@ -35,8 +35,9 @@ from kueue_fleet.admission.events import (
 )
 from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, CheckState, Objects, Workload
 from kueue_fleet.admission.reasons import EvictionReason
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.simulation.admission_checks import Answer, Checks
 from kueue_fleet.simulation.agenda import Agenda
-from kueue_fleet.simulation.checks import Answer, Checks
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.jobs import Job
@@ -45,7 +46,6 @@ from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDisp
 from kueue_fleet.simulation.records import Record, State
 from kueue_fleet.simulation.workers import Workers
 from kueue_fleet.simulation.workload_file import WorkloadFile
-from kueue_fleet.spec import FleetSpec
 
 WORKER_LOST_SECONDS: Final = 900.0
 """Kueue's default of multiKueue.workerLostTimeout."""

@@ -33,6 +33,8 @@ from kueue_fleet.admission.model import (
     Workload,
 )
 from kueue_fleet.admission.pods import PodSet, SliceConstraint, TopologyRequest
+from kueue_fleet.kueue_api.base import Count, Int32, SpecModel, Text
+from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import exponential
 from kueue_fleet.simulation.errors import SimulationError
@@ -40,8 +42,6 @@ from kueue_fleet.simulation.models import as_model, read_data
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.runner import Arrival, prepare_cluster
 from kueue_fleet.simulation.writer import Writer
-from kueue_fleet.spec.base import Count, Int32, SpecModel, Text
-from kueue_fleet.spec.quantity import Quantity
 
 HARNESS_DELAYS: Final = Delays(
     decision=0.02,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
-from kueue_fleet.spec import FleetSpec
-from kueue_fleet.spec.calendar_windows import fleet_checks
-from kueue_fleet.spec.dispatch import DISPATCHER_NAME
 
 STEP_LABEL: Final = "kueue-fleet.dev/step"
 """On a Job or JobSet: of which step it is, for `steps` of the workload file."""

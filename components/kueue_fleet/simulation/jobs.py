@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kueue_fleet.admission.dispatch import GivenUp
 from kueue_fleet.admission.model import Admission, Workload
+from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.simulation.records import Record
 
 

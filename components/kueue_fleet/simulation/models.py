@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from kueue_fleet.fleet_file.yaml_text import load_yaml
+from kueue_fleet.kueue_api.messages import errors_in, explain
+from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.simulation.documents import look_over
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.spec.messages import errors_in, explain
-from kueue_fleet.spec.problem import SpecError
-from kueue_fleet.spec.yamltext import load_yaml
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kueue_fleet.admission.model import Admission, Workload
-from kueue_fleet.spec import FleetSpec
-from kueue_fleet.spec.pools import ResolvedNodePool
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 
 
 @dataclass(slots=True)

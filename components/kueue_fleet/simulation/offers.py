@@ -2,7 +2,7 @@
 
 In: a job that has quota on the manager. Out: an `Offer`.
 Source: kueue@v0.19.2 pkg/controller/workloaddispatcher, pkg/controller/admissionchecks/multikueue/workload.go; for the
-fleet's own, `kueue_fleet.admission.dispatch`.
+fleet's own, `kueue_fleet.dispatch`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kueue_fleet.admission.dispatch import (
+from kueue_fleet.admission.model import Objects
+from kueue_fleet.dispatch import (
     Action,
     Books,
     Decision,
@@ -22,13 +23,12 @@ from kueue_fleet.admission.dispatch import (
     dispatch_settings,
     rounds_begun,
 )
-from kueue_fleet.admission.dispatch.residency import Residency, read_residency
-from kueue_fleet.admission.model import Objects
+from kueue_fleet.dispatch.residency import Residency, read_residency
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.dispatch import REGIONS_LABEL
+from kueue_fleet.objects.controller_configuration import controller_configuration
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.jobs import Job
-from kueue_fleet.spec import FleetSpec
-from kueue_fleet.spec.controller_configuration import controller_configuration
-from kueue_fleet.spec.dispatch import REGIONS_LABEL
 
 ROUND_SECONDS: Final = 300.0
 """How long the Incremental dispatcher waits before it offers a workload to more workers."""

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
-from kueue_fleet.admission.fields import Fields
-from kueue_fleet.admission.from_kueue import Parsed, parse_objects
 from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.objects import Parsed, parse_objects
+from kueue_fleet.kueue_api.check_objects import SPECS, check_objects
+from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.runner import Arrival
-from kueue_fleet.spec.objects import SPECS, check_objects
-from kueue_fleet.spec.problem import errors_of
 
 RUN_SECONDS: Final = "kueue-fleet.dev/run-seconds"
 """Annotation of a Job, JobSet or Workload, or of a Job's pods: how long it runs once it is admitted."""

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kueue_fleet.fleet_file.yaml_text import load_yaml
+from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.result import SCHEMA_VERSION, Result
-from kueue_fleet.spec.problem import SpecError
-from kueue_fleet.spec.yamltext import load_yaml
 
 _PART: Final = re.compile(r"(?:^|\.)([^.\[\]=]+)|\[([^\]]+)\]")
 _COMPARED: Final = ("state", "cluster", "flavors", "admittedAt", "finishedAt", "evictions")

@@ -33,13 +33,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kueue_fleet.admission.dispatch.checks import RUN_DURATION_ANNOTATION
+from kueue_fleet.dispatch.fleet_checks import RUN_DURATION_ANNOTATION
+from kueue_fleet.kueue_api import syntax
+from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.timestamp import Instant
 from kueue_fleet.simulation.distributions import Seconds, constant, exponential
 from kueue_fleet.simulation.models import read_model
-from kueue_fleet.spec import syntax
-from kueue_fleet.spec.base import Count, JobName, Number, RuledModel, SpecModel, Text
-from kueue_fleet.spec.instant import Instant
-from kueue_fleet.spec.problem import Problem
 
 
 class JobEntry(RuledModel):

@@ -12,8 +12,8 @@ import pulumi_kubernetes as kubernetes
 from pydantic import Field, StringConstraints
 
 from kueue_fleet import ClusterQueue, LocalQueue, Namespaces
-from kueue_fleet.spec import LocalQueueSpec
-from kueue_fleet.spec.base import Count, DnsLabel, SpecModel
+from kueue_fleet.kueue_api import LocalQueueSpec
+from kueue_fleet.kueue_api.base import Count, DnsLabel, SpecModel
 
 SPACE_LABEL = "company.example/space"
 """On the namespace of every space."""

@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from kueue_fleet.rehearsal.engines import EngineCache
-from kueue_fleet.rehearsal.engines.toolchain import (
-    GO_LOCK,
-    find_go,
-    install_go,
-    locked_wheel,
-    parse_go_version,
-)
+from kueue_fleet.rehearsal.engines.toolchain import GO_LOCK, find_go, install_go, locked_wheel, parse_go_version
 from kueue_fleet.rehearsal.paths import RehearsalError
 
 

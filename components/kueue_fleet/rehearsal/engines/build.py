@@ -22,7 +22,7 @@ from kueue_fleet.rehearsal.engines.catalogue import BUILD_FLAGS, ENGINES, Engine
 from kueue_fleet.rehearsal.engines.discovery import Engines, find_engines
 from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go, install_go, usable_cores
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.processes import die_with_parent, log_tail
+from kueue_fleet.rehearsal.processes.child_process import die_with_parent, log_tail
 
 _POLL_SECONDS = 0.25
 _DOWNLOAD_SILENCE_SECONDS = 3.0

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import aiohttp
 
-from kueue_fleet.rehearsal.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.control_planes.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.addresses import claim_address
 from kueue_fleet.rehearsal.node_agent.certificates import is_usable, service_certificate
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, install_policy
@@ -27,7 +27,7 @@ from kueue_fleet.rehearsal.node_agent.refusals import describe_refusals
 from kueue_fleet.rehearsal.node_agent.services import Backend, ServiceRoutes
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 from kueue_fleet.rehearsal.node_agent.worker import PodWorker
-from kueue_fleet.rehearsal.processes import Spawn
+from kueue_fleet.rehearsal.processes.child_process import Spawn
 
 log = logging.getLogger(__name__)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 
+from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVolumes, build_root, write_kubeconfig
 from kueue_fleet.rehearsal.node_agent.pods import (
     HostFacts,
@@ -37,16 +38,10 @@ from kueue_fleet.rehearsal.node_agent.programs import (
     adapt_configuration,
     find_program,
 )
-from kueue_fleet.rehearsal.node_agent.status import (
-    ContainerState,
-    restart_delay_seconds,
-    should_restart,
-    terminated,
-)
+from kueue_fleet.rehearsal.node_agent.status import ContainerState, restart_delay_seconds, should_restart, terminated
 from kueue_fleet.rehearsal.node_agent.volumes import replace_file
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.processes import ChildProcess, ProcessSpec, Spawn
-from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessSpec, Spawn
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 import yaml
 
-from kueue_fleet.rehearsal.kube_api import ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.control_planes.kube_api import ApiError, Json, KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source
 from kueue_fleet.rehearsal.node_agent.volumes import (
     TokenProjection,

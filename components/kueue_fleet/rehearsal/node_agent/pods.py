@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING
 from typing import Any
 
-from kueue_fleet.spec.quantity import Quantity
+from kueue_fleet.kueue_api.quantity import Quantity
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kueue_fleet.rehearsal.kube_api import KubeApi
-from kueue_fleet.rehearsal.pod_policies import added_toleration, await_policies, pod_policy
+from kueue_fleet.rehearsal.cloud.pod_policies import added_toleration, await_policies, pod_policy
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 
 NODE_LABEL = "kueue-fleet.dev/system-node"
 """Label of the node for system pods."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
+from kueue_fleet.objects.controller import CONTROLLER_NAME
 from kueue_fleet.rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
-from kueue_fleet.spec.controller_manifests import CONTROLLER_NAME
 
 Json = dict[str, Any]
 """An object as the API server sends it."""

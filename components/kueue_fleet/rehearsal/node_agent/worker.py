@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from kueue_fleet.rehearsal.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi
+from kueue_fleet.rehearsal.control_planes.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi
 from kueue_fleet.rehearsal.node_agent.addresses import AddressError, ClaimedAddress, claim_address, taken_ports
 from kueue_fleet.rehearsal.node_agent.containers import Container, ContainerHost
 from kueue_fleet.rehearsal.node_agent.mounts import PodVolumes, source_data
@@ -22,7 +22,7 @@ from kueue_fleet.rehearsal.node_agent.programs import IMAGE_REASON, CertificateN
 from kueue_fleet.rehearsal.node_agent.services import Backend
 from kueue_fleet.rehearsal.node_agent.status import ContainerState, pod_status
 from kueue_fleet.rehearsal.node_agent.volumes import make_private
-from kueue_fleet.rehearsal.processes import Spawn
+from kueue_fleet.rehearsal.processes.child_process import Spawn
 
 log = logging.getLogger(__name__)
 

@@ -20,6 +20,7 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
 from kueue_fleet.rehearsal.standins.autonaming import generated_name
 from kueue_fleet.rehearsal.standins.gcp_answers_gke import without_no_accelerators
 from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
@@ -46,7 +47,6 @@ from kueue_fleet.rehearsal.standins.property_values import (
     with_secrets_of,
 )
 from kueue_fleet.rehearsal.standins.supervised import call_supervisor
-from kueue_fleet.rehearsal.supervisor_client import SupervisorClient, SupervisorError
 
 PROTECTED: Final = (
     "Cannot destroy cluster because deletion_protection is set to true. "

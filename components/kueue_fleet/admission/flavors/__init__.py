@@ -1,0 +1,1 @@
+"""Which flavor each pod set gets, and why not another one."""

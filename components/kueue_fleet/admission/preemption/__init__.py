@@ -1,0 +1,1 @@
+"""Whom to preempt, with classical preemption and with fair sharing."""

@@ -1,0 +1,99 @@
+"""Preemption: whom to evict so that a workload fits, classical or with fair sharing, and the assigner's oracle.
+
+Everything works on the usage in the tree and puts it back before it returns.
+Source: kueue@v0.19.2 pkg/scheduler/preemption/{preemption,preemption_oracle}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kueue_fleet.admission.flavors.assigner import Oracle, needing_preemption, total_requests
+from kueue_fleet.admission.flavors.assignment import Assignment, Possibility
+from kueue_fleet.admission.preemption.candidates import Target
+from kueue_fleet.admission.preemption.classical import classical_targets
+from kueue_fleet.admission.preemption.fair_sharing import fair_targets
+from kueue_fleet.admission.preemption.simulation import PreemptionContext
+from kueue_fleet.admission.queue.cluster_queue import QueueNode
+from kueue_fleet.admission.quota.cohort_tree import TreeNode, Usage, add_all, borrow_level, remove_all
+from kueue_fleet.admission.reasons import PREEMPTION_TEXT, PreemptionReason
+from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.topology.placement import topology_requests
+from kueue_fleet.admission.workload.state import WorkloadInfo
+
+Simulated = dict[tuple[str, Usage, frozenset[int]], list[Target]]
+"""Targets that were found for a workload, some requests and flavor-resources. Valid while the books do not change."""
+
+
+def find_targets(
+    cache: Cache, info: WorkloadInfo, assignment: Assignment, simulated: Simulated | None = None
+) -> list[Target]:
+    """Workloads to evict so that `info` fits with the flavors of `assignment`; empty if there is no such set.
+
+    With `simulated`, a search that the oracle has done already is not done again.
+
+    Kueue's order of the targets is an accident of how it thins them out; compare them as sets.
+    """
+    queue = cache.queues[info.cluster_queue]
+    topology = topology_requests(cache, info, queue, assignment) if queue.tas_flavors else None
+    requests, frs = total_requests(assignment, info, cache), needing_preemption(assignment, cache)
+    if simulated is not None and not topology:
+        known = simulated.get((info.key, requests, frs))
+        if known is not None:
+            return known
+    return _targets(PreemptionContext(cache, info, queue, requests, frs, topology))
+
+
+def _targets(context: PreemptionContext) -> list[Target]:
+    if context.cache.configuration.fair_sharing is not None:
+        return fair_targets(context)
+    return classical_targets(context)
+
+
+def make_oracle(cache: Cache, simulated: Simulated) -> Oracle:
+    """The oracle for `assigner.assign`: looks for targets for one flavor-resource at a time.
+
+    It keeps what it found in `simulated`; empty that when the books change.
+    """
+
+    def simulate(queue: QueueNode, info: WorkloadInfo, fr: int, amount: int) -> tuple[Possibility, int]:
+        requests, frs = ((fr, amount),), frozenset((fr,))
+        targets = _targets(PreemptionContext(cache, info, queue, requests, frs, None))
+        simulated[(info.key, requests, frs)] = targets
+        if not targets:
+            return Possibility.NO_CANDIDATES, borrow_level(queue, fr, amount)[0]
+        for target in targets:
+            remove_all(cache.queues[target.info.cluster_queue], target.info.usage)
+        level = borrow_level(queue, fr, amount)[0]
+        for target in targets:
+            add_all(cache.queues[target.info.cluster_queue], target.info.usage)
+        own = any(target.info.cluster_queue == queue.name for target in targets)
+        return (Possibility.PREEMPT if own else Possibility.RECLAIM), level
+
+    return simulate
+
+
+class PreemptionNotice(NamedTuple):
+    """Kueue's message about a preemption: who, for whom, by which right, from where to where."""
+
+    preemptor: WorkloadInfo
+    reason: PreemptionReason
+    preemptor_path: str
+    preemptee_path: str
+
+    @property
+    def text(self) -> str:
+        """The message."""
+        workload = self.preemptor.workload
+        return (
+            f"Preempted to accommodate a workload (UID: {workload.uid or 'UNKNOWN'}, "
+            f"JobUID: {workload.job_uid or 'UNKNOWN'}) due to {PREEMPTION_TEXT[self.reason]}; "
+            f"preemptor path: {self.preemptor_path}; preemptee path: {self.preemptee_path}"
+        )
+
+
+def queue_path(queue: TreeNode) -> str:
+    """`/root/…/cohort/queue`, as in Kueue's messages."""
+    names: Iterable[str] = [queue.name, *(node.name for node in queue.path())]
+    return "/" + "/".join(reversed(list(names)))

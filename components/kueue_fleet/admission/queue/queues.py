@@ -1,0 +1,162 @@
+"""Which queue a workload is in: by its LocalQueue, if nothing forbids it; and when parked ones are looked at again.
+
+Source: kueue@v0.19.2 pkg/cache/queue/manager.go, pkg/controller/core/workload_controller.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from kueue_fleet.admission.decisions import Decision, Inadmissible, Queued
+from kueue_fleet.admission.model import LocalQueue, Objects, StopPolicy
+from kueue_fleet.admission.queue.pending import PendingQueue, Place
+from kueue_fleet.admission.reasons import EvictionReason, QuotaReservedReason
+from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.timers import Timer, Timers
+from kueue_fleet.admission.workload import lifecycle
+from kueue_fleet.admission.workload.state import WorkloadInfo
+
+
+class Membership:
+    """The state of an engine, and the part of it that puts workloads into queues and takes them out."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self.cache = Cache(objects)
+        self.workloads: dict[str, WorkloadInfo] = {}
+        self.now = 0.0
+        self._timers = Timers()
+        self._pending: dict[str, PendingQueue] = {}
+        self._queue_names: list[str] = []
+        self._local_queues: dict[str, LocalQueue] = {}
+        self._decisions: list[Decision] = []
+        self._second_passes: dict[str, int] = {}
+        self._second_ready: list[str] = []
+        self._configure()
+
+    def _configure(self) -> None:
+        old = self._pending
+        self._local_queues = {queue.key: queue for queue in self.objects.local_queues}
+        self._queue_names = sorted(self.cache.queues)
+        self._pending = {}
+        for name in self._queue_names:
+            spec = self.cache.queues[name].spec
+            known = old.get(name)
+            if known is not None and known.strategy is spec.queueing_strategy:
+                self._pending[name] = known
+            else:
+                self._pending[name] = PendingQueue(spec.queueing_strategy, partial(self.cache.namespace_admitted, name))
+
+    def _place(self, info: WorkloadInfo) -> Place | None:
+        pending = self._pending.get(info.cluster_queue)
+        return None if pending is None else pending.place_of(info.key)
+
+    def _target(self, info: WorkloadInfo) -> str:
+        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        return "" if local is None else local.cluster_queue
+
+    def _restart(self, info: WorkloadInfo) -> None:
+        """A workload evicted because its queue was stopped may be queued again once the queue is not."""
+        if info.requeued is not False:
+            return
+        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        if local is None:
+            return
+        queue = self.cache.queues.get(local.cluster_queue)
+        by_local = info.requeued_reason == EvictionReason.LOCAL_QUEUE_STOPPED
+        by_queue = info.requeued_reason == EvictionReason.CLUSTER_QUEUE_STOPPED
+        if (by_local and local.stop_policy is StopPolicy.NONE) or (
+            by_queue and queue is not None and queue.spec.stop_policy is StopPolicy.NONE
+        ):
+            info.requeued = True
+
+    def _dequeue(self, info: WorkloadInfo) -> None:
+        pending = self._pending.get(info.cluster_queue)
+        if pending is not None:
+            pending.delete(info.key)
+
+    def _enqueue(self, info: WorkloadInfo, *, parked: bool = False) -> None:
+        """Put a workload without quota where it belongs; parked, if it was parked before."""
+        blocker = self._blocker(info)
+        if blocker is not None:
+            self._dequeue(info)
+            self._decide(Inadmissible(self.now, info.key, *blocker))
+            return
+        name = self._target(info)
+        if info.cluster_queue != name:
+            self._dequeue(info)
+            info.cluster_queue = name
+        if self.cache.queues[name].checks or info.checks:
+            lifecycle.sync_checks(info, self.cache.queues[name], self.now)
+        place = self._pending[name].push(info, self.now, parked=parked)
+        self._decide(Queued(self.now, info.key, name, place is Place.COMPETING))
+
+    def _blocker(self, info: WorkloadInfo) -> tuple[str, str] | None:
+        """Why a workload is in no queue: reason and message."""
+        workload = info.workload
+        if not workload.active:
+            return "Deactivated", "The workload is deactivated"
+        local = self._local_queues.get(f"{workload.namespace}/{workload.queue}")
+        if local is None:
+            return QuotaReservedReason.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"
+        if local.stop_policy is not StopPolicy.NONE:
+            return QuotaReservedReason.SUSPENDED, f"LocalQueue {workload.queue} is inactive"
+        if local.cluster_queue not in self.cache.queues:
+            return QuotaReservedReason.MISCONFIGURED, f"ClusterQueue {local.cluster_queue} doesn't exist"
+        if not info.is_admissible(self.cache.gates):
+            return QuotaReservedReason.ADMISSION_GATED, f"Admission is gated by: {workload.gated_by}"
+        return None
+
+    def _touched(self, before: Objects) -> list[str]:
+        """The ClusterQueues whose own specification, or whose cohort's, is not what it was; LocalQueues do not count.
+
+        A change of anything else counts for all of them.
+        """
+        now = self.objects
+        if replace(now, local_queues=(), cluster_queues=(), cohorts=()) != replace(
+            before, local_queues=(), cluster_queues=(), cohorts=()
+        ):
+            return self._queue_names
+        cohorts = {cohort.name for cohort in {*now.cohorts} ^ {*before.cohorts}}
+        roots = {self.cache.cohorts[name].root().name for name in cohorts if name in self.cache.cohorts}
+        specs = {queue.name: queue for queue in before.cluster_queues}
+        found = []
+        for name in self._queue_names:
+            queue = self.cache.queues[name]
+            if queue.spec != specs.get(name) or (queue.parent is not None and queue.root().name in roots):
+                found.append(name)
+        return found
+
+    def _wake_others(self, info: WorkloadInfo) -> None:
+        """Quota came free: parked workloads of the tree are looked at again.
+
+        Kueue finds the tree by the LocalQueue, and does not know one that is stopped: then nobody is.
+        """
+        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        if local is not None and local.stop_policy is StopPolicy.NONE:
+            self._reactivate_later(local.cluster_queue)
+
+    def _reactivate_later(self, cluster_queue: str) -> None:
+        """Something changed in a cohort tree: its parked workloads are looked at again, with a little delay."""
+        queue = self.cache.queues.get(cluster_queue)
+        if queue is None:
+            return
+        name = f"queue {queue.name}" if queue.parent is None else f"cohort {queue.root().name}"
+        self._timers.set(Timer.REACTIVATE, name, self.now + self.cache.configuration.requeue_batch)
+
+    def _reactivate(self, name: str) -> None:
+        kind, _, node = name.partition(" ")
+        if kind == "queue":
+            names = [node] if node in self._pending else []
+        else:
+            names = [
+                q
+                for q in self._queue_names
+                if self.cache.queues[q].parent is not None and self.cache.queues[q].root().name == node
+            ]
+        for queue in names:
+            self._pending[queue].reactivate(self.now)
+
+    def _decide(self, decision: Decision) -> None:
+        self._decisions.append(decision)

@@ -1,0 +1,1 @@
+"""Quota in the cohort tree, and the shares that fair sharing compares."""

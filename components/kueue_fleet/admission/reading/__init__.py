@@ -1,0 +1,1 @@
+"""From Kubernetes objects, as kubectl prints them, to the core's data."""

@@ -1,0 +1,237 @@
+"""Pod templates and pod sets from raw Kubernetes objects.
+
+Requests of a pod: the containers' sum, or the largest init container beside the sidecars before it, then pod-level
+requests, then overhead. A resource with a limit but no request requests its limit.
+Source: k8s.io/component-helpers resource/helpers.go, kueue@v0.19.2 pkg/workload/resources.go, pkg/util/pod/pod.go,
+pkg/controller/jobframework/tas.go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kueue_fleet.admission.amounts import request_amount, resource_order
+from kueue_fleet.admission.errors import NotModelledError
+from kueue_fleet.admission.pods import PodSet, ResourceRules, SliceConstraint, Toleration, TopologyRequest
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.selectors import NodeSelectorTerm, Requirement
+from kueue_fleet.kueue_api.quantity import Quantity
+
+Requests = dict[str, Quantity]
+"""What pods ask for, by resource."""
+
+_POD_LEVEL: Final = ("cpu", "memory")
+_SHAPE_FIELDS: Final = ("runtimeClassName", "priority", "topologySpreadConstraints", "overhead")
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+def parse_pod_set(
+    fields: Fields, name: str, count: int, min_count: int | None, topology: TopologyRequest | None, rules: ResourceRules
+) -> PodSet:
+    """A pod set from its pod's `spec`. Raises NotModelledError for resource claims."""
+    if any(fields.children("resourceClaims")):
+        raise NotModelledError("dynamic resource allocation (resourceClaims)", fields.path)
+    requests = _pod_requests(fields)
+    quota = _quota_requests(requests, rules)
+    affinity = fields.child("affinity").child("nodeAffinity")
+    required = affinity.child("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = None
+    if "requiredDuringSchedulingIgnoredDuringExecution" in affinity:
+        terms = tuple(parse_term(term) for term in required.children("nodeSelectorTerms"))
+    return PodSet(
+        name=name,
+        count=count,
+        min_count=min_count,
+        requests=_amounts(quota),
+        node_requests=_amounts(requests),
+        node_selector=fields.pairs("nodeSelector"),
+        affinity=terms,
+        tolerations=tuple(parse_toleration(item) for item in fields.children("tolerations")),
+        topology=topology,
+        shape=_shape(fields),
+    )
+
+
+def _amounts(requests: Requests) -> tuple[tuple[str, int], ...]:
+    return tuple((name, request_amount(name, requests[name])) for name in sorted(requests, key=resource_order))
+
+
+def parse_toleration(fields: Fields) -> Toleration:
+    """A toleration of a pod or flavor."""
+    return Toleration(
+        fields.text("key"), fields.text("operator") or "Equal", fields.text("value"), fields.text("effect")
+    )
+
+
+def parse_term(fields: Fields) -> NodeSelectorTerm:
+    """A node selector term; Kueue looks at its `matchExpressions` only."""
+    return NodeSelectorTerm(parse_requirements(fields))
+
+
+def parse_requirements(fields: Fields) -> tuple[Requirement, ...]:
+    """The `matchExpressions` of a label selector or node selector term."""
+    found = []
+    for item in fields.children("matchExpressions"):
+        operator = item.text("operator")
+        if operator not in _OPERATORS:
+            item.wrong("operator", f"is {operator!r}", f"write one of {', '.join(_OPERATORS)}")
+        found.append(Requirement(item.required_text("key"), operator, item.texts("values")))
+    return tuple(found)
+
+
+def parse_topology_request(fields: Fields) -> TopologyRequest | None:
+    """A Workload's `podSets[].topologyRequest`; None when there is none."""
+    constraints = [
+        SliceConstraint(item.required_text("topology"), item.integer("size", 1, least=1))
+        for item in fields.children("podsetSliceRequiredTopologyConstraints")
+    ]
+    if "podSetSliceRequiredTopology" in fields:
+        constraints.append(
+            SliceConstraint(fields.text("podSetSliceRequiredTopology"), fields.integer("podSetSliceSize", 0, least=0))
+        )
+    if not fields.data:
+        return None
+    return TopologyRequest(
+        required=fields.text("required") or None,
+        preferred=fields.text("preferred") or None,
+        unconstrained=fields.flag("unconstrained"),
+        group=fields.text("podSetGroupName") or None,
+        slices=tuple(constraints),
+    )
+
+
+def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
+    """What the annotations of a pod template ask for; `fields` is its metadata.
+
+    Raises NotModelledError for slices with constraints of their own.
+    """
+    found = fields.child("annotations")
+    prefix = "kueue.x-k8s.io/podset-"
+    constraints = []
+    if f"{prefix}slice-required-topology-constraints" in found:
+        raise NotModelledError("podset-slice-required-topology-constraints", found.path)
+    if f"{prefix}slice-required-topology" in found and f"{prefix}slice-size" in found:
+        size = found.text(f"{prefix}slice-size")
+        if not size.isdigit() or size == "0":
+            found.wrong(f"{prefix}slice-size", f"is {size!r}", "write a whole number in quotes, 1 or more")
+            size = "1"
+        constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), int(size)))
+    required = found.text(f"{prefix}required-topology") or None
+    preferred = None if required else found.text(f"{prefix}preferred-topology") or None
+    request = TopologyRequest(
+        required=required,
+        preferred=preferred,
+        unconstrained=not (required or preferred) and found.text(f"{prefix}unconstrained-topology") == "true",
+        group=(found.text(f"{prefix}group-name") or None) if required or preferred else None,
+        slices=tuple(constraints),
+    )
+    return request if request.is_explicit else None
+
+
+def find_limit_violations(fields: Fields, index: int) -> list[str]:
+    """Kueue's complaints about requests above limits in the pod `fields` of pod set `index`."""
+    found = []
+    for kind in ("initContainers", "containers"):
+        for number, container in enumerate(fields.children(kind)):
+            resources = container.child("resources")
+            requests, limits = resources.quantities("requests"), resources.quantities("limits")
+            names = [f'"{name}"' for name in sorted(requests) if name in limits and requests[name] > limits[name]]
+            if names:
+                found.append(
+                    f"spec.podSets[{index}].template.spec.{kind}[{number}]: Invalid value: "
+                    f"[{','.join(names)}]: requests must not exceed its limits"
+                )
+    return found
+
+
+def _pod_requests(fields: Fields) -> Requests:
+    total: Requests = {}
+    for container in fields.children("containers"):
+        _add(total, _container_requests(container))
+    sidecars: Requests = {}
+    most: Requests = {}
+    for container in fields.children("initContainers"):
+        needed = _container_requests(container)
+        if container.text("restartPolicy") == "Always":
+            _add(total, needed)
+            _add(sidecars, needed)
+            needed = dict(sidecars)
+        else:
+            _add(needed, sidecars)
+        _raise_to(most, needed)
+    _raise_to(total, most)
+    resources = fields.child("resources")
+    pod_level = {**resources.quantities("limits"), **resources.quantities("requests")}
+    for name, quantity in pod_level.items():
+        if name in _POD_LEVEL or name.startswith("hugepages-"):
+            total[name] = quantity
+    _add(total, fields.quantities("overhead"))
+    return total
+
+
+def _container_requests(container: Fields) -> Requests:
+    resources = container.child("resources")
+    return {**resources.quantities("limits"), **resources.quantities("requests")}
+
+
+def _add(total: Requests, more: Requests) -> None:
+    for name, quantity in more.items():
+        total[name] = total[name] + quantity if name in total else quantity
+
+
+def _raise_to(total: Requests, least: Requests) -> None:
+    for name, quantity in least.items():
+        if name not in total or total[name] < quantity:
+            total[name] = quantity
+
+
+def _quota_requests(requests: Requests, rules: ResourceRules) -> Requests:
+    """Requests as they count against quota (kueue dropExcludedResources, applyResourceTransformations)."""
+    kept = {
+        name: quantity
+        for name, quantity in requests.items()
+        if not any(name.startswith(prefix) for prefix in rules.exclude_prefixes)
+    }
+    by_input = {rule.input: rule for rule in rules.transformations}
+    if not any(name in by_input for name in kept):
+        return kept
+    retained: Requests = {}
+    generated: dict[str, Quantity] = {}
+    for name, quantity in kept.items():
+        rule = by_input.get(name)
+        if rule is None or rule.retain:
+            retained[name] = quantity
+        if rule is None:
+            continue
+        value = quantity.decimal
+        if rule.multiply_by in kept:
+            value *= kept[rule.multiply_by].decimal
+        for output, factor in rule.outputs:
+            _add(generated, {output: Quantity(value * factor.decimal)})
+    for name, quantity in generated.items():
+        _add(retained, {name: quantity if quantity > Quantity(0) else Quantity(0)})
+    return retained
+
+
+def _shape(fields: Fields) -> str:
+    """The part of a pod spec that tells two workloads apart to the scheduler, as canonical text (SpecShape)."""
+    shape: dict[str, Any] = {name: fields.data[name] for name in _SHAPE_FIELDS if name in fields}
+    for kind in ("initContainers", "containers"):
+        shape[kind] = [_container_shape(container) for container in fields.children(kind)]
+    shape["affinity"] = fields.data.get("affinity")
+    return json.dumps(shape, sort_keys=True, default=str)
+
+
+def _container_shape(container: Fields) -> dict[str, Any]:
+    return {
+        "resources": sorted((name, str(q)) for name, q in _container_requests(container).items()),
+        "ports": container.data.get("ports"),
+    }
+
+
+def single_problem(texts: Iterable[str]) -> str:
+    """Several complaints as Kubernetes joins them."""
+    listed = list(texts)
+    return listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]" if listed else ""

@@ -1,0 +1,305 @@
+"""Workloads, and Jobs and JobSets as the workloads Kueue would make of them.
+
+Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go, pkg/controller/jobs/{job,jobset}, pkg/util/priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from kueue_fleet.admission.amounts import request_amount
+from kueue_fleet.admission.errors import NotModelledError
+from kueue_fleet.admission.model import (
+    Admission,
+    CheckState,
+    PodSetAssignment,
+    Workload,
+    WorkloadCheck,
+    WorkloadStatus,
+)
+from kueue_fleet.admission.pods import PodSet, ResourceRules
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.pods import (
+    find_limit_violations,
+    parse_pod_set,
+    parse_topology_request,
+    single_problem,
+    topology_from_annotations,
+)
+from kueue_fleet.admission.reading.topology import parse_topology_assignment
+
+_PREFIX: Final = "kueue.x-k8s.io/"
+MOST_KEPT: Final = 1000
+"""Different texts that a `Context` remembers; each is as long as the pod templates of a workload."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What other objects say about workloads: values of priority classes, and how requests count.
+
+    `pod_sets` and `assignments` have what was read before, by the text of what it was read from: workloads of one
+    cluster are mostly alike, and pods are the most of them. Where they are not, each is emptied when it is full.
+    """
+
+    workload_priorities: Mapping[str, int] = field(default_factory=dict)
+    pod_priorities: Mapping[str, int] = field(default_factory=dict)
+    default_priority: int = 0
+    rules: ResourceRules = field(default_factory=ResourceRules)
+    pod_sets: dict[str, tuple[tuple[PodSet, ...], str]] = field(default_factory=dict)
+    assignments: dict[str, tuple[PodSetAssignment, ...]] = field(default_factory=dict)
+
+
+def _keep(known: dict[str, T], text: str, found: T) -> None:
+    if len(known) >= MOST_KEPT:
+        known.clear()
+    known[text] = found
+
+
+def parse_workload(fields: Fields, context: Context) -> Workload:
+    """A Workload with its status."""
+    metadata, spec = fields.child("metadata"), fields.child("spec")
+    annotations = metadata.child("annotations")
+    _refuse(fields, annotations)
+    pod_sets, problem = _parse_pod_sets(spec, context)
+    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
+    limit = spec.integer("maximumExecutionTimeSeconds", least=1)
+    return Workload(
+        namespace=namespace,
+        name=name,
+        uid=metadata.text("uid") or f"{namespace}/{name}",
+        queue=spec.text("queueName"),
+        pod_sets=pod_sets,
+        created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
+        priority=spec.integer("priority"),
+        priority_boost=_boost(annotations),
+        active=spec.flag("active", default=True),
+        reclaimable=tuple(
+            (item.text("name"), item.integer("count", least=0))
+            for item in fields.child("status").children("reclaimablePods")
+        ),
+        max_execution_seconds=float(limit) if limit else None,
+        gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
+        preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
+        job_uid=metadata.child("labels").text(f"{_PREFIX}job-uid"),
+        problem=problem,
+        status=_parse_status(fields.child("status"), pod_sets, context),
+    )
+
+
+def _parse_pod_sets(spec: Fields, context: Context) -> tuple[tuple[PodSet, ...], str]:
+    """The pod sets of a Workload's `spec`, and why their resources are invalid."""
+    text = repr(spec.data.get("podSets"))
+    known = context.pod_sets.get(text)
+    if known is not None:
+        return known
+    before = len(spec.problems)
+    pod_sets, problems = [], []
+    for index, item in enumerate(spec.children("podSets")):
+        pod = item.child("template").child("spec")
+        pod_sets.append(
+            parse_pod_set(
+                pod,
+                item.text("name") or "main",
+                item.integer("count", 1, least=0),
+                item.integer("minCount", least=0) if "minCount" in item else None,
+                parse_topology_request(item.child("topologyRequest")),
+                context.rules,
+            )
+        )
+        problems += find_limit_violations(pod, index)
+    found = tuple(pod_sets), single_problem(problems)
+    if len(spec.problems) == before:
+        _keep(context.pod_sets, text, found)
+    return found
+
+
+def _refuse(fields: Fields, annotations: Fields) -> None:
+    if annotations.text(f"{_PREFIX}elastic-job") == "true":
+        raise NotModelledError("elastic jobs (workload slices)", fields.path)
+    if f"{_PREFIX}workload-allowed-resource-flavors" in annotations:
+        raise NotModelledError("concurrent admission", fields.path)
+    status = fields.child("status")
+    if any(status.children("unhealthyNodes")):
+        raise NotModelledError("replacement of failed nodes (status.unhealthyNodes)", fields.path)
+    pending = any(
+        item.text("delayedTopologyRequest") == "Pending"
+        for item in status.child("admission").children("podSetAssignments")
+    )
+    updates = [update for check in status.children("admissionChecks") for update in check.children("podSetUpdates")]
+    if pending and any("nodeSelector" in update or "tolerations" in update for update in updates):
+        raise NotModelledError("placement by an admission check's podSetUpdates", fields.path)
+
+
+def _boost(annotations: Fields) -> int:
+    text = annotations.text(f"{_PREFIX}priority-boost")
+    if not text:
+        return 0
+    try:
+        return int(text)
+    except ValueError:
+        annotations.wrong(f"{_PREFIX}priority-boost", f"is {text!r}", "write a whole number in quotes")
+        return 0
+
+
+def _parse_status(status: Fields, pod_sets: tuple[PodSet, ...], context: Context) -> WorkloadStatus:
+    conditions = {item.text("type"): item for item in status.children("conditions")}
+
+    def since(name: str) -> float | None:
+        item = conditions.get(name)
+        return (item.seconds("lastTransitionTime", 0.0) or 0.0) if item and item.text("status") == "True" else None
+
+    evicted_at, requeued = since("Evicted"), conditions.get("Requeued")
+    ready = conditions.get("PodsReady")
+    requeue = status.child("requeueState")
+    gates = [g.text("name") for g in status.children("preemptionGates") if g.text("position") == "Open"]
+    reserved = since("QuotaReserved")
+    return WorkloadStatus(
+        admission=_parse_admission(status.child("admission"), pod_sets, context) if "admission" in status else None,
+        reserved_at=reserved,
+        admitted_at=since("Admitted"),
+        evicted_at=evicted_at,
+        evicted_reason=conditions["Evicted"].text("reason") if evicted_at is not None else None,
+        preempted_reason=conditions["Preempted"].text("reason") if since("Preempted") is not None else None,
+        checks=tuple(_parse_check_state(item) for item in status.children("admissionChecks")),
+        requeued=None if requeued is None else requeued.text("status") == "True",
+        requeued_reason=None if requeued is None else requeued.text("reason"),
+        requeue_at=requeue.seconds("requeueAt"),
+        requeue_count=requeue.integer("count", least=0),
+        pods_ready=since("PodsReady") is not None,
+        pods_ready_since=None if ready is None else ready.seconds("lastTransitionTime"),
+        waits_for_recovery=ready is not None and ready.text("reason") == "WaitForRecovery",
+        finished=since("Finished") is not None,
+        past_execution=float(status.integer("accumulatedPastExecutionTimeSeconds", least=0)),
+        open_gates=tuple(sorted(gates)),
+    )
+
+
+def _parse_check_state(fields: Fields) -> WorkloadCheck:
+    return WorkloadCheck(
+        name=fields.required_text("name"),
+        state=fields.choice("state", CheckState, CheckState.PENDING),
+        since=fields.seconds("lastTransitionTime", 0.0) or 0.0,
+        requeue_after=float(fields.integer("requeueAfterSeconds")) if "requeueAfterSeconds" in fields else None,
+        retry_count=fields.integer("retryCount"),
+        message=fields.text("message"),
+    )
+
+
+def _parse_admission(fields: Fields, pod_sets: tuple[PodSet, ...], context: Context) -> Admission:
+    """As `parse_admission`, with what was read before."""
+    counts = [(pod_set.name, pod_set.count) for pod_set in pod_sets]
+    text = repr((fields.data.get("podSetAssignments"), counts))
+    known = context.assignments.get(text)
+    if known is not None:
+        return Admission(fields.required_text("clusterQueue"), known)
+    before = len(fields.problems)
+    found = parse_admission(fields, {pod_set.name: pod_set for pod_set in pod_sets})
+    if len(fields.problems) == before:
+        _keep(context.assignments, text, found.pod_sets)
+    return found
+
+
+def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission:
+    """The admission in the status of a Workload with these pod sets."""
+    assignments = []
+    for item in fields.children("podSetAssignments"):
+        name = item.text("name") or "main"
+        usage = item.quantities("resourceUsage")
+        levels, domains = parse_topology_assignment(item.child("topologyAssignment"))
+        assignments.append(
+            PodSetAssignment(
+                name=name,
+                count=item.integer("count", pod_sets[name].count if name in pod_sets else 1),
+                flavors=item.pairs("flavors"),
+                usage=tuple((resource, request_amount(resource, usage[resource])) for resource in sorted(usage)),
+                topology=domains,
+                topology_levels=levels,
+                delayed_topology=item.text("delayedTopologyRequest") == "Pending",
+            )
+        )
+    return Admission(fields.required_text("clusterQueue"), tuple(assignments))
+
+
+def parse_job(fields: Fields, context: Context) -> Workload:
+    """A batch/v1 Job."""
+    spec = fields.child("spec")
+    count = spec.integer("parallelism", 1, least=0)
+    if "completions" in spec:
+        count = min(count, spec.integer("completions", 1, least=0))
+    annotations = fields.child("metadata").child("annotations")
+    least = annotations.text(f"{_PREFIX}job-min-parallelism")
+    if least and not least.isdigit():
+        annotations.wrong(f"{_PREFIX}job-min-parallelism", f"is {least!r}", "write a whole number in quotes")
+    template = spec.child("template")
+    topology = topology_from_annotations(template.child("metadata"))
+    pod = template.child("spec")
+    pod_set = parse_pod_set(pod, "main", count, int(least) if least.isdigit() else None, topology, context.rules)
+    return _from_job(fields, (pod_set,), pod, find_limit_violations(pod, 0), context)
+
+
+def parse_job_set(fields: Fields, context: Context) -> Workload:
+    """A JobSet: a pod set for each of its replicated jobs."""
+    pod_sets, problems = [], []
+    pod = Fields({}, fields.path, fields.problems)
+    for index, replicated in enumerate(fields.child("spec").children("replicatedJobs")):
+        job = replicated.child("template").child("spec")
+        count = job.integer("parallelism", 1, least=0)
+        if "completions" in job:
+            count = min(count, job.integer("completions", 1, least=0))
+        template = job.child("template")
+        this = template.child("spec")
+        pod = this if index == 0 else pod
+        topology = topology_from_annotations(template.child("metadata"))
+        total = count * replicated.integer("replicas", 1, least=0)
+        pod_sets.append(parse_pod_set(this, replicated.required_text("name"), total, None, topology, context.rules))
+        problems += find_limit_violations(this, index)
+    return _from_job(fields, tuple(pod_sets), pod, problems, context)
+
+
+def _from_job(
+    fields: Fields, pod_sets: tuple[PodSet, ...], pod: Fields, problems: list[str], context: Context
+) -> Workload:
+    metadata = fields.child("metadata")
+    labels, annotations = metadata.child("labels"), metadata.child("annotations")
+    _refuse(fields, annotations)
+    queue = labels.text(f"{_PREFIX}queue-name")
+    if not queue:
+        metadata.wrong("labels", f"has no {_PREFIX}queue-name", "name a LocalQueue there")
+    seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
+    if seconds and not seconds.isdigit():
+        labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
+    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
+    uid = metadata.text("uid") or f"{namespace}/{name}"
+    return Workload(
+        namespace=namespace,
+        name=name,
+        uid=uid,
+        queue=queue,
+        pod_sets=pod_sets,
+        created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
+        priority=_priority(labels, pod, context),
+        max_execution_seconds=float(seconds) if seconds.isdigit() else None,
+        gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
+        job_uid=uid,
+        problem=single_problem(problems),
+    )
+
+
+def _priority(labels: Fields, pod: Fields, context: Context) -> int:
+    """The workload priority class if the job names one, else the pods' priority class, else the global default."""
+    name = labels.text(f"{_PREFIX}priority-class")
+    if name:
+        if name not in context.workload_priorities:
+            labels.wrong(
+                f"{_PREFIX}priority-class", f"there is no WorkloadPriorityClass {name!r}", "add it, or name another"
+            )
+        return context.workload_priorities.get(name, 0)
+    name = pod.text("priorityClassName")
+    if not name:
+        return context.default_priority
+    if name not in context.pod_priorities:
+        pod.wrong("priorityClassName", f"there is no PriorityClass {name!r}", "add it, or name another")
+    return context.pod_priorities.get(name, 0)

@@ -1,0 +1,1 @@
+"""The scheduling cycle, and the snapshot it decides on."""

@@ -1,0 +1,263 @@
+"""The scratch on which decisions are made: the cohort trees with their usage, flavors, topologies, configuration.
+
+One `Cache` belongs to one cluster. It is mutable and private to whoever drives it; `Snapshot` is the immutable form.
+Functions that decide may change usage while they work, and put it back.
+Source: kueue@v0.19.2 pkg/cache/scheduler/cache.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kueue_fleet.admission.errors import InvariantError
+from kueue_fleet.admission.flavors.eligibility import check_flavor, check_topology
+from kueue_fleet.admission.flavors.evidence import Evidence, FlavorNotFound
+from kueue_fleet.admission.model import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    Configuration,
+    Objects,
+    ResourceFlavor,
+    Topology,
+    Workload,
+)
+from kueue_fleet.admission.queue.cluster_queue import GroupLayout, QueueNode
+from kueue_fleet.admission.quota.cohort_tree import FlavorResources, TreeNode, add_all, remove_all, seal
+from kueue_fleet.admission.reasons import InactiveReason
+from kueue_fleet.admission.topology.domains import TopologyState
+from kueue_fleet.admission.workload.state import (
+    Interner,
+    PodSetRequests,
+    WorkloadInfo,
+    refresh_order,
+    refresh_requests,
+    refresh_shape,
+)
+
+
+class Cache:
+    """Trees, flavors and configuration of one cluster.
+
+    `cohorts` has every cohort, also those that only exist by being named. `topologies` has the free capacity of each
+    topology-aware flavor.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self.configuration: Configuration = objects.configuration
+        self.gates = objects.configuration.gates
+        self.ids = FlavorResources()
+        self.placements = Interner()
+        self.shapes = Interner()
+        self.queues: dict[str, QueueNode] = {}
+        self.cohorts: dict[str, TreeNode] = {}
+        self.cohort_specs: dict[str, Cohort] = {}
+        self.flavors: dict[str, ResourceFlavor] = {}
+        self.checks: dict[str, AdmissionCheck] = {}
+        self.topology_specs: dict[str, Topology] = {}
+        self.topologies: dict[str, TopologyState] = {}
+        self.namespaces: dict[str, dict[str, str]] = {}
+        self._eligible: dict[tuple[int, str], Evidence | None] = {}
+        self._namespace_answers: dict[tuple[str, str], bool] = {}
+        self.load(objects)
+
+    def load(self, objects: Objects) -> None:
+        """Take over a new set of objects; workloads that hold quota stay where they are."""
+        old = self.queues
+        self.configuration = objects.configuration
+        self.gates = objects.configuration.gates
+        self.flavors = {flavor.name: flavor for flavor in objects.flavors}
+        self.checks = {check.name: check for check in objects.checks}
+        self.topology_specs = {topology.name: topology for topology in objects.topologies}
+        self.namespaces = {name: dict(labels) for name, labels in objects.namespaces}
+        self.cohort_specs = {cohort.name: cohort for cohort in objects.cohorts}
+        self._eligible.clear()
+        self._namespace_answers.clear()
+        shared: dict[str, dict[str, int]] = {}
+        self.topologies = {
+            flavor.name: TopologyState(flavor, self.topology_specs[flavor.topology], objects.nodes, shared)
+            for flavor in objects.flavors
+            if flavor.topology is not None and flavor.topology in self.topology_specs
+        }
+        self.queues = {}
+        for spec in objects.cluster_queues:
+            node = old.get(spec.name) or QueueNode(spec)
+            node.parent = None
+            node.configure(spec, self.ids, fair_sharing=self.configuration.fair_sharing is not None)
+            node.generation += 1
+            self.queues[spec.name] = node
+        self._link(objects.cluster_queues)
+        if self.topologies:
+            for node in self.queues.values():
+                for info in node.workloads.values():
+                    self.use_topology(info, 1)
+
+    def _link(self, specs: Iterable[ClusterQueue]) -> None:
+        self.cohorts = {}
+        for cohort in self.cohort_specs.values():
+            node = self._cohort(cohort.name)
+            node.fair_weight = cohort.fair_weight
+            node.set_quotas(cohort.groups, self.ids)
+        for cohort in self.cohort_specs.values():
+            if cohort.parent:
+                parent = self._cohort(cohort.parent)
+                self.cohorts[cohort.name].parent = parent
+                parent.members.append(self.cohorts[cohort.name])
+        for spec in specs:
+            node = self.queues[spec.name]
+            node.resolve(self.flavors, self.checks, self.topology_specs)
+            if spec.cohort:
+                node.parent = self._cohort(spec.cohort)
+                node.parent.members.append(node)
+        self._seal_trees({name for name, node in self.cohorts.items() if _is_cyclic(node)})
+
+    def _seal_trees(self, cyclic: set[str]) -> None:
+        """Leave out what is inactive or in a cycle, and compute the books of every tree."""
+        for node in self.queues.values():
+            if node.parent is not None and node.parent.name in cyclic:
+                node.inactive = ((InactiveReason.COHORT_CYCLE, "its cohort tree has a cycle"), *node.inactive)
+                node.active = False
+                node.parent = None
+        for name, cohort_node in self.cohorts.items():
+            if name not in cyclic:
+                cohort_node.queues = [m for m in cohort_node.members if isinstance(m, QueueNode) and m.active]
+                cohort_node.cohorts = [m for m in cohort_node.members if not m.is_queue]
+        for queue in self.queues.values():
+            if queue.parent is None:
+                seal(queue, self.ids)
+        for name, cohort_node in self.cohorts.items():
+            if name not in cyclic and cohort_node.parent is None:
+                seal(cohort_node, self.ids)
+
+    def _cohort(self, name: str) -> TreeNode:
+        node = self.cohorts.get(name)
+        if node is None:
+            node = self.cohorts[name] = TreeNode(name)
+        return node
+
+    def info(self, workload: Workload) -> WorkloadInfo:
+        """Scratch for a workload, with its requests, usage, order and shape computed."""
+        info = WorkloadInfo(workload)
+        self.refresh(info)
+        return info
+
+    def refresh(self, info: WorkloadInfo) -> None:
+        """Recompute what `info` derives from its workload and status."""
+        refresh_order(info, self.gates, self.configuration.wait_for_pods_ready)
+        refresh_requests(info, self.ids, self.gates, self.placements)
+        if info.admission is None:
+            refresh_shape(info, self.gates, self.shapes)
+
+    def add(self, info: WorkloadInfo) -> bool:
+        """Count a workload's reservation; False when its ClusterQueue does not exist."""
+        queue = self.queues.get(info.cluster_queue)
+        if queue is None:
+            return False
+        if info.key in queue.workloads:
+            raise InvariantError(f"workload {info.key} is already counted in ClusterQueue {queue.name}")
+        queue.workloads[info.key] = info
+        add_all(queue, info.usage)
+        self.use_topology(info, 1)
+        if self.configuration.wait_for_pods_ready is not None and not info.pods_ready:
+            queue.not_ready.add(info.key)
+        return True
+
+    def remove(self, info: WorkloadInfo) -> bool:
+        """Stop counting a workload; False when it was not counted."""
+        queue = self.queues.get(info.cluster_queue)
+        if queue is None or queue.workloads.pop(info.key, None) is None:
+            return False
+        remove_all(queue, info.usage)
+        self.use_topology(info, -1)
+        queue.not_ready.discard(info.key)
+        queue.generation += 1
+        return True
+
+    def use_topology(self, info: WorkloadInfo, sign: int) -> None:
+        """Add (`sign` 1) or take away (-1) what the workload takes of nodes."""
+        if not self.topologies:
+            return
+        for requests in info.pod_sets:
+            if requests.topology is None:
+                continue
+            for flavor in set((requests.flavors or {}).values()):
+                state = self.topologies.get(flavor)
+                if state is not None:
+                    state.use(requests.topology, requests.pod_set.node_requests, sign)
+
+    def take_out(self, info: WorkloadInfo) -> None:
+        """Take a workload's usage off the books; it stays listed in its queue. Undone by `put_back`."""
+        remove_all(self.queues[info.cluster_queue], info.usage)
+        self.use_topology(info, -1)
+
+    def put_back(self, info: WorkloadInfo) -> None:
+        """The inverse of `take_out`."""
+        add_all(self.queues[info.cluster_queue], info.usage)
+        self.use_topology(info, 1)
+
+    def suspend(self, info: WorkloadInfo) -> None:
+        """Take a workload out altogether, so that it is no candidate for preemption either. Undone by `resume`."""
+        del self.queues[info.cluster_queue].workloads[info.key]
+        self.take_out(info)
+
+    def resume(self, info: WorkloadInfo) -> None:
+        """The inverse of `suspend`."""
+        self.queues[info.cluster_queue].workloads[info.key] = info
+        self.put_back(info)
+
+    def namespace_matches(self, queue: QueueNode, namespace: str) -> bool:
+        """Whether the queue's namespace selector takes the namespace."""
+        return self.namespace_admitted(queue.name, namespace)
+
+    def namespace_admitted(self, queue: str, namespace: str) -> bool:
+        """`namespace_matches` by the queue's name."""
+        key = (queue, namespace)
+        known = self._namespace_answers.get(key)
+        if known is None:
+            selector = self.queues[queue].spec.namespace_selector
+            known = selector is not None and selector.matches(self.namespaces.get(namespace, {}))
+            self._namespace_answers[key] = known
+        return known
+
+    @property
+    def blocks_admission(self) -> bool:
+        """Whether admission waits for the pods of earlier admissions (waitForPodsReady.blockAdmission)."""
+        pods_ready = self.configuration.wait_for_pods_ready
+        return pods_ready is not None and pods_ready.block_admission
+
+    def all_pods_ready(self) -> bool:
+        """Whether the pods of every workload with a reservation are ready."""
+        return not any(queue.not_ready for queue in self.queues.values())
+
+    def eligibility(
+        self, requests: PodSetRequests, flavor_name: str, queue: QueueNode, group: GroupLayout
+    ) -> Evidence | None:
+        """Why a pod set may not use a flavor; None if it may."""
+        flavor = self.flavors.get(flavor_name)
+        if flavor is None:
+            return FlavorNotFound(flavor_name)
+        if self.gates.topology_aware_scheduling and (
+            flavor.topology is not None or queue.tas_only or requests.pod_set.topology is not None
+        ):
+            topology = self.topology_specs.get(flavor.topology or "")
+            found = check_topology(requests.pod_set, flavor, queue, group, topology)
+            if found is not None:
+                return found
+        key = (requests.placement, flavor_name)
+        try:
+            return self._eligible[key]
+        except KeyError:
+            answer = self._eligible[key] = check_flavor(requests.pod_set, flavor)
+            return answer
+
+
+def _is_cyclic(node: TreeNode) -> bool:
+    """Whether walking up from `node` never ends."""
+    seen = set()
+    current: TreeNode | None = node
+    while current is not None:
+        if id(current) in seen:
+            return True
+        seen.add(id(current))
+        current = current.parent
+    return False

@@ -1,0 +1,1 @@
+"""One workload: its state, and what Kueue's workload controller does with it."""

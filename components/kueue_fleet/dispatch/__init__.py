@@ -1,0 +1,81 @@
+"""The fleet's own decisions, as pure functions: where a job may run, when it may start, when to try elsewhere.
+
+`dispatcher.decide` filters the worker clusters, scores the rest and nominates; `books.Books` is what it knows of a
+worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
+`checks` decides admission checks, `watchdog` about capacity that was promised and does not come, `rescue` about
+evictions that Kueue does not finish. `report` turns decisions into the text of a condition and back. Time is an
+argument; whoever calls keeps nothing between two calls but the books, which follow from the objects of the clusters.
+"""
+
+from __future__ import annotations
+
+from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Place, Step, bound_to, decide_assignment
+from kueue_fleet.dispatch.dispatcher import decide, rounds_begun
+from kueue_fleet.dispatch.fleet_checks import CheckDecision, CheckRules, Window, decide_check
+from kueue_fleet.dispatch.model import (
+    Action,
+    Decision,
+    DispatchSettings,
+    Filtered,
+    FilterReason,
+    GivenUp,
+    Reason,
+    Request,
+    Scored,
+    Verdict,
+    Weights,
+    Worker,
+)
+from kueue_fleet.dispatch.report import ParsedReport, ParsedVerdict, describe, parse_report
+from kueue_fleet.dispatch.rescue import watch_copy, watch_eviction
+from kueue_fleet.dispatch.residency import REGIONS_LABEL, Bound, Residency, parse_regions
+from kueue_fleet.dispatch.settings import dispatch_settings
+from kueue_fleet.dispatch.waiting import WaitingTimes
+from kueue_fleet.dispatch.watchdog import Provisioning, WatchdogDecision, WatchdogSettings, watch
+from kueue_fleet.dispatch.worker_quota import Books, Fit, FitKind
+
+__all__ = [
+    "REGIONS_LABEL",
+    "Action",
+    "AssignmentDecision",
+    "Books",
+    "Bound",
+    "CheckDecision",
+    "CheckRules",
+    "Copy",
+    "Decision",
+    "DispatchSettings",
+    "FilterReason",
+    "Filtered",
+    "Fit",
+    "FitKind",
+    "GivenUp",
+    "ParsedReport",
+    "ParsedVerdict",
+    "Place",
+    "Provisioning",
+    "Reason",
+    "Request",
+    "Residency",
+    "Scored",
+    "Step",
+    "Verdict",
+    "WaitingTimes",
+    "WatchdogDecision",
+    "WatchdogSettings",
+    "Weights",
+    "Window",
+    "Worker",
+    "bound_to",
+    "decide",
+    "decide_assignment",
+    "decide_check",
+    "describe",
+    "dispatch_settings",
+    "parse_regions",
+    "parse_report",
+    "rounds_begun",
+    "watch",
+    "watch_copy",
+    "watch_eviction",
+]

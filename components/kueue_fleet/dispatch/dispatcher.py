@@ -1,0 +1,209 @@
+"""One dispatch decision: filter, score, nominate; widen step by step; give up.
+
+Nominations only grow until they are given up, but for clusters that must not be among them any more: a copy that waits
+keeps its place in the worker's queue, also while the worker is out of reach, and one that has quota is not given up.
+Where the job may run already, nothing else is nominated. What was decided follows from the arguments alone, so that a
+restart changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from kueue_fleet.dispatch.model import (
+    MOST_CLUSTERS,
+    OUT_OF_REACH,
+    Action,
+    Decision,
+    DispatchSettings,
+    Filtered,
+    FilterReason,
+    Reason,
+    Request,
+    Scored,
+    Verdict,
+    Worker,
+)
+from kueue_fleet.dispatch.scoring import judge
+
+_SKEW_SECONDS: Final = 60.0
+"""A start later than that from now is none."""
+_PERMANENT: Final = frozenset(
+    {FilterReason.REGION_NOT_ALLOWED, FilterReason.EXCEEDS_MAX_QUOTA, FilterReason.NO_MATCHING_FLAVOR}
+)
+"""Reasons that stay until somebody changes the job, its region labels or a worker's quota."""
+
+
+def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+    """Which of `workers` (those of the queue's MultiKueueConfig, most preferred first) are nominated now.
+
+    Source of what may be nominated: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go
+    (nominateAndSynchronizeWorkers), pkg/webhooks/workload_webhook.go.
+    """
+    if request.started is not None and request.started > now + _SKEW_SECONDS:
+        # Whoever wrote that had another clock; without this, nothing would be widened until it is that late.
+        request = replace(request, started=None)
+    if request.bound:
+        return _stay(request, workers, settings, now)
+    if request.gave_up and request.started is not None and now < request.started + settings.retry_after:
+        return _rest(request, workers, settings, now)
+    started = now if request.started is None or request.gave_up else request.started
+    verdicts = judge(request, workers, settings, now)
+    fits_nowhere = _fits_nowhere(verdicts)
+    if fits_nowhere and request.nominated:
+        started = now  # Until now some cluster could run it: quotas may just be changing.
+    if fits_nowhere and started + settings.reject_after <= now:
+        return _reject(request, verdicts, started, now)
+    suitable = {verdict.cluster: verdict for verdict in verdicts if isinstance(verdict, Scored)}
+    lost = _out_of_reach(verdicts)
+    kept = [name for name in request.nominated if name in suitable or name in lost]
+    stays = bool(request.reserved.intersection(kept))
+    if started + settings.give_up_after <= now and not stays:
+        return _give_up(request, verdicts, started, now)
+    order = {worker.name: index for index, worker in enumerate(workers)}
+    fresh = sorted(
+        (verdict for name, verdict in suitable.items() if name not in kept),
+        key=lambda verdict: (verdict.cluster in request.given_up, -verdict.score, order[verdict.cluster]),
+    )
+    rounds, widens_at = rounds_begun(started, settings.widen_after, now)
+    # A cluster that is out of reach is none that could take the job now: another one is asked in its place.
+    room = max(0, min(settings.step * rounds - sum(name in suitable for name in kept), MOST_CLUSTERS - len(kept)))
+    again = [] if stays else [started + settings.give_up_after]
+    if len(fresh) > room:
+        again.append(widens_at)
+    if fits_nowhere:
+        again.append(started + settings.reject_after)
+    nominated = (*kept, *(verdict.cluster for verdict in fresh[:room]))
+    reached = [name for name in nominated if name in suitable]
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=_action(request, nominated),
+        reason=_reason(request, reached, rounds),
+        nominated=nominated,
+        message=_message(reached, nominated, verdicts, rounds),
+        verdicts=verdicts,
+        started=started,
+        look_again=min(again, default=None),
+    )
+
+
+def _stay(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+    """Where it may run already, and nowhere else, however long that takes.
+
+    Those clusters are nominated, or Kueue could not take over what it finds there: clusterName must be one of the
+    nominated clusters (kueue@v0.19.2 pkg/webhooks/workload_webhook.go).
+    """
+    verdicts = judge(request, workers, settings, now)
+    lost = _out_of_reach(verdicts)
+    out = {one.cluster for one in verdicts if isinstance(one, Filtered)}
+    names = [worker.name for worker in workers]
+    wanted = [name for name in names if name in request.bound and name not in request.withdrawn]
+    kept = [name for name in request.nominated if name in wanted or (name in names and name not in out)]
+    nominated = (*kept, *(name for name in wanted if name not in kept))[:MOST_CLUSTERS]
+    missing = [(name, "its queue does not have it any more") for name in sorted(request.bound.difference(names))]
+    missing += [(name, lost[name]) for name in wanted if name in lost]
+    why = "; ".join(f"it may run on {name}, and {text}" for name, text in missing)
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=_action(request, nominated),
+        reason=Reason.WAITING_FOR_WORKER if missing else Reason.NOMINATED,
+        nominated=nominated,
+        message=f"Waits: {why}" if missing else _message(nominated, nominated, verdicts, 1),
+        verdicts=verdicts,
+        started=now if request.started is None or request.gave_up else request.started,
+        look_again=None,
+    )
+
+
+def _out_of_reach(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """The clusters that are out of reach, and why."""
+    return {one.cluster: one.message for one in verdicts if isinstance(one, Filtered) and one.reason in OUT_OF_REACH}
+
+
+def _action(request: Request, nominated: Sequence[str]) -> Action:
+    settled = tuple(nominated) == request.nominated and request.started is not None and not request.gave_up
+    return Action.KEEP if settled else Action.NOMINATE
+
+
+def rounds_begun(started: float, seconds: float, now: float) -> tuple[int, float]:
+    """How many rounds of `seconds` (above 0) have begun by `now`, at least one, and when the next begins.
+
+    The next one is always later than `now`, which a difference of two times would not promise: in floating point
+    `(started + 300) - started` can be less than 300, and who waits until then would wait again, without end.
+    """
+    rounds = max(1, math.floor((now - started) / seconds))
+    while started + rounds * seconds <= now:
+        rounds += 1
+    return rounds, started + rounds * seconds
+
+
+def _reason(request: Request, reached: Sequence[str], rounds: int) -> Reason:
+    if not reached:
+        return Reason.NO_SUITABLE_CLUSTER
+    return Reason.WIDENED if rounds > 1 and request.nominated else Reason.NOMINATED
+
+
+def _message(reached: Sequence[str], nominated: Sequence[str], verdicts: Sequence[Verdict], rounds: int) -> str:
+    if not reached:
+        why = ", ".join(f"{each.cluster} {each.reason}" for each in verdicts if isinstance(each, Filtered))
+        return f"None of {len(verdicts)} clusters is suitable{f': {why}' if why else ''}"
+    step = "" if rounds == 1 else f" in step {rounds}"
+    return f"Nominated {', '.join(nominated)} of {len(verdicts)} clusters{step}"
+
+
+def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
+    tried = ", ".join(request.nominated) or "no cluster"
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=Action.GIVE_UP,
+        reason=Reason.DEADLINE_EXCEEDED,
+        nominated=(),
+        message=f"Not admitted by {tried} within {now - started:.0f} s",
+        verdicts=tuple(verdicts),
+        started=now,
+        look_again=now,
+    )
+
+
+def _fits_nowhere(verdicts: Sequence[Verdict]) -> bool:
+    """Whether every cluster is known, and none can ever run the workload."""
+    return bool(verdicts) and all(isinstance(one, Filtered) and one.reason in _PERMANENT for one in verdicts)
+
+
+def _reject(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
+    why = ", ".join(f"{each.cluster} {each.reason}" for each in verdicts if isinstance(each, Filtered))
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=Action.REJECT,
+        reason=Reason.FITS_NO_CLUSTER,
+        nominated=(),
+        message=f"None of {len(verdicts)} clusters can ever run this job: {why}; request less, or change quotas or "
+        "regions, and submit the job again",
+        verdicts=tuple(verdicts),
+        started=started,
+        look_again=None,
+    )
+
+
+def _rest(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+    """Nothing before the time to start again."""
+    again = (request.started or now) + settings.retry_after
+    forbidden = [v for v in judge(request, workers, settings, now) if isinstance(v, Filtered)]
+    return Decision(
+        key=request.workload.key,
+        now=now,
+        action=Action.KEEP if not request.nominated else Action.GIVE_UP,
+        reason=Reason.DEADLINE_EXCEEDED,
+        nominated=(),
+        message=f"Starts again in {again - now:.0f} s",
+        verdicts=tuple(forbidden),
+        started=request.started or now,
+        look_again=again,
+    )

@@ -1,0 +1,138 @@
+"""Admission checks of the fleet: may this job start, and may it start now?
+
+Run time: given and not too long, as DWS Flex Start wants it. Calendar: one of the windows is open, and long enough for
+the run. Region: some worker is in an allowed region. What can never become true rejects the workload, which deactivates
+it; what will become true waits, with the time in the message, and so does what nobody knows yet.
+Source of the limit: https://cloud.google.com/kubernetes-engine/docs/concepts/dws (seven days).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.dispatch.residency import Residency
+
+RUN_DURATION_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+"""On a job: how long DWS is to keep its nodes. Kueue copies it to the Workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A time in which calendar capacity is there, in seconds of the epoch; `end` is no longer in it."""
+
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRules:
+    """What one AdmissionCheck looks at. `longest_run` None: not at the run time; no windows: not at the calendar."""
+
+    longest_run: float | None = None
+    windows: tuple[Window, ...] = ()
+    regions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDecision:
+    """The state of the check and why. `look_again` is when it changes by itself."""
+
+    state: CheckState
+    message: str
+    look_again: float | None = None
+
+
+def decide_check(
+    rules: CheckRules, run_seconds: str | float | None, residency: Residency, regions: Sequence[str | None], now: float
+) -> CheckDecision:
+    """Whether a workload passes.
+
+    Args:
+        rules: what is looked at.
+        run_seconds: the longest run that the job declares: the text of the annotation or a number; None: it says none.
+        residency: where it may be.
+        regions: where the workers of its queue are; None for one of which that is not known.
+        now: seconds of the epoch.
+    """
+    run = _seconds(run_seconds)
+    if rules.longest_run is not None:
+        problem = _run_problem(run_seconds, run, rules.longest_run)
+        if problem:
+            return CheckDecision(CheckState.REJECTED, problem)
+    if rules.regions and residency.bounds:
+        found = _decide_region(residency, regions)
+        if found is not None:
+            return found
+    if rules.windows and run_seconds is not None and run is None:
+        # What cannot be read might outlast every window; who says nothing needs one that is open.
+        longest = max(window.end - window.start for window in rules.windows)
+        return CheckDecision(CheckState.REJECTED, _run_problem(run_seconds, run, longest))
+    if rules.windows:
+        return _decide_calendar(rules.windows, run, now)
+    return CheckDecision(CheckState.READY, "Passed")
+
+
+def _decide_region(residency: Residency, regions: Sequence[str | None]) -> CheckDecision | None:
+    """What speaks against the regions; None where the workload may be in one of them."""
+    known = [region for region in regions if region is not None]
+    if residency.allowed(known):
+        return None
+    bounds = "; ".join(bound.text for bound in residency.bounds)
+    places = ", ".join(dict.fromkeys(known)) or "no known region"
+    text = f"No worker of its queue is where its data may be: the workers are in {places}, but {bounds}"
+    if len(known) < len(regions) or not regions:
+        # A MultiKueueConfig that is just being replaced must not deactivate whatever waits.
+        return CheckDecision(CheckState.PENDING, f"{text}; waits until all workers of its queue are known")
+    return CheckDecision(
+        CheckState.REJECTED, f"{text}; correct the label, or choose another queue, and submit the job again"
+    )
+
+
+def _seconds(value: str | float | None) -> float | None:
+    if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) <= 12):
+        return None
+    return None if value is None else float(value)
+
+
+def _run_problem(given: str | float | None, run: float | None, longest: float) -> str:
+    fix = f"set annotation {RUN_DURATION_ANNOTATION} to a number of seconds up to {longest:.0f}, and submit it again"
+    if given is None:
+        return f"The job does not say how long it runs; {fix}"
+    if run is None or run <= 0:
+        return f"The job's run time {str(given)[:40]!r} is no number of seconds above 0; {fix}"
+    if run > longest:
+        return f"The job's run time of {run:.0f} s is longer than {longest:.0f} s; {fix}"
+    return ""
+
+
+def _decide_calendar(windows: Sequence[Window], run: float | None, now: float) -> CheckDecision:
+    need = run or 0.0
+    for window in sorted(windows, key=lambda window: (window.start, window.name)):
+        if max(now, window.start) + need > window.end or now >= window.end:
+            continue
+        if now >= window.start:
+            return CheckDecision(CheckState.READY, f"Window {window.name} is open until {format_time(window.end)}")
+        return CheckDecision(
+            CheckState.PENDING,
+            f"Waits for window {window.name}, which opens at {format_time(window.start)}",
+            window.start,
+        )
+    last = max(window.end for window in windows)
+    if now >= last:
+        return CheckDecision(CheckState.REJECTED, f"The last window closed at {format_time(last)}; declare another one")
+    return CheckDecision(
+        CheckState.REJECTED,
+        f"A run of {need:.0f} s fits into none of the windows that are left, the last of which closes at "
+        f"{format_time(last)}; declare a shorter run, or another window",
+    )
+
+
+def format_time(seconds: float) -> str:
+    """A time as Kubernetes writes it."""
+    # strftime("%Y") writes the year 1 without zeros, which no API server reads.
+    return datetime.fromtimestamp(seconds // 1, UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,210 @@
+"""What dispatch decides about and what it decides, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Protocol
+
+from kueue_fleet.admission.model import Workload
+from kueue_fleet.dispatch.residency import Residency
+from kueue_fleet.dispatch.worker_quota import Fit, FitKind
+
+MOST_CLUSTERS = 20
+"""As many as `status.nominatedClusterNames` holds (kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each part of a score counts; only their proportion matters."""
+
+    price: float = 1.0
+    waiting: float = 1.0
+    free: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchSettings:
+    """The spec's `admissionController.dispatch`. Seconds."""
+
+    step: int = 1
+    widen_after: float = 300.0
+    reject_after: float = 120.0
+    give_up_after: float = 259200.0
+    retry_after: float = 300.0
+    weights: Weights = Weights()
+
+
+class FilterReason(StrEnum):
+    """Why a cluster is no candidate; where Kueue has a word for it, Kueue's."""
+
+    REGION_NOT_ALLOWED = "RegionNotAllowed"
+    DISCONNECTED = "Disconnected"
+    UNKNOWN = "Unknown"
+    """The controller does not know the worker as it is now."""
+    CHECK_MISSING = "AdmissionCheckNotFound"
+    """Its queue lacks the admission check of the assignment, so that a copy could be admitted without one."""
+    QUEUE_NOT_FOUND = "QueueNotFound"
+    QUEUE_INACTIVE = "QueueInactive"
+    NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+    EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
+    MISCONFIGURED = "Misconfigured"
+    BEING_WITHDRAWN = "BeingWithdrawn"
+    """Its earlier copy is still to be removed."""
+
+
+OUT_OF_REACH: Final = frozenset((FilterReason.DISCONNECTED, FilterReason.UNKNOWN))
+"""A nominated cluster with one of these stays nominated: its copy keeps its place until the cluster is back."""
+
+
+class Reason(StrEnum):
+    """The outcome of a decision; the reason of the condition that tells of it."""
+
+    NOMINATED = "Nominated"
+    WIDENED = "Widened"
+    NO_SUITABLE_CLUSTER = "NoSuitableCluster"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    FITS_NO_CLUSTER = "FitsNoCluster"
+    """No cluster can ever run it as they are configured."""
+    WAITING_FOR_WORKER = "WaitingForWorker"
+    """It may run on a cluster that cannot be asked, or that its queue does not have any more."""
+
+
+class Action(StrEnum):
+    """What is to be written."""
+
+    NOMINATE = "Nominate"
+    """Another list of clusters."""
+    KEEP = "Keep"
+    """Nothing: the list is right."""
+    GIVE_UP = "GiveUp"
+    """An empty list, and a new start later."""
+    REJECT = "Reject"
+    """An empty list, and the MultiKueue check in state Rejected: Kueue deactivates the workload and frees its quota."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """How often the workload was taken back from a cluster that did not provision it, and when last."""
+
+    times: int
+    last: float
+
+
+class Examiner(Protocol):
+    """What says how a workload would fit on a worker; `Books` does."""
+
+    def examine(self, workload: Workload, now: float) -> Fit:
+        """What the workload would find there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker cluster as dispatch sees it.
+
+    `problem` is why Kueue is not connected to it or, without `books`, why nothing is known of the workload's quota.
+    `unknown` is why the controller does not know the worker as it is now; empty if it does. `guarded`: whether the
+    queue there has the admission check of the assignment.
+    `prices` are per device and hour, by flavor; `waiting_seconds` is what was seen so far for the workload's queue;
+    `stale_copy` is a copy of the workload that is there without a nomination.
+    """
+
+    name: str
+    region: str
+    connected: bool = True
+    problem: str = ""
+    unknown: str = ""
+    guarded: bool = True
+    books: Examiner | None = None
+    prices: Mapping[str, float] = field(default_factory=dict)
+    waiting_seconds: float | None = None
+    stale_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A workload with quota on the manager, and what was nominated for it.
+
+    `started` is the time of the first nomination since it got its quota, or of the first look that found no cluster;
+    None before that. `given_up` are clusters that failed it since it got its quota, by name. `bound` are the clusters
+    where it may run already (`assignment.bound_to`); those of them in `withdrawn` are not to have it. `reserved` are
+    the nominated clusters where its copy has quota.
+    """
+
+    workload: Workload
+    residency: Residency = field(default_factory=Residency)
+    nominated: tuple[str, ...] = ()
+    started: float | None = None
+    gave_up: bool = False
+    """Whether the last decision was to give up; `started` is then the time of that."""
+    given_up: Mapping[str, GivenUp] = field(default_factory=dict)
+    bound: frozenset[str] = frozenset()
+    withdrawn: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """A cluster that is no candidate."""
+
+    cluster: str
+    reason: FilterReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate. Every part of the score is between 0 and 1, higher is better, and so is the score."""
+
+    cluster: str
+    score: float
+    price: float
+    waiting: float
+    free: float
+    fit: Fit
+    message: str
+
+
+Verdict = Filtered | Scored
+"""What a check says of a workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where the workload may go now, and why each cluster is or is not among them.
+
+    `look_again` is when the decision may change by itself; None if only something else can change it.
+    """
+
+    key: str
+    now: float
+    action: Action
+    reason: Reason
+    nominated: tuple[str, ...]
+    message: str
+    verdicts: tuple[Verdict, ...]
+    started: float
+    look_again: float | None
+
+
+__all__ = [
+    "MOST_CLUSTERS",
+    "OUT_OF_REACH",
+    "Action",
+    "Decision",
+    "DispatchSettings",
+    "Examiner",
+    "FilterReason",
+    "Filtered",
+    "Fit",
+    "FitKind",
+    "GivenUp",
+    "Reason",
+    "Request",
+    "Scored",
+    "Verdict",
+    "Weights",
+    "Worker",
+]

@@ -1,0 +1,81 @@
+"""Evictions that Kueue 0.19 never finishes, and how long they are waited for.
+
+A copy that is evicted on its worker before its job is there: the quota of an evicted Workload is given back by the
+reconciler of its job (kueue@v0.19.2 pkg/controller/jobframework/reconciler.go, "handle eviction"), and there is none.
+The copy is taken back, by taking the nomination back, and offered anew. So is one that was assigned, and is not
+admitted.
+
+A Workload that is evicted on the manager while its remote pods run: its copy can be removed as out of sync before the
+job's status was copied back (pkg/controller/admissionchecks/multikueue/workload.go, step 5), so that the manager's job
+counts an active pod for ever, and holds its quota. Once no worker has a copy, its status is corrected. Nothing is done
+while the worker that ran it cannot be asked: kept out of a queue or cut off, its pods run on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.dispatch.assignment import Copy, Place
+from kueue_fleet.dispatch.watchdog import WatchdogDecision
+
+STUCK_COPY: Final = "StuckCopy"
+"""Reason of the event about a copy that was taken back."""
+STUCK_EVICTION: Final = "StuckEviction"
+"""Reason of the event about a job of the manager whose status was corrected."""
+HELD_EVICTION: Final = "HeldEviction"
+"""Reason of the event about an eviction that waits for a worker where pods of the job may still run."""
+
+
+def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> WatchdogDecision:
+    """Whether to take a copy back from a worker. `patience`: seconds after its eviction, or after its assignment."""
+    if copy is None or copy.owned or copy.reserved_at is None or copy.admitted or copy.finished or copy.deleted:
+        return WatchdogDecision(give_up=False)
+    if copy.evicted_at is not None:
+        since, what = (
+            copy.evicted_at,
+            "was evicted {seconds:.0f} s ago, has no job there that could give its quota back",
+        )
+    elif copy.check is CheckState.READY and copy.ready_since is not None:
+        since, what = copy.ready_since, "could be admitted {seconds:.0f} s ago and is not"
+    else:
+        return WatchdogDecision(give_up=False)
+    if now < since + patience:
+        return WatchdogDecision(give_up=False, look_again=since + patience)
+    words = what.format(seconds=now - since)
+    return WatchdogDecision(give_up=True, message=f"The copy on {cluster} {words}, and is taken back")
+
+
+def watch_eviction(
+    evicted_at: float, assigned: str, places: Mapping[str, Place], patience: float, now: float
+) -> WatchdogDecision:
+    """Whether the eviction of a Workload of the manager that keeps its quota has to be finished.
+
+    `assigned` is the worker that it was assigned to, empty if that is not known; `places` are all workers of the fleet,
+    those that its queue does not have any more too. Where its pods may still run nothing is done: a worker has a copy,
+    or the one that ran it cannot be asked. Without an assignment every worker has to be asked. What is tried in vain is
+    tried again ever later.
+    """
+    due = evicted_at + patience
+    if now < due:
+        return WatchdogDecision(give_up=False, look_again=due)
+    holds = "" if places else "no worker is known"
+    if assigned and assigned not in places:
+        holds = f"it ran on {assigned}, which is not in the fleet any more"
+    for name, place in sorted(places.items()):
+        if place.gone:
+            continue
+        if place.known and place.copy is not None:
+            holds = f"{name} has a copy of it"
+        elif not place.known and assigned in ("", name):
+            holds = f"{name} cannot be asked"
+    if holds:
+        words = f"Evicted, and its pods may still run: {holds}"
+        return WatchdogDecision(give_up=False, message=words, look_again=now + patience)
+    return WatchdogDecision(
+        give_up=True,
+        message=f"Evicted {now - evicted_at:.0f} s ago, and no worker has a copy of it; the status of its job still "
+        "counted pods, and is corrected",
+        look_again=now + max(patience, now - evicted_at),
+    )

@@ -1,0 +1,38 @@
+"""What the spec's `admissionController` means to the decisions."""
+
+from __future__ import annotations
+
+from kueue_fleet.dispatch.fleet_checks import CheckRules, Window
+from kueue_fleet.dispatch.model import DispatchSettings, Weights
+from kueue_fleet.dispatch.watchdog import WatchdogSettings
+from kueue_fleet.fleet_file.model.dispatch import AdmissionController, Dispatch, FleetCheck, Watchdog
+
+
+def dispatch_settings(section: AdmissionController | Dispatch) -> DispatchSettings:
+    """The section `dispatch`."""
+    dispatch = section.dispatch if isinstance(section, AdmissionController) else section
+    weights = dispatch.weights
+    return DispatchSettings(
+        step=dispatch.step,
+        widen_after=dispatch.widen_after.seconds,
+        reject_after=dispatch.reject_after.seconds,
+        give_up_after=dispatch.give_up_after.seconds,
+        retry_after=dispatch.retry_after.seconds,
+        weights=Weights(weights.price, weights.waiting, weights.free),
+    )
+
+
+def watchdog_settings(section: Watchdog) -> WatchdogSettings:
+    """The section `watchdog`."""
+    return WatchdogSettings(section.provisioning_timeout.seconds, section.retries, section.stuck_after.seconds)
+
+
+def check_rules(check: FleetCheck) -> CheckRules:
+    """One entry of `checks`."""
+    return CheckRules(
+        longest_run=check.run_duration.max.seconds if check.run_duration else None,
+        windows=tuple(
+            Window(w.name, w.start.timestamp(), w.start.timestamp() + w.duration.seconds) for w in check.calendar
+        ),
+        regions=check.regions,
+    )

@@ -1,0 +1,117 @@
+"""Capacity that was promised and does not come: a ProvisioningRequest that is accepted and never provisioned.
+
+GKE can leave one Accepted for ever without ever saying Failed, and then nothing retries
+(https://github.com/kubernetes/autoscaler/issues/9490). The workload is taken back from that cluster and tried
+elsewhere, or there again when there is nowhere else, as often as the budget allows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from kueue_fleet.dispatch.fleet_checks import format_time
+from kueue_fleet.dispatch.model import GivenUp
+
+GIVEN_UP_CONDITION: Final = "kueue-fleet.dev/GivenUp"
+"""Type of the condition on a Workload of the manager that counts the clusters it was taken back from."""
+PROVISIONING_TIMEOUT: Final = "ProvisioningTimeout"
+"""Reason of the condition, where DWS did not deliver in time."""
+RETRIES_USED: Final = "RetriesUsed"
+"""Reason of the condition, where it did not again, and the workload stays."""
+
+_ENTRY: Final = re.compile(r"(?P<cluster>[^\s;]+) (?P<times>\d{1,6}) times, last at (?P<last>\S+Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogSettings:
+    """The spec's `admissionController.watchdog`. Seconds; `retries` over all clusters together."""
+
+    provisioning_timeout: float = 259200.0
+    retries: int = 3
+    stuck_after: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """A ProvisioningRequest of a workload's copy. Times are those of its conditions; None where one is not True."""
+
+    name: str
+    accepted_at: float | None = None
+    provisioned_at: float | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogDecision:
+    """Whether to take the workload back from the cluster, or to act at all. `look_again` is when that may change.
+
+    With a message and without `give_up` it would be taken back, but for the budget.
+    """
+
+    give_up: bool
+    message: str = ""
+    look_again: float | None = None
+
+
+def watch(
+    cluster: str,
+    requests: tuple[Provisioning, ...],
+    given_up: Mapping[str, GivenUp],
+    settings: WatchdogSettings,
+    now: float,
+) -> WatchdogDecision:
+    """About the ProvisioningRequests of a copy that is not admitted yet."""
+    stuck = [
+        request
+        for request in requests
+        if request.accepted_at is not None and request.provisioned_at is None and not request.failed
+    ]
+    if not stuck:
+        return WatchdogDecision(give_up=False)
+    oldest = min(stuck, key=lambda request: (request.accepted_at or 0.0, request.name))
+    since = oldest.accepted_at or 0.0
+    due = since + settings.provisioning_timeout
+    if now < due:
+        return WatchdogDecision(give_up=False, look_again=due)
+    text = f"ProvisioningRequest {oldest.name} on {cluster} was accepted"
+    used = sum(entry.times for entry in given_up.values())
+    if used >= settings.retries:
+        # The same words at every look, or they would be written every time.
+        late = f"at {format_time(since)} and is not provisioned after {settings.provisioning_timeout:.0f} s"
+        words = f"{text} {late}, all {settings.retries} retries are used, and it stays"
+        return WatchdogDecision(give_up=False, message=words)
+    words = f"{text} {now - since:.0f} s ago and is not provisioned; retry {used + 1} of {settings.retries}"
+    return WatchdogDecision(give_up=True, message=words)
+
+
+def describe_given_up(given_up: Mapping[str, GivenUp]) -> str:
+    """The counts as the message of a condition."""
+    return "; ".join(
+        f"{cluster} {entry.times} times, last at {format_time(entry.last)}"
+        for cluster, entry in sorted(given_up.items())
+    )
+
+
+def parse_given_up(message: str) -> dict[str, GivenUp]:
+    """What `describe_given_up` wrote; what is none of it is left out."""
+    found = {}
+    for part in message.split("; "):
+        match = _ENTRY.fullmatch(part)
+        if match is None:
+            continue
+        try:
+            last = datetime.strptime(match["last"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            continue
+        found[match["cluster"]] = GivenUp(int(match["times"]), last)
+    return found
+
+
+def add_given_up(given_up: Mapping[str, GivenUp], cluster: str, now: float) -> dict[str, GivenUp]:
+    """The counts with one more."""
+    known = given_up.get(cluster)
+    return {**given_up, cluster: GivenUp((known.times if known else 0) + 1, now)}

@@ -1,0 +1,140 @@
+"""The one sentence that says why, and the one that says what to do, derived from the diagnosis and its numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kueue_fleet.admission.amounts import format_amount
+from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER, CheckState
+from kueue_fleet.admission.scheduler.cycle import Outcome
+from kueue_fleet.explain.answer import Explanation, ResourceFigures
+from kueue_fleet.explain.diagnosis import Diagnosis
+
+if TYPE_CHECKING:
+    from kueue_fleet.dispatch.report import ParsedReport
+
+_RESERVED = {
+    "UnsatisfiedAdmissionChecks": "It has its quota and waits for its admission checks.",
+    "PendingDelayedTopologyRequests": "It has its quota and waits for its place in the topology.",
+}
+_STATES = {
+    "Finished": "It is finished; there is nothing to wait for.",
+    "Admitted": "It is admitted: Kueue no longer holds it back.",
+    "Evicted": "It was evicted and keeps its quota until its pods are gone.",
+}
+
+
+def headline(made: Explanation, found: Diagnosis) -> str:
+    """The dominant reason in plain words."""
+    if made.state != "Pending":
+        return _STATES.get(made.state) or _RESERVED.get(made.reason or "", found.message)
+    if found.blocked or found.entry is None:
+        return f"{found.message}."
+    outcome = found.entry.outcome
+    if outcome is Outcome.ADMITTED:
+        place = made.position.place if made.position else 1
+        if place > 1:
+            return f"There is room for it, but it is number {place} in its queue."
+        return "There is room for it and it is the head of its queue: the next cycle admits it."
+    if outcome is Outcome.PREEMPTING:
+        count = len(made.victims)
+        return f"There is room once {count} preempted workload{'s have' if count > 1 else ' has'} stopped."
+    if outcome in (Outcome.NO_FIT, Outcome.WAITING):
+        return _about_flavors(made)
+    if not found.entry.queue.active:
+        return f"ClusterQueue {made.cluster_queue} is inactive: {found.entry.queue.inactive_message}"
+    return f"{found.message}."
+
+
+def _about_flavors(made: Explanation) -> str:
+    if made.reason == "NoMatchingFlavor":
+        return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods."
+    if made.reason == "TopologyPlacementFailed":
+        return "There is quota for it, but its pods cannot be placed in the topology."
+    short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
+    if not short:
+        return f"{made.message}."
+    if made.reason == "ExceedsMaxQuota":
+        flavor, figure = min(short, key=lambda pair: pair[1].asked - pair[1].capacity)
+        most = format_amount(figure.resource, figure.capacity)
+        return (
+            f"It asks for {_amount(figure, figure.asked)}; ClusterQueue {made.cluster_queue} can never have more than "
+            f"{most} of it in flavor {flavor}."
+        )
+    flavor, figure = min(short, key=lambda pair: (pair[1].asked > pair[1].capacity, pair[1].missing))
+    return (
+        f"It asks for {_amount(figure, figure.asked)}; {format_amount(figure.resource, figure.free)} is free in "
+        f"flavor {flavor}, {format_amount(figure.resource, figure.missing)} is missing."
+    )
+
+
+def _amount(figure: ResourceFigures, amount: int) -> str:
+    return f"{format_amount(figure.resource, amount)} {figure.resource}"
+
+
+_NEXT = {
+    "Finished": "Nothing to do.",
+    "Admitted": "Look at the pods: kubectl describe pod; Kueue has done its part.",
+    "Evicted": "See whether its pods are stuck in Terminating: kubectl get pods.",
+}
+
+
+def next_step(made: Explanation, found: Diagnosis) -> str:
+    """What to do now."""
+    if made.state in _NEXT:
+        return _NEXT[made.state]
+    if made.state == "QuotaReserved":
+        return _about_checks(made, found)
+    admitting = [change for change in made.changes if change.admits]
+    entry = found.entry
+    if entry is not None and entry.outcome is Outcome.ADMITTED:
+        first = made.position.ahead[0].workload if made.position and made.position.ahead else ""
+        return f"Look at what is ahead of it: kueue-fleet explain {first}." if first else "Wait for the next cycle."
+    if entry is not None and entry.outcome is Outcome.PREEMPTING:
+        return "Wait for the preempted workloads to stop."
+    waits = [change for change in admitting if change.kind == "finish"]
+    if waits and made.reason == "WaitingForQuota":
+        return f"{_sentence(waits[0].what)}, or make one of the changes above."
+    if admitting:
+        return f"{_sentence(admitting[0].what)}."
+    if made.changes:
+        return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
+    return "No single change was found that admits it; read Kueue's message above."
+
+
+def _about_checks(made: Explanation, found: Diagnosis) -> str:
+    """Where to look on, by who answers the checks that are not Ready."""
+    engine = found.engine
+    checks = engine.workloads[made.workload].checks
+    waiting = [name for name, check in sorted(checks.items()) if check.state is not CheckState.READY]
+    controllers = {engine.cache.checks[name].controller for name in waiting if name in engine.cache.checks}
+    if not waiting:
+        return "Wait for Kueue to place its pods."
+    if PROVISIONING_CONTROLLER in controllers:
+        namespace = made.workload.partition("/")[0]
+        return (
+            f"Look at its ProvisioningRequest: kubectl get provisioningrequests -n {namespace}. One that is Accepted "
+            "waits for the cloud to have the nodes."
+        )
+    if controllers == {MULTIKUEUE_CONTROLLER}:
+        if made.dispatch is not None:
+            return _about_dispatch(made.dispatch)
+        return (
+            "It waits for a worker cluster to admit it: explain it on each worker that has it, or should have it "
+            "(--objects NAME=PATH once for each)."
+        )
+    return f"Look at the controller of AdmissionCheck {', '.join(waiting)}."
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _about_dispatch(report: ParsedReport) -> str:
+    """Where to look on, by what the fleet's own dispatcher decided."""
+    if report.nominated:
+        names = ", ".join(report.nominated)
+        return f"It waits for {names} to admit it: explain it there (--objects NAME=PATH once for each)."
+    if any(verdict.score is not None for verdict in report.verdicts):
+        return "Wait: it is offered to the clusters listed under Dispatch again."
+    return "Change what rules its clusters out, as listed under Dispatch; it is then offered to them."

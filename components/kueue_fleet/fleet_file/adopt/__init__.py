@@ -1,0 +1,10 @@
+"""A fleet file from what runs already: Kueue's objects of every cluster, and GKE's node pools.
+
+In: the objects as `kubectl get -o yaml` prints them, node pools as `gcloud container node-pools list --format yaml`
+does. Out: the data of a fleet file whose rendering gives the same objects, and notes on what was left behind. Nothing
+is guessed: where two clusters disagree in a way that one entry of a fleet file cannot say, that is a problem.
+"""
+
+from kueue_fleet.fleet_file.adopt.fleet import Adopted, AdoptedCluster, Identity, adopt_fleet
+
+__all__ = ["Adopted", "AdoptedCluster", "Identity", "adopt_fleet"]

@@ -1,0 +1,127 @@
+"""Kueue's objects as the fleet file has them: sorted by kind, in v1beta2, without what the server added.
+
+In: plain objects of one cluster. Out: `spec` by kind and name, in the order found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kueue_fleet.kueue_api.problem import Problem
+
+Object = Mapping[str, Any]
+"""An object of Kubernetes as plain data."""
+
+KUEUE_GROUP: Final = "kueue.x-k8s.io"
+"""API group of Kueue."""
+_CLUSTER_KINDS: Final = (
+    "ResourceFlavor", "Topology", "Cohort", "ClusterQueue", "AdmissionCheck", "ProvisioningRequestConfig",
+    "WorkloadPriorityClass", "MultiKueueCluster", "MultiKueueConfig",
+)  # fmt: skip
+_SYSTEM_PRIORITY: Final = "system-"
+
+
+@dataclass(slots=True)
+class ClusterObjects:
+    """What of a cluster's objects has a place in a fleet file."""
+
+    specs: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    """kind → name → spec (of priority classes: their fields)."""
+    local_queues: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    """(namespace, name) → spec."""
+    namespaces: dict[str, Object] = field(default_factory=dict)
+    """name → labels."""
+    left: dict[str, int] = field(default_factory=dict)
+    """Kind → how many objects have no place in a fleet file."""
+
+    def of(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The objects of a kind."""
+        return self.specs.get(kind, {})
+
+
+def sort_objects(objects: Iterable[Object], where: str) -> tuple[ClusterObjects, list[Problem]]:
+    """The objects of one cluster by kind, and what is wrong with them; `where` begins the problems' paths."""
+    found = ClusterObjects()
+    problems: list[Problem] = []
+    for number, item in enumerate(_flat(objects)):
+        problem = _take(found, item)
+        if problem is not None:
+            problems.append(problem.at(f"{where}[{number}]"))
+    return found, problems
+
+
+def _flat(objects: Iterable[Object]) -> Iterator[Object]:
+    for item in objects:
+        if str(item.get("kind", "")).endswith("List") and isinstance(item.get("items"), list):
+            yield from _flat(item["items"])
+        else:
+            yield item
+
+
+def _take(found: ClusterObjects, item: Object) -> Problem | None:
+    kind, metadata = item.get("kind"), item.get("metadata")
+    if not isinstance(kind, str) or not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
+        return Problem("", "is no Kubernetes object with a kind and a name", "give what `kubectl get -o yaml` prints")
+    name: str = metadata["name"]
+    group, _, version = str(item.get("apiVersion", "")).rpartition("/")
+    if kind == "Namespace" and not group:
+        found.namespaces[name] = dict(metadata.get("labels") or {})
+    elif kind == "PriorityClass" and group == "scheduling.k8s.io":
+        if not name.startswith(_SYSTEM_PRIORITY):
+            found.specs.setdefault(kind, {})[name] = _top_level(item)
+    elif group != KUEUE_GROUP or kind not in (*_CLUSTER_KINDS, "LocalQueue"):
+        found.left[kind] = found.left.get(kind, 0) + 1
+    elif version not in ("v1beta2", "v1beta1"):
+        return Problem(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
+    else:
+        return _take_kueue(found, kind, name, item, old=version == "v1beta1")
+    return None
+
+
+def _take_kueue(found: ClusterObjects, kind: str, name: str, item: Object, *, old: bool) -> Problem | None:
+    spec = _top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
+    if not isinstance(spec, dict):
+        return Problem(f"{kind} {name}.spec", "is not a map of fields", "give what `kubectl get -o yaml` prints")
+    if old:
+        spec = _from_v1beta1(kind, spec)
+    if kind == "LocalQueue":
+        found.local_queues[str(item["metadata"].get("namespace", "default")), name] = spec
+    elif name in found.of(kind):
+        return Problem(f"{kind} {name}", "is there twice", "give the objects of one cluster only")
+    else:
+        found.specs.setdefault(kind, {})[name] = spec
+    return None
+
+
+def _top_level(item: Object) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+
+
+def _clean(value: Any) -> Any:
+    """Without nulls, which a server writes for what is not there."""
+    if isinstance(value, Mapping):
+        return {key: _clean(each) for key, each in value.items() if each is not None}
+    return [_clean(each) for each in value] if isinstance(value, list) else value
+
+
+def _from_v1beta1(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """The same in v1beta2. Source: the conversions in apis/kueue/v1beta1 of Kueue 0.19.2."""
+    moved = dict(spec)
+    if kind == "ClusterQueue":
+        if "cohort" in moved:
+            moved["cohortName"] = moved.pop("cohort")
+        checks = moved.pop("admissionChecks", None)
+        if checks:
+            moved["admissionChecksStrategy"] = {"admissionChecks": [{"name": name} for name in checks]}
+        values = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
+        fungibility = moved.get("flavorFungibility") or {}
+        moved["flavorFungibility"] = {key: values.get(each, each) for key, each in fungibility.items()}
+        if not fungibility:
+            del moved["flavorFungibility"]
+    if kind == "AdmissionCheck":
+        moved.pop("retryDelayMinutes", None)
+    if kind == "MultiKueueCluster" and "clusterSource" not in moved:
+        moved = {"clusterSource": moved}
+    return moved

@@ -1,0 +1,71 @@
+"""The data of a fleet file without what goes without saying: defaults, and quotas of the manager that are derived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.placement import queue_on
+from kueue_fleet.fleet_file.parse import parse_fleet
+from kueue_fleet.kueue_api.manifests import cluster_queue_manifest
+from kueue_fleet.kueue_api.problem import SpecError
+
+Data = dict[str, Any]
+"""A part of a fleet file as plain data."""
+# An empty selector is every namespace; none at all is no namespace.
+_MEANT_EMPTY: Final = "namespaceSelector"
+
+
+def tidy(data: Data) -> Data:
+    """The same fleet in fewer words. What does not parse is returned as it is: `check` will say why."""
+    data = _without_derived_quotas(data)
+    try:
+        fleet = parse_fleet(data)
+    except SpecError:
+        return data
+    short: Data = _without_empty(fleet.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True))
+    ordered = {key: short[key] for key in data if key in short}
+    return ordered if _parses_to(ordered, fleet) else data
+
+
+def _parses_to(data: Data, fleet: FleetSpec) -> bool:
+    try:
+        return parse_fleet(data) == fleet
+    except SpecError:
+        return False
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        kept = {key: _without_empty(each) for key, each in value.items()}
+        return {key: each for key, each in kept.items() if key == _MEANT_EMPTY or each not in ({}, [])}
+    return [_without_empty(each) for each in value] if isinstance(value, list) else value
+
+
+def _without_derived_quotas(data: Data) -> Data:
+    """`manager` is only for queues whose quotas there are not the sum of the workers'."""
+    queues = data.get("clusterQueues", [])
+    if not any("manager" in queue for queue in queues):
+        return data
+    derived = {**data, "clusterQueues": [{k: v for k, v in queue.items() if k != "manager"} for queue in queues]}
+    try:
+        with_sums, by_hand = parse_fleet(derived), parse_fleet(data)
+    except SpecError:
+        return data
+    return {
+        **data,
+        "clusterQueues": [
+            short
+            if "manager" in queue and _on_manager(with_sums, queue["name"]) == _on_manager(by_hand, queue["name"])
+            else queue
+            for queue, short in zip(queues, derived["clusterQueues"], strict=True)
+        ],
+    }
+
+
+def _on_manager(fleet: FleetSpec, name: str) -> Data | None:
+    queue = fleet.queue(name)
+    if queue is None or fleet.manager is None:
+        return None
+    return cluster_queue_manifest(name, queue_on(fleet, queue, fleet.manager.name))

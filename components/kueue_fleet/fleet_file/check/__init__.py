@@ -1,0 +1,81 @@
+"""Rules between the entries of a fleet: what Kueue would say only at run time, and what it never says.
+
+One module per part of the file; `scope` is what they share. Rules about one entry alone are in the entry's model
+(`wire`, `entries`, `clusters`) and are run from here, so that the parser gets all of them in one list.
+
+Each function that is decorated with `rule` speaks only where all that it asks for was read, so that the rules hold for
+a whole fleet and for what could be read of a file alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.fleet_file.check.accounts import check_accounts
+from kueue_fleet.fleet_file.check.clusters import check_clusters
+from kueue_fleet.fleet_file.check.cohorts import check_cohorts
+from kueue_fleet.fleet_file.check.dispatch import check_dispatch
+from kueue_fleet.fleet_file.check.flavor_pools import check_flavor_pools
+from kueue_fleet.fleet_file.check.flavors import check_admission_checks, check_flavors
+from kueue_fleet.fleet_file.check.google_cloud import check_google_cloud
+from kueue_fleet.fleet_file.check.names import check_names
+from kueue_fleet.fleet_file.check.networks import check_network
+from kueue_fleet.fleet_file.check.node_pools import check_pools
+from kueue_fleet.fleet_file.check.pool_quotas import check_pool_quotas
+from kueue_fleet.fleet_file.check.priorities import check_priorities
+from kueue_fleet.fleet_file.check.queued_pools import check_queued_pools
+from kueue_fleet.fleet_file.check.queues import check_queues
+from kueue_fleet.fleet_file.check.quota_amounts import check_manager_quotas
+from kueue_fleet.fleet_file.check.reservations import check_reservations
+from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
+from kueue_fleet.fleet_file.check.settings import check_settings
+from kueue_fleet.fleet_file.check.teams import check_tenants
+from kueue_fleet.fleet_file.check.waiting_copies import check_waiting_copies
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.kueue_api.base import SpecModel, problems_in
+from kueue_fleet.kueue_api.problem import Problem, as_far_as_read
+
+_RULES = (
+    check_names,
+    check_google_cloud,
+    check_clusters,
+    check_network,
+    check_pools,
+    check_reservations,
+    check_flavors,
+    check_flavor_pools,
+    check_pool_quotas,
+    check_queued_pools,
+    check_admission_checks,
+    check_cohorts,
+    check_queues,
+    check_waiting_copies,
+    check_manager_quotas,
+    check_priorities,
+    check_tenants,
+    check_accounts,
+    check_settings,
+    check_dispatch,
+)
+
+
+def check_fleet(fleet: FleetSpec) -> list[Problem]:
+    """Every problem of `fleet`, errors and warnings, in the order of the file."""
+    return check_scope(Scope(fleet))
+
+
+def check_scope(scope: Scope) -> list[Problem]:
+    """Every problem of what the scope has of a fleet, in the order of the file."""
+    found = [*_entry_problems(scope), *(problem for check in _RULES for problem in as_far_as_read(check(scope)))]
+    return scope.in_file_order(dict.fromkeys(found))
+
+
+def _entry_problems(scope: Scope) -> Iterator[Problem]:
+    """What the entries and sections say about themselves."""
+    for section in SECTIONS:
+        for entry in scope.entries(section):
+            yield from problems_in(entry, scope.path(entry))
+    for name, field in FleetSpec.model_fields.items():
+        part = scope.fleet.__dict__.get(name)
+        if isinstance(part, SpecModel):
+            yield from problems_in(part, field.alias or name)

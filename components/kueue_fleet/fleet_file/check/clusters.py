@@ -1,0 +1,149 @@
+"""Which clusters there are, and the multiKueue section that joins them.
+
+Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go; Google's regions: spec.regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.gke.regions import REGION_RANGES
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+MAX_WORKERS = 20
+"""MultiKueueConfig.spec.clusters holds at most 20 (kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go)."""
+
+
+def check_clusters(scope: Scope) -> Iterator[Problem]:
+    """One manager and up to 20 workers, or one standalone cluster; the multiKueue section fits them."""
+    yield from _roles(scope)
+    yield from _section(scope)
+    for cluster in scope.fleet.clusters:
+        yield from _region(scope, cluster)
+    yield from _workers(scope)
+    yield from _dispatched(scope)
+
+
+@rule
+def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    known = {**REGION_RANGES, **scope.fleet.network.ranges}
+    if cluster.region in known:
+        return
+    near = suggest.nearest(cluster.region, known)
+    yield Problem(
+        f"{scope.path(cluster)}.region",
+        f"{cluster.region} is no region that is known here",
+        f"did you mean {near}? A newer region needs a range in network.ranges"
+        if near
+        else "use a region of Google Cloud; a newer one needs a range in network.ranges",
+    )
+
+
+@rule
+def _roles(scope: Scope) -> Iterator[Problem]:
+    clusters = scope.fleet.clusters
+    managers = [cluster for cluster in clusters if cluster.role == "manager"]
+    workers = [cluster for cluster in clusters if cluster.role == "worker"]
+    standalone = [cluster for cluster in clusters if cluster.role == "standalone"]
+    if not clusters:
+        yield Problem("clusters", "there are none", "add a manager and its workers, or one cluster of role standalone")
+    for cluster in managers[1:]:
+        yield Problem(
+            f"{scope.path(cluster)}.role",
+            f"a second manager, beside {managers[0].name}",
+            "make it a worker, or describe it in a fleet of its own",
+        )
+    for cluster in standalone if len(clusters) > 1 else ():
+        yield Problem(
+            f"{scope.path(cluster)}.role",
+            "standalone, but it is not the only cluster",
+            "make it a manager or a worker, or describe it in a fleet of its own",
+        )
+    if workers and not managers:
+        alone = len(clusters) == 1
+        yield Problem(
+            "clusters",
+            "there is a worker but no manager"
+            if len(workers) == 1
+            else f"there are {len(workers)} workers but no manager",
+            "give it role standalone, or add a cluster of role manager" if alone else "add a cluster of role manager",
+        )
+    if len(workers) > MAX_WORKERS:
+        yield Problem(
+            "clusters",
+            f"there are {len(workers)} workers, but MultiKueue takes at most {MAX_WORKERS}",
+            "split the fleet in two",
+        )
+    if managers and not workers and not standalone:
+        yield Problem(
+            "clusters", "there is a manager but no worker, so no job can run", "add clusters of role worker", "warning"
+        )
+
+
+@rule
+def _section(scope: Scope) -> Iterator[Problem]:
+    fleet = scope.fleet
+    workers = [cluster.name for cluster in fleet.clusters if cluster.role == "worker"]
+    if workers and fleet.multi_kueue is None:
+        yield Problem(
+            "multiKueue",
+            "is missing, but there are workers",
+            "add it, with credentials: {type: ServiceAccountToken, rotation: ..., rotateBy: ...}",
+        )
+    if fleet.multi_kueue is not None and not workers:
+        yield Problem("multiKueue", "is set, but there are no workers", "remove it, or add clusters of role worker")
+
+
+@rule
+def _workers(scope: Scope) -> Iterator[Problem]:
+    """multiKueue.workers: workers of the fleet, and all of them."""
+    settings = scope.fleet.multi_kueue
+    listed = settings.workers if settings is not None else None
+    for index, name in enumerate(listed or ()):
+        path = f"multiKueue.workers[{index}]"
+        yield from _is_worker(scope, name, path)
+    for cluster in scope.entries("clusters"):
+        yield from _is_listed(cluster, listed)
+
+
+@rule
+def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
+    if name not in scope.names("clusters"):
+        yield Problem(path, f"there is no worker {name}", suggest.instead(name, scope.names("clusters"), "clusters"))
+    role = next((cluster.role for cluster in scope.fleet.clusters if cluster.name == name), "worker")
+    if role != "worker":
+        yield Problem(path, f"{name} is the {role}, not a worker", "list workers only")
+
+
+@rule
+def _is_listed(cluster: ClusterEntry, listed: Sequence[str] | None) -> Iterator[Problem]:
+    if listed is not None and cluster.role == "worker" and cluster.name not in listed:
+        yield Problem(
+            "multiKueue.workers",
+            f"{cluster.name} is a worker, but not listed, so it gets no jobs from the manager",
+            f"add {cluster.name}, or drain it (docs/tasks/drain-a-worker.md) and remove the cluster",
+            "warning",
+        )
+
+
+@rule
+def _dispatched(scope: Scope) -> Iterator[Problem]:
+    """multiKueue.queues: queues of the fleet, each on some worker."""
+    settings = scope.fleet.multi_kueue
+    for index, name in enumerate(settings.queues or () if settings else ()):
+        path = f"multiKueue.queues[{index}]"
+        yield from scope.unknown("clusterQueues", name, path)
+        yield from _on_a_worker(scope, name, path)
+
+
+@rule
+def _on_a_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
+    if scope.fleet.queue(name) is not None and not scope.fleet.dispatch_workers(name):
+        yield Problem(
+            path,
+            f"queue {name} is on no worker, so there is nobody to dispatch to",
+            f"add a worker to clusterQueues[{name}].clusters, or remove it here",
+        )

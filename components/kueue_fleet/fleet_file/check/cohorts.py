@@ -1,0 +1,117 @@
+"""The tree of cohorts.
+
+A cycle disables every queue of the tree; a parent that no entry declares is an implicit cohort without quota or limits
+(kueue@v0.19.2 apis/kueue/v1beta2/cohort_types.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+
+def check_cohorts(scope: Scope) -> Iterator[Problem]:
+    """No cycles; parents declared; flavors known; nothing that nobody uses."""
+    yield from _cycles(scope)
+    yield from _parents(scope)
+    yield from _unused(scope)
+    yield from _alone(scope)
+    for cohort in scope.fleet.cohorts:
+        yield from _flavors(scope, cohort)
+
+
+@rule
+def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
+    for g, group in enumerate(cohort.resource_groups):
+        for flavor in group.flavors:
+            path = f"{scope.path(cohort)}.resourceGroups[{g}].flavors[{flavor.name}].name"
+            yield from scope.unknown("flavors", flavor.name, path)
+
+
+@rule
+def _cycles(scope: Scope) -> Iterator[Problem]:
+    parents = {cohort.name: cohort.parent_name for cohort in scope.fleet.cohorts}
+    reported: set[str] = set()
+    for cohort in scope.fleet.cohorts:
+        chain = [cohort.name]
+        while (parent := parents.get(chain[-1])) is not None and parent not in chain:
+            chain.append(parent)
+        if parents.get(chain[-1]) != cohort.name or reported.intersection(chain):
+            continue
+        reported.update(chain)
+        yield Problem(
+            f"{scope.path(cohort)}.parentName",
+            f"the cohorts go round in a circle, {' -> '.join([*chain, cohort.name])}, "
+            "and Kueue admits nothing in such a tree",
+            "remove one of these parents",
+        )
+
+
+def _parents(scope: Scope) -> Iterator[Problem]:
+    for cohort in scope.entries("cohorts"):
+        yield from _parent(scope, cohort, "parent_name", "parentName")
+    for queue in scope.entries("clusterQueues"):
+        yield from _parent(scope, queue, "cohort_name", "cohortName")
+
+
+@rule
+def _parent(scope: Scope, entry: CohortEntry | ClusterQueueEntry, field: str, alias: str) -> Iterator[Problem]:
+    name, names = getattr(entry, field), scope.names("cohorts")
+    if name is None or name in names or not names:
+        return
+    near = suggest.nearest(name, names)
+    yield Problem(
+        f"{scope.path(entry)}.{alias}",
+        f"no entry of cohorts declares {name}, so it is a cohort without quota, limits or parent",
+        f"did you mean {near}?" if near else f"add {name} to cohorts if it should have any",
+        "warning",
+    )
+
+
+def _members(scope: Scope) -> dict[str, list[str]]:
+    """The names of the queues in each cohort."""
+    members: dict[str, list[str]] = {}
+    for queue in scope.fleet.cluster_queues:
+        if queue.cohort_name is not None:
+            members.setdefault(queue.cohort_name, []).append(queue.name)
+    return members
+
+
+@rule
+def _unused(scope: Scope) -> Iterator[Problem]:
+    fleet, members = scope.fleet, _members(scope)
+    children = {cohort.parent_name for cohort in fleet.cohorts}
+    for cohort in fleet.cohorts:
+        if cohort.name not in members and cohort.name not in children:
+            yield Problem(
+                scope.path(cohort),
+                "no queue and no cohort is in this cohort",
+                "name it as cohortName of a queue, or remove it",
+                "warning",
+            )
+
+
+@rule
+def _alone(scope: Scope) -> Iterator[Problem]:
+    """Queues in whose cohort there is no other to borrow from."""
+    fleet, members = scope.fleet, _members(scope)
+    children = {cohort.parent_name for cohort in fleet.cohorts}
+    if fleet.cohorts and any(fleet.cohort(name) is None for name in members):
+        return
+    for queue in fleet.cluster_queues:
+        name = queue.cohort_name
+        declared = fleet.cohort(name) if name is not None else None
+        shares = declared is not None and (
+            declared.resource_groups or declared.parent_name or declared.name in children
+        )
+        if name is not None and len(members[name]) == 1 and name not in children and not shares:
+            yield Problem(
+                f"{scope.path(queue)}.cohortName",
+                f"{queue.name} is alone in cohort {name}, so there is nobody to borrow from",
+                "put another queue in it, or remove cohortName",
+                "warning",
+            )

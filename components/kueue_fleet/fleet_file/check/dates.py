@@ -1,0 +1,97 @@
+"""Rules that depend on the day. The caller says which day it is, as the spec has no clock.
+
+Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview, and for exclusions
+https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions. When tokens are rotated is
+the fleet's own rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Final
+
+from kueue_fleet.fleet_file.model.capacity import Calendar
+from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.kueue_api.problem import Problem
+
+WARNING_DAYS: Final = 14
+"""How many days before `rotateBy` a warning begins."""
+
+
+def check_dates(fleet: FleetSpec, today: date) -> list[Problem]:
+    """What is due on `today`: warnings only, as a date that passes must not stop an urgent change."""
+    return [*_rotation(fleet, today), *_calendars(fleet, today), *_exclusions(fleet, today)]
+
+
+def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
+    """Pools of calendar reservations are opened when these begin, and removed when they end."""
+    for pool in fleet.node_pools:
+        for cluster in fleet.clusters_of(pool):
+            capacity = pool.on(cluster).capacity
+            if not isinstance(capacity, Calendar):
+                continue
+            base = f"nodePools[{pool.name}]"
+            path = f"{base}.perCluster[{cluster}].capacity" if cluster in pool.per_cluster else f"{base}.capacity"
+            start, end = capacity.start.date(), capacity.end.date()
+            if end < today:
+                yield Problem(
+                    f"{path}.duration",
+                    f"reservation {capacity.reservation} ended on {end}, and its nodes with it",
+                    "remove the pool and its flavor",
+                    "warning",
+                )
+            elif start <= today and not capacity.active:
+                yield Problem(
+                    f"{path}.active",
+                    f"false, but reservation {capacity.reservation} began on {start}, so nodes that are paid for wait",
+                    "set it to true, once the reservation is there",
+                    "warning",
+                )
+            elif capacity.active and today < start:
+                yield Problem(
+                    f"{path}.active",
+                    f"true, but reservation {capacity.reservation} begins on {start}",
+                    "set it to false until then",
+                    "warning",
+                )
+            if cluster not in pool.per_cluster:
+                break
+    for entry in fleet.future_reservations:
+        if entry.planning_status == "DRAFT" and entry.start.date() <= today:
+            yield Problem(
+                f"futureReservations[{entry.name}].start",
+                f"{entry.start.date()} is not in the future, and nothing was asked of Google yet",
+                "write a later start, or remove it",
+                "warning",
+            )
+
+
+def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
+    for cluster in fleet.clusters:
+        for exclusion in cluster.maintenance.exclusions if cluster.maintenance is not None else ():
+            if exclusion.end is not None and exclusion.end.date() < today:
+                yield Problem(
+                    f"clusters[{cluster.name}].maintenance.exclusions[{exclusion.name}]",
+                    f"ended on {exclusion.end.date()}",
+                    "remove it",
+                    "warning",
+                )
+
+
+def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
+    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
+    if not isinstance(credentials, ServiceAccountToken):
+        return
+    days = (credentials.rotate_by - today).days
+    if days > WARNING_DAYS:
+        return
+    due = f"in {days} days" if days > 1 else "tomorrow" if days == 1 else "today"
+    passed = "was 1 day ago" if days == -1 else f"was {-days} days ago"
+    yield Problem(
+        "multiKueue.credentials.rotateBy",
+        f"{credentials.rotate_by} is {due}" if days >= 0 else f"{credentials.rotate_by} {passed}",
+        "set a new rotation serial and a later date, then apply: every worker gets a new token",
+        "warning",
+    )

@@ -1,0 +1,156 @@
+"""The fleet's controller and the rest of the file: dispatcher, admission checks, prices, groups of regions.
+
+Source: kueue@v0.19.2 apis/config/v1beta2/configuration_types.go (dispatcherName), and
+https://kueue.sigs.k8s.io/docs/concepts/admission_check/ (a check waits for whoever its controllerName names).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.capacity import FlexStart
+from kueue_fleet.fleet_file.model.clusters import ClusterProfile
+from kueue_fleet.fleet_file.model.dispatch import (
+    ASSIGNMENT_CHECK,
+    CHECK_CONTROLLER,
+    DISPATCHER_NAME,
+    AdmissionController,
+)
+from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
+from kueue_fleet.gke.regions import REGION_RANGES
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.duration import Duration
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+_AT = "admissionController"
+_DAY = Duration("24h")
+
+
+def check_dispatch(scope: Scope) -> Iterator[Problem]:
+    """What names the controller has it, and what the controller names is there."""
+    section = scope.fleet.admission_controller
+    yield from _dispatcher(scope, section)
+    yield from _unanswered(scope, section)
+    if section is not None:
+        yield from _checks(scope, section)
+        yield from _prices(scope, section)
+        yield from _groups(scope, section)
+        yield from _patience(scope, section)
+
+
+@rule
+def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
+    settings = scope.fleet.multi_kueue
+    ours = settings is not None and settings.dispatcher_name == DISPATCHER_NAME
+    if section is not None and settings is None:
+        yield Problem(_AT, "set, but there is no multiKueue section", "remove it, or add workers and multiKueue")
+    elif section is None and ours:
+        yield Problem(
+            "multiKueue.external.name",
+            f"{DISPATCHER_NAME} is the fleet's own controller, which is not deployed",
+            "add the section admissionController",
+        )
+    elif section is not None and settings is not None and isinstance(settings.credentials, ClusterProfile):
+        yield Problem(
+            _AT,
+            "reads the workers with tokens of its own, and multiKueue.credentials are ClusterProfiles",
+            "set multiKueue.credentials.type to ServiceAccountToken, or use another dispatcher",
+        )
+    elif section is not None and not ours and "dispatch" in section.model_fields_set:
+        yield Problem(
+            f"{_AT}.dispatch",
+            "set, but another dispatcher is used",
+            f"set multiKueue.dispatcher to External and multiKueue.external.name to {DISPATCHER_NAME}, or remove it",
+        )
+
+
+@rule
+def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
+    """Admission checks of our controller that it knows nothing of: Kueue would wait for them for ever."""
+    answered = {check.name for check in section.checks} if section is not None else set()
+    manager = scope.fleet.manager.name if scope.fleet.manager is not None else None
+    for entry in scope.fleet.admission_checks:
+        yield from _answered(scope, entry, answered, manager)
+
+
+@rule
+def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], manager: str | None) -> Iterator[Problem]:
+    if entry.name == ASSIGNMENT_CHECK:
+        yield Problem(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
+    if entry.controller_name != CHECK_CONTROLLER:
+        return
+    if entry.name not in answered:
+        yield Problem(
+            f"{scope.path(entry)}.controllerName",
+            f"{CHECK_CONTROLLER}, but admissionController.checks has no {entry.name}",
+            f"add {{name: {entry.name}}} there",
+        )
+    if scope.fleet.clusters_of(entry) != (manager,):
+        yield Problem(
+            f"{scope.path(entry)}.clusters",
+            "names other clusters than the manager, where nobody answers this check",
+            f"set it to [{manager}]" if manager else "remove the check",
+        )
+
+
+@rule
+def _checks(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    for check in section.checks:
+        path = f"{_AT}.checks[{check.name}].name"
+        entry = scope.fleet.check(check.name)
+        if entry is None:
+            yield from scope.unknown("admissionChecks", check.name, path)
+        elif entry.controller_name != CHECK_CONTROLLER:
+            yield Problem(
+                path, f"{check.name} is answered by another controller", f"set its controllerName to {CHECK_CONTROLLER}"
+            )
+
+
+@rule
+def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    regions = sorted({cluster.region for cluster in scope.fleet.clusters if cluster.runs_jobs})
+    for region, prices in section.prices.items():
+        path = f"{_AT}.prices[{region}]"
+        if region not in regions:
+            yield Problem(
+                path, "no cluster that runs jobs is in this region", suggest.instead(region, regions, "regions")
+            )
+        for flavor in prices:
+            yield from scope.unknown("flavors", flavor, f"{path}[{flavor}]")
+
+
+@rule
+def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    """Where jobs wait for DWS, which may take days, they are not taken back within hours."""
+    fleet = scope.fleet
+    asked = [check.name for check in fleet.admission_checks if check.provisioning_request is not None]
+    asked += [pool.name for pool in fleet.node_pools if isinstance(pool.capacity, FlexStart)]
+    if not asked:
+        return
+    for path, value in (
+        ("dispatch.giveUpAfter", section.dispatch.give_up_after),
+        ("watchdog.provisioningTimeout", section.watchdog.provisioning_timeout),
+    ):
+        if value < _DAY:
+            yield Problem(
+                f"{_AT}.{path}",
+                f"{value}, but {asked[0]} asks DWS for capacity, which may take days, and a job that is taken back "
+                "loses its place there",
+                "write 24h or more",
+                "warning",
+            )
+
+
+@rule
+def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    known = {*REGION_RANGES, *scope.fleet.network.ranges, *(cluster.region for cluster in scope.fleet.clusters)}
+    for name, regions in section.region_groups.items():
+        path = f"{_AT}.regionGroups[{name}]"
+        if name in known:
+            yield Problem(path, "is a region's own name", "use another name for the group")
+        for index, region in enumerate(regions):
+            if region not in known:
+                yield Problem(
+                    f"{path}[{index}]", f"there is no region {region}", suggest.instead(region, known, "regions")
+                )

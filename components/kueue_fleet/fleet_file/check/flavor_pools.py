@@ -1,0 +1,227 @@
+"""Flavors and the nodes behind them, on Standard clusters.
+
+A flavor whose labels no node has, or whose nodes have a taint that its pods do not tolerate, leaves admitted jobs
+pending for ever: Kueue counts quota and does not look at nodes. On Autopilot clusters the nodes are GKE's to make.
+
+Source of what auto-provisioning makes nodes for:
+https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.entries import FlavorEntry
+from kueue_fleet.fleet_file.model.flavor_nodes import tolerates
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, TOLERATED_BY_GKE
+from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.gke.zones import regions_with, zones_of
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+_OF_SYSTEM: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
+
+
+def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
+    """Every flavor leads to nodes that its pods may run on, and every pool has a flavor."""
+    for flavor in scope.entries("flavors"):
+        yield from _known_pool(scope, flavor)
+        yield from _each_cluster(scope, flavor)
+    for pool in scope.entries("nodePools"):
+        yield from _used(scope, pool)
+
+
+@rule
+def _known_pool(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    if flavor.node_pool is not None:
+        yield from scope.unknown("nodePools", flavor.node_pool, f"{scope.path(flavor)}.nodePool")
+
+
+@rule
+def _each_cluster(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    for name in scope.fleet.clusters_of(flavor):
+        if name in scope.fleet.cluster_names:
+            yield from _flavor(scope, flavor, scope.fleet.cluster(name))
+
+
+@rule
+def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    fleet = scope.fleet
+    where = [name for name in fleet.clusters_of(pool) if name in fleet.job_clusters]
+    used = any(
+        resolved.name == pool.name
+        for name in where
+        for flavor in fleet.flavors
+        if name in fleet.clusters_of(flavor)
+        for resolved in fleet.flavor_nodes(flavor, name)
+    )
+    if where and not used:
+        yield Problem(
+            scope.path(pool),
+            "no flavor leads to this pool, so no job of a queue runs there",
+            f"add a flavor with nodePool: {pool.name}, or remove the pool",
+            "warning",
+        )
+
+
+@rule
+def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    fleet, path = scope.fleet, scope.path(flavor)
+    pools = fleet.flavor_nodes(flavor, cluster.name)
+    if flavor.node_pool is not None:
+        if not pools and fleet.node_pool(flavor.node_pool) is not None:
+            yield Problem(
+                f"{path}.nodePool",
+                f"{flavor.node_pool} is not on {cluster.name}, where the flavor is",
+                f"add {cluster.name} to nodePools[{flavor.node_pool}].clusters, or leave it out of the flavor's",
+            )
+        return
+    if not pools and cluster.runs_jobs:
+        yield from _offered(path, flavor, cluster)
+        yield from _pool_of_autopilot(path, flavor, cluster)
+    # Pools of clusters whose nodes no part of this file describes are somebody else's.
+    described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None
+    if cluster.mode == "Autopilot" or not cluster.runs_jobs or not described:
+        return
+    if pools:
+        yield from _taints(path, flavor, pools)
+        if all(pool.closed for pool in pools):
+            yield Problem(
+                f"{path}.nodeLabels",
+                f"lead to {', '.join(pool.name for pool in pools)} only, which waits for its calendar reservation, and "
+                "the quota of a flavor by hand stays open meanwhile",
+                f"write nodePool: {pools[0].name} instead of nodeLabels, which closes it until then",
+            )
+    elif cluster.node_auto_provisioning is None:
+        yield _no_pool(scope, flavor, cluster)
+    else:
+        yield from _auto_provisioned(path, flavor, cluster)
+
+
+@rule
+def _pool_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """Autopilot makes node pools under names of its own.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-overview
+    """
+    if cluster.mode == "Autopilot" and NODE_POOL in flavor.node_labels:
+        yield Problem(
+            f"{path}.nodeLabels[{NODE_POOL}]",
+            f"{flavor.node_labels[NODE_POOL]} is given, but {cluster.name} is an Autopilot cluster, which makes and "
+            "names its node pools itself, so pods of this flavor never start there",
+            f"select nodes by another label, such as {ACCELERATOR}, or leave {cluster.name} out of the flavor's "
+            "clusters",
+        )
+
+
+@rule
+def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """The kind of GPU exists, and is offered in the cluster's region, as far as known."""
+    accelerator = flavor.node_labels.get(ACCELERATOR)
+    at = f"{path}.nodeLabels[{ACCELERATOR}]"
+    if accelerator is None:
+        return
+    if accelerator not in accelerators():
+        yield Problem(
+            at,
+            f"{accelerator} is no accelerator of GKE that is known here",
+            suggest.instead(accelerator, sorted(accelerators()), "accelerators"),
+            "warning",
+        )
+        return
+    regions = regions_with(accelerator)
+    if regions is not None and cluster.region not in regions and zones_of(cluster.region):
+        yield Problem(
+            at,
+            f"{accelerator} is not known to be offered in {cluster.region}, where cluster {cluster.name} is",
+            f"use one of {', '.join(regions[: suggest.LISTED])}, or leave {cluster.name} out of the flavor's clusters",
+            "warning",
+        )
+
+
+def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Problem:
+    """The problem of labels that no pool has, with the pool that comes closest."""
+    here = scope.fleet.node_pools_on(cluster.name)
+    if not here:
+        return Problem(
+            scope.path(flavor),
+            f"{cluster.name} has no node pools, and makes none by itself",
+            "add a node pool, or nodeAutoProvisioning to the cluster",
+        )
+    nearest = max(here, key=lambda pool: sum(pool.labels.get(k) == v for k, v in flavor.node_labels.items()))
+    key, value = next(
+        ((k, v) for k, v in flavor.node_labels.items() if nearest.labels.get(k) != v),
+        next(iter(flavor.node_labels.items())),
+    )
+    own = nearest.labels.get(key)
+    return Problem(
+        f"{scope.path(flavor)}.nodeLabels[{key}]",
+        f'no node pool of {cluster.name} has the label {key}="{value}" beside the others; '
+        + (f'{nearest.name} has "{own}"' if own is not None else f"{nearest.name} does not have it"),
+        f"write nodePool: {nearest.name} instead of nodeLabels, or add the label to a pool",
+    )
+
+
+@rule
+def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> Iterator[Problem]:
+    """Taints of the nodes are tolerated, or declared so that Kueue asks the jobs for it."""
+    for pool in pools:
+        for taint in pool.taints:
+            known = taint.effect == "PreferNoSchedule" or taint.key in TOLERATED_BY_GKE or taint in flavor.node_taints
+            if not known and not any(tolerates(one, taint) for one in flavor.tolerations):
+                yield Problem(
+                    f"{path}.tolerations",
+                    f"nodes of pool {pool.name} have the taint {taint.key}={taint.value}:{taint.effect}, "
+                    "which admitted pods need not tolerate",
+                    f"write nodePool: {pool.name} instead of nodeLabels, or add a toleration, or the taint to "
+                    "nodeTaints so that only jobs that tolerate it come here",
+                )
+    for index, taint in enumerate(flavor.node_taints):
+        if not any(taint in pool.taints for pool in pools):
+            alike = next((one for pool in pools for one in pool.taints if one.key == taint.key), None)
+            yield Problem(
+                f"{path}.nodeTaints[{index}]",
+                f"{taint.key}={taint.value}:{taint.effect} is a taint that no node of the flavor has"
+                + (f"; theirs is {alike.key}={alike.value}:{alike.effect}" if alike else ""),
+                "write what the nodes have, or remove it",
+                "warning",
+            )
+
+
+@rule
+def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """Nodes that GKE can make: a kind of GPU within the limits, and own labels with the taint of the same name."""
+    provisioning = cluster.node_auto_provisioning
+    accelerator = flavor.node_labels.get(ACCELERATOR)
+    if accelerator is not None and provisioning is not None and not provisioning.limit(accelerator):
+        yield Problem(
+            f"{path}.nodeLabels[{ACCELERATOR}]",
+            f"{cluster.name} has no pool with these labels, and makes no nodes with {accelerator} by itself",
+            f"add it to clusters[{cluster.name}].nodeAutoProvisioning.resourceLimits, or add a node pool",
+        )
+    for key, value in flavor.node_labels.items():
+        if key == NODE_POOL:
+            yield Problem(
+                f"{path}.nodeLabels[{key}]",
+                f"{cluster.name} has no node pool {value}",
+                "name a node pool of this file with nodePool, or remove the label",
+            )
+        elif not _OF_SYSTEM.search(key) and not _separates(flavor, key, value):
+            yield Problem(
+                f"{path}.nodeLabels[{key}]",
+                f'"{value}" is a label of one\'s own, with which GKE makes nodes only for pods that tolerate the taint '
+                "of the same key and value",
+                f"add the toleration {{key: {key}, operator: Equal, value: {value}, effect: NoSchedule}}",
+            )
+
+
+def _separates(flavor: FlavorEntry, key: str, value: str) -> bool:
+    return any(one.key == key and (one.operator == "Exists" or one.value == value) for one in flavor.tolerations) or (
+        any(taint.key == key and taint.value == value for taint in flavor.node_taints)
+    )

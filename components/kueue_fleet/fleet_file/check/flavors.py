@@ -1,0 +1,137 @@
+"""Flavors, topologies and admission checks: that what they refer to exists where they do.
+
+Source of the run-time reasons: kueue@v0.19.2 pkg/cache/scheduler/clusterqueue.go (inactiveReason: TopologyNotFound).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, FlavorEntry, TopologyEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+DWS_CLASS: Final = "queued-provisioning.gke.io"
+"""Provisioning class of GKE's Dynamic Workload Scheduler."""
+CLASSES: Final = (
+    DWS_CLASS,
+    "check-capacity.autoscaling.x-k8s.io",
+    "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
+)
+"""Classes that GKE and the cluster autoscaler answer; others are possible."""
+
+
+def check_flavors(scope: Scope) -> Iterator[Problem]:
+    """Clusters known; topologies exist where their flavor does; nothing that nobody uses."""
+    for topology in scope.entries("topologies"):
+        yield from scope.unknown_clusters(topology)
+        yield from _topology_used(scope, topology)
+    for flavor in scope.entries("flavors"):
+        yield from scope.unknown_clusters(flavor)
+        yield from _topology(scope, flavor)
+        yield from _flavor_used(scope, flavor)
+
+
+@rule
+def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
+    if not any(flavor.topology_name == topology.name for flavor in scope.fleet.flavors):
+        yield Problem(
+            scope.path(topology),
+            "no flavor uses this topology",
+            "set topologyName on a flavor, or remove it",
+            "warning",
+        )
+
+
+@rule
+def _flavor_used(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    if flavor.name not in _used_flavors(scope.fleet):
+        yield Problem(
+            scope.path(flavor),
+            "no queue has quota on this flavor",
+            "add quota for it to a queue, or remove it",
+            "warning",
+        )
+
+
+def _used_flavors(fleet: FleetSpec) -> set[str]:
+    """The flavors that a queue, a cohort or the manager has quota on."""
+    used = {name for queue in fleet.cluster_queues for name in queue.flavor_names}
+    used |= {flavor.name for cohort in fleet.cohorts for group in cohort.resource_groups for flavor in group.flavors}
+    return used | {
+        flavor.name
+        for queue in fleet.cluster_queues
+        if queue.manager is not None
+        for group in queue.manager.resource_groups
+        for flavor in group.flavors
+    }
+
+
+@rule
+def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    if flavor.topology_name is None:
+        return
+    path = f"{scope.path(flavor)}.topologyName"
+    yield from scope.unknown("topologies", flavor.topology_name, path)
+    topology = next((item for item in scope.fleet.topologies if item.name == flavor.topology_name), None)
+    if topology is None:
+        return
+    there = scope.fleet.clusters_of(topology)
+    for cluster in scope.fleet.clusters_of(flavor):
+        if cluster not in there and cluster in scope.fleet.cluster_names:
+            yield Problem(
+                path,
+                f"topology {topology.name} does not exist on {cluster}, where the flavor does",
+                f"add {cluster} to topologies[{topology.name}].clusters, or leave it out of the flavor's",
+            )
+
+
+def check_admission_checks(scope: Scope) -> Iterator[Problem]:
+    """Clusters known; settings of DWS within its limits; nothing that nobody uses."""
+    for check in scope.entries("admissionChecks"):
+        yield from scope.unknown_clusters(check)
+        yield from _provisioning(scope, check)
+        yield from _check_used(scope, check)
+
+
+@rule
+def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
+    if not any(check.name in queue.check_names for queue in scope.fleet.cluster_queues):
+        yield Problem(
+            scope.path(check),
+            "no queue uses this check",
+            "name it in a queue's admissionChecksStrategy, or remove it",
+            "warning",
+        )
+
+
+@rule
+def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
+    request = check.provisioning_request
+    if request is None:
+        return
+    at = f"{scope.path(check)}.provisioningRequest"
+    name = request.provisioning_class_name
+    near = None if name in CLASSES else suggest.nearest(name, CLASSES)
+    if near is not None:
+        yield Problem(
+            f"{at}.provisioningClassName",
+            f"{name} is no class that GKE or the cluster autoscaler answers",
+            f"did you mean {near}?",
+            "warning",
+        )
+    seconds = (request.parameters or {}).get("maxRunDurationSeconds")
+    if (
+        name == DWS_CLASS
+        and seconds is not None
+        and not (seconds.isdigit() and 0 < int(seconds) <= FLEX_START_MAX_SECONDS)
+    ):
+        yield Problem(
+            f"{at}.parameters[maxRunDurationSeconds]",
+            f'"{seconds}" is no run time that DWS grants',
+            f'write whole seconds between "1" and "{FLEX_START_MAX_SECONDS}", which is seven days',
+        )

@@ -1,0 +1,105 @@
+"""Names, labels and versions in Google Cloud, and what is refused there.
+
+Source: https://cloud.google.com/compute/docs/naming-resources, https://cloud.google.com/compute/docs/labeling-resources
+(64 labels), https://cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels (what GKE adds).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.capacity import FlexStart
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+LONGEST_NAME: Final = 63
+"""Most characters of a name in Compute Engine."""
+MOST_LABELS: Final = 64
+"""Most labels of a resource."""
+OWN_LABELS: Final = frozenset(
+    {"managed-by", "kueue-fleet", "kueue-fleet-role", "disposable", "goog-pulumi-provisioned"}
+)
+"""Labels that the components and Pulumi put on clusters."""
+GKE_LABELS: Final = frozenset(
+    {
+        "goog-fleet-project",
+        "goog-gke-cost-management",
+        "goog-gke-node",
+        "goog-gke-node-pool-provisioning-model",
+        "goog-k8s-cluster-location",
+        "goog-k8s-cluster-name",
+        "goog-k8s-node-pool-name",
+    }
+)
+"""Labels that GKE puts on nodes, beside those of their cluster."""
+
+
+FLEX_START_SINCE: Final = "1.32.2-gke.1652000"
+"""First version of GKE with flex-start. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws."""
+
+
+def check_google_cloud(scope: Scope) -> Iterator[Problem]:
+    """Names fit, clusters and nodes have no more labels than fit, and versions are those that pools need."""
+    yield from _names(scope)
+    yield from _labels(scope)
+    yield from _versions(scope)
+
+
+@rule
+def _names(scope: Scope) -> Iterator[Problem]:
+    fleet = scope.fleet
+    path = "network.name" if fleet.network.name else "name"
+    longest = max((cluster.region for cluster in fleet.clusters), key=len, default="")
+    made = f"{fleet.network_name}-{longest}"
+    if longest and len(made) > LONGEST_NAME:
+        excess = len(made) - LONGEST_NAME
+        yield Problem(
+            path,
+            f"the subnet, router and NAT gateway of {longest} would be called {made}, of {len(made)} characters, but "
+            f"names have at most {LONGEST_NAME}",
+            f"write a shorter name, by {excess} character{'s' if excess > 1 else ''}"
+            + ("" if fleet.network.name else ", or set network.name"),
+        )
+
+
+@rule
+def _labels(scope: Scope) -> Iterator[Problem]:
+    ours = OWN_LABELS - set(scope.fleet.labels)
+    left = MOST_LABELS - len(ours)
+    found = len(scope.fleet.labels)
+    if found > left:
+        yield Problem(
+            "labels",
+            f"{found}, but with {len(ours)} of the fleet's and Pulumi's own, clusters have room for {left}",
+            f"remove {found - left}",
+        )
+    elif found > left - len(GKE_LABELS):
+        yield Problem(
+            "labels",
+            f"{found}, but GKE adds up to {len(GKE_LABELS)} to nodes, which have at most {MOST_LABELS}",
+            f"keep at most {left - len(GKE_LABELS)}",
+            "warning",
+        )
+
+
+@rule
+def _versions(scope: Scope) -> Iterator[Problem]:
+    for cluster in scope.fleet.clusters:
+        version = cluster.min_master_version
+        flex = [pool.name for pool in scope.fleet.node_pools_on(cluster.name) if isinstance(pool.capacity, FlexStart)]
+        if version is not None and flex and _is_older(version, FLEX_START_SINCE):
+            yield Problem(
+                f"{scope.path(cluster)}.minMasterVersion",
+                f"{version}, with which a new cluster begins, but {flex[0]} is of flex-start, which needs "
+                f"{FLEX_START_SINCE}",
+                "write that or a newer one",
+                "warning",
+            )
+
+
+def _is_older(version: str, other: str) -> bool:
+    """Whether `version` is older; of a minor version, its newest patch is meant."""
+    one, two = ([int(number) for number in re.findall("[0-9]+", text)] for text in (version, other))
+    return one < two[: len(one)]

@@ -1,0 +1,436 @@
+"""The rules of Kueue's Configuration.
+
+In: a Configuration. Out: problems, with paths in the Configuration. Kueue itself checks these when it starts, and does
+not start if one is broken.
+
+Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule; pkg/util/tlsconfig. Not checked: that a
+CEL expression of a device selector compiles.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kueue_fleet.fleet_file.check.device_classes import device_class_problems
+from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
+from kueue_fleet.kueue_api import suggest, syntax
+from kueue_fleet.kueue_api.configuration import (
+    ClusterProfileConfiguration,
+    ClusterProfileProvider,
+    CustomMetricLabel,
+    KueueConfiguration,
+)
+from kueue_fleet.kueue_api.duration import Duration
+from kueue_fleet.kueue_api.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, REQUIRES, is_on
+from kueue_fleet.kueue_api.problem import Problem, item_label, syntax_problems
+
+FRAMEWORKS: Final = (
+    "batch/job",
+    "kubeflow.org/mpijob",
+    "ray.io/rayjob",
+    "ray.io/rayservice",
+    "ray.io/raycluster",
+    "jobset.x-k8s.io/jobset",
+    "kubeflow.org/paddlejob",
+    "kubeflow.org/pytorchjob",
+    "kubeflow.org/tfjob",
+    "kubeflow.org/xgboostjob",
+    "kubeflow.org/jaxjob",
+    "trainer.kubeflow.org/trainjob",
+    "workload.codeflare.dev/appwrapper",
+    "sparkoperator.k8s.io/sparkapplication",
+    "pod",
+    "deployment",
+    "statefulset",
+    "leaderworkerset.x-k8s.io/leaderworkerset",
+)
+"""Kinds of job that Kueue integrates (apis/config/v1beta2/configuration_types.go, Integrations)."""
+
+BUILT_IN_KINDS: Final = {
+    "batch/job": "Job.v1.batch",
+    "jobset.x-k8s.io/jobset": "JobSet.v1alpha2.jobset.x-k8s.io",
+    "kubeflow.org/mpijob": "MPIJob.v2beta1.kubeflow.org",
+    "kubeflow.org/paddlejob": "PaddleJob.v1.kubeflow.org",
+    "kubeflow.org/pytorchjob": "PyTorchJob.v1.kubeflow.org",
+    "kubeflow.org/tfjob": "TFJob.v1.kubeflow.org",
+    "kubeflow.org/xgboostjob": "XGBoostJob.v1.kubeflow.org",
+    "kubeflow.org/jaxjob": "JAXJob.v1.kubeflow.org",
+    "ray.io/rayjob": "RayJob.v1.ray.io",
+    "ray.io/raycluster": "RayCluster.v1.ray.io",
+    "ray.io/rayservice": "RayService.v1.ray.io",
+    "trainer.kubeflow.org/trainjob": "TrainJob.v1alpha1.trainer.kubeflow.org",
+    "workload.codeflare.dev/appwrapper": "AppWrapper.v1beta2.workload.codeflare.dev",
+    "leaderworkerset.x-k8s.io/leaderworkerset": "LeaderWorkerSet.v1.leaderworkerset.x-k8s.io",
+    "statefulset": "StatefulSet.v1.apps",
+}
+"""Kinds with an adapter of their own in MultiKueue, by framework (pkg/controller/jobs, MultiKueueAdapter)."""
+
+_STRATEGIES: Final = (
+    ("LessThanOrEqualToFinalShare",),
+    ("LessThanInitialShare",),
+    ("LessThanOrEqualToFinalShare", "LessThanInitialShare"),
+)
+_LABELS_PER_KIND: Final = {"Workload": 2, "LocalQueue": 6, "ClusterQueue": 6, "Cohort": 6}
+_METRIC_LABEL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
+_CIPHER_NAMES: Final = """
+TLS_AES_128_GCM_SHA256 TLS_AES_256_GCM_SHA384 TLS_CHACHA20_POLY1305_SHA256
+TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305 TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
+TLS_ECDHE_ECDSA_WITH_RC4_128_SHA TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA
+TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256 TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA
+TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305
+TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 TLS_ECDHE_RSA_WITH_RC4_128_SHA TLS_RSA_WITH_3DES_EDE_CBC_SHA
+TLS_RSA_WITH_AES_128_CBC_SHA TLS_RSA_WITH_AES_128_CBC_SHA256 TLS_RSA_WITH_AES_128_GCM_SHA256
+TLS_RSA_WITH_AES_256_CBC_SHA TLS_RSA_WITH_AES_256_GCM_SHA384 TLS_RSA_WITH_RC4_128_SHA
+"""
+_CIPHERS: Final = tuple(_CIPHER_NAMES.split())
+
+
+def configuration_problems(
+    configuration: KueueConfiguration, namespace: str, version: str = KUEUE_VERSION
+) -> Iterator[Problem]:
+    """Every broken rule of `configuration`, for a Kueue of `version` that runs in `namespace`."""
+    yield from _wait_for_pods_ready(configuration)
+    yield from _integrations(configuration)
+    yield from _multi_kueue(configuration)
+    yield from _fair_sharing(configuration)
+    yield from _admission_fair_sharing(configuration)
+    yield from _certificates(configuration)
+    yield from _resources(configuration)
+    yield from _managed_jobs(configuration, namespace)
+    yield from _retention(configuration)
+    yield from _tls(configuration)
+    yield from _visibility(configuration)
+    yield from _custom_labels(configuration)
+    yield from _feature_gates(configuration, version)
+
+
+def _not_negative(path: str, value: Duration | int | float | None) -> Iterator[Problem]:
+    number = value.nanoseconds if isinstance(value, Duration) else value
+    if number is not None and number < 0:
+        yield Problem(path, f"{value} is negative", "write 0 or more")
+
+
+def _wait_for_pods_ready(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateWaitForPodsReady. A timeout of 0 becomes the default (defaults.go)."""
+    settings = configuration.wait_for_pods_ready
+    if settings is None or is_on("DisableWaitForPodsReady", configuration.feature_gates):
+        return
+    at = "waitForPodsReady"
+    yield from _not_negative(f"{at}.timeout", settings.timeout)
+    yield from _not_negative(f"{at}.recoveryTimeout", settings.recovery_timeout)
+    strategy = settings.requeuing_strategy
+    if strategy is None:
+        return
+    at = f"{at}.requeuingStrategy"
+    yield from _one_of(f"{at}.timestamp", strategy.timestamp, ("Eviction", "Creation"))
+    yield from _not_negative(f"{at}.backoffLimitCount", strategy.backoff_limit_count)
+    yield from _not_negative(f"{at}.backoffBaseSeconds", strategy.backoff_base_seconds)
+    yield from _not_negative(f"{at}.backoffMaxSeconds", strategy.backoff_max_seconds)
+
+
+def _one_of(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[Problem]:
+    if value is not None and value not in allowed:
+        yield Problem(path, f"{value} is not allowed", suggest.instead(value, allowed, "values"))
+
+
+def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateIntegrations."""
+    settings = configuration.integrations
+    if settings is None:
+        return
+    seen: dict[str, str] = {}
+    for index, name in enumerate(settings.frameworks or ()):
+        path = f"integrations.frameworks[{index}]"
+        if name not in FRAMEWORKS:
+            yield Problem(path, f"{name} is no framework of Kueue", suggest.instead(name, FRAMEWORKS, "frameworks"))
+        elif name in seen:
+            yield Problem(path, f"{name} is listed twice", "list each framework once")
+        seen[name] = path
+    for index, name in enumerate(settings.external_frameworks or ()):
+        path = f"integrations.externalFrameworks[{index}]"
+        if name.count(".") < 2:
+            yield Problem(
+                path, f"{name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com"
+            )
+        elif name in seen:
+            yield Problem(path, f"{name} is listed twice", "list each kind once")
+        seen[name] = path
+
+
+def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateMultiKueue."""
+    settings = configuration.multi_kueue
+    if settings is None:
+        return
+    yield from _not_negative("multiKueue.gcInterval", settings.gc_interval)
+    yield from _not_negative("multiKueue.workerLostTimeout", settings.worker_lost_timeout)
+    if settings.origin is not None:
+        yield from syntax_problems("multiKueue.origin", settings.origin, syntax.label_value)
+    enabled = (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
+    built_in = {BUILT_IN_KINDS[name] for name in enabled if name in BUILT_IN_KINDS}
+    seen: set[str] = set()
+    for index, framework in enumerate(settings.external_frameworks or ()):
+        path = f"multiKueue.externalFrameworks[{item_label(framework.name, index)}].name"
+        if framework.name.count(".") < 2:
+            yield Problem(
+                path, f"{framework.name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com"
+            )
+        elif framework.name in seen:
+            yield Problem(path, f"{framework.name} is listed twice", "list each kind once")
+        elif framework.name in built_in:
+            yield Problem(path, f"Kueue dispatches {framework.name} by itself", "remove it")
+        seen.add(framework.name)
+    if settings.cluster_profile is not None:
+        yield from _cluster_profile(settings.cluster_profile)
+    incremental = settings.incremental_dispatcher_config
+    if incremental is not None:
+        at = "multiKueue.incrementalDispatcherConfig"
+        if settings.dispatcher_name != INCREMENTAL:
+            yield Problem(
+                at, f"set, but dispatcherName is {settings.dispatcher_name or 'not set'}", f"set it to {INCREMENTAL}"
+            )
+        if incremental.step_size is not None and incremental.step_size < 1:
+            yield Problem(f"{at}.stepSize", f"{incremental.step_size} is less than 1", "write 1 or more")
+
+
+def _cluster_profile(profile: ClusterProfileConfiguration) -> Iterator[Problem]:
+    if profile.access_providers and profile.credentials_providers:
+        yield Problem(
+            "multiKueue.clusterProfile.credentialsProviders", "set beside accessProviders", "keep accessProviders only"
+        )
+    for name, providers in (
+        ("accessProviders", profile.access_providers),
+        ("credentialsProviders", profile.credentials_providers),
+    ):
+        for index, provider in enumerate(providers or ()):
+            yield from _provider(provider, f"multiKueue.clusterProfile.{name}[{item_label(provider.name, index)}]")
+
+
+def _provider(provider: ClusterProfileProvider, at: str) -> Iterator[Problem]:
+    """validateClusterProfileAccessProviders."""
+    execute = provider.exec_config
+    for path, value in (
+        (f"{at}.name", provider.name),
+        (f"{at}.execConfig.command", execute.command),
+        (f"{at}.execConfig.apiVersion", execute.api_version),
+        (f"{at}.execConfig.interactiveMode", execute.interactive_mode),
+    ):
+        if not value:
+            yield Problem(path, "is missing", f"add {path.rpartition('.')[2]}")
+    for index, variable in enumerate(execute.env or ()):
+        if not variable.name:
+            yield Problem(f"{at}.execConfig.env[{index}].name", "is empty", "write a name")
+    yield from _one_of(
+        f"{at}.execConfig.interactiveMode", execute.interactive_mode or None, ("Never", "IfAvailable", "Always")
+    )
+
+
+def _fair_sharing(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateFairSharing."""
+    settings = configuration.fair_sharing
+    if settings is None:
+        return
+    path = "fairSharing.preemptionStrategies"
+    choices = " or ".join(f"[{', '.join(names)}]" for names in _STRATEGIES)
+    if not settings.preemption_strategies:
+        yield Problem(path, "is missing", f"write {choices}")
+    elif settings.preemption_strategies not in _STRATEGIES:
+        yield Problem(path, f"[{', '.join(settings.preemption_strategies)}] is not allowed", f"write {choices}")
+
+
+def _admission_fair_sharing(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateAdmissionFairSharing. A sampling interval of 0 becomes the default (defaults.go)."""
+    settings = configuration.admission_fair_sharing
+    if settings is None:
+        return
+    yield from _not_negative("admissionFairSharing.usageHalfLifeTime", settings.usage_half_life_time)
+    yield from _not_negative("admissionFairSharing.usageSamplingInterval", settings.usage_sampling_interval)
+    for name, weight in (settings.resource_weights or {}).items():
+        yield from _not_negative(f"admissionFairSharing.resourceWeights[{name}]", weight)
+
+
+def _certificates(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateInternalCertManagement."""
+    settings = configuration.internal_cert_management
+    if settings is None or settings.enable is False:
+        return
+    if settings.webhook_service_name is not None:
+        yield from syntax_problems(
+            "internalCertManagement.webhookServiceName", settings.webhook_service_name, syntax.dns_label_1035
+        )
+    if settings.webhook_secret_name is not None:
+        yield from syntax_problems(
+            "internalCertManagement.webhookSecretName", settings.webhook_secret_name, syntax.dns_subdomain
+        )
+
+
+def _resources(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateQuotaCheckStrategy, validateResourceTransformations, validateDeviceClassMappings."""
+    settings = configuration.resources
+    if settings is None:
+        return
+    strategy = settings.quota_check_strategy
+    if is_on("QuotaCheckStrategy", configuration.feature_gates):
+        yield from _one_of("resources.quotaCheckStrategy", strategy, ("BlockUndeclared", "IgnoreUndeclared"))
+        if strategy == "IgnoreUndeclared" and settings.exclude_resource_prefixes:
+            yield Problem(
+                "resources.excludeResourcePrefixes",
+                f"{', '.join(settings.exclude_resource_prefixes)} given, but quotaCheckStrategy is IgnoreUndeclared",
+                "remove one of the two",
+            )
+    seen: set[str] = set()
+    for index, transformation in enumerate(settings.transformations or ()):
+        at = f"resources.transformations[{index}]"
+        yield from _one_of(f"{at}.strategy", transformation.strategy, ("Retain", "Replace"))
+        if transformation.input in seen:
+            yield Problem(
+                f"{at}.input", f"{transformation.input} is transformed twice", "write one entry for each input"
+            )
+        seen.add(transformation.input)
+    yield from device_class_problems(configuration, settings.device_class_mappings or ())
+
+
+def _managed_jobs(configuration: KueueConfiguration, namespace: str) -> Iterator[Problem]:
+    """validateManagedJobsNamespaceSelector, validateNamespaceSelectorForPodIntegration."""
+    selector = configuration.managed_jobs_namespace_selector
+    if selector is None:
+        return
+    problems = list(selector.own_problems())
+    for problem in problems:
+        yield problem.at("managedJobsNamespaceSelector")
+    for name in () if problems else ("kube-system", namespace):
+        if selector.matches({"kubernetes.io/metadata.name": name}):
+            yield Problem(
+                "managedJobsNamespaceSelector",
+                f"matches {name}, where Kueue must not manage jobs",
+                f"add a matchExpression: kubernetes.io/metadata.name NotIn [kube-system, {namespace}]",
+            )
+
+
+def _retention(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateObjectRetentionPolicies."""
+    policies = configuration.object_retention_policies
+    if policies is None or policies.workloads is None:
+        return
+    at = "objectRetentionPolicies.workloads"
+    yield from _not_negative(f"{at}.afterFinished", policies.workloads.after_finished)
+    yield from _not_negative(f"{at}.afterDeactivatedByKueue", policies.workloads.after_deactivated_by_kueue)
+
+
+def _tls(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateTLS, and pkg/util/tlsconfig (ParseTLSOptions)."""
+    settings = configuration.tls
+    if settings is None:
+        return
+    yield from _one_of("tls.minVersion", settings.min_version or None, ("VersionTLS12", "VersionTLS13"))
+    for index, name in enumerate(settings.cipher_suites or ()):
+        if name not in _CIPHERS:
+            yield Problem(
+                f"tls.cipherSuites[{index}]",
+                f"{name} is no cipher suite of Go",
+                suggest.instead(name, _CIPHERS, "cipher suites"),
+            )
+    if settings.min_version == "VersionTLS13" and settings.cipher_suites:
+        yield Problem(
+            "tls.cipherSuites",
+            "set, but minVersion is VersionTLS13, whose suites cannot be chosen",
+            "remove cipherSuites",
+        )
+    for index, curve in enumerate(settings.curve_preferences or ()):
+        path = f"tls.curvePreferences[{index}]"
+        if not 1 <= curve <= 65535:
+            yield Problem(path, f"{curve} is no TLS group", "write a number between 1 and 65535")
+        elif curve in (settings.curve_preferences or ())[:index]:
+            yield Problem(path, f"{curve} is listed twice", "list each group once")
+
+
+def _visibility(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateVisibilityServer."""
+    settings = configuration.visibility_server
+    if settings is None:
+        return
+    if settings.bind_address is not None:
+        try:
+            ipaddress.ip_address(settings.bind_address)
+        except ValueError:
+            yield Problem(
+                "visibilityServer.bindAddress",
+                f"{settings.bind_address} is no IP address",
+                "write one, such as 0.0.0.0",
+            )
+    if settings.bind_port is not None and not 1 <= settings.bind_port <= 65535:
+        yield Problem("visibilityServer.bindPort", f"{settings.bind_port} is no port", "write a number from 1 to 65535")
+
+
+def _custom_labels(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateCustomLabels."""
+    labels = (configuration.metrics.custom_labels if configuration.metrics else None) or ()
+    base = "metrics.customLabels"
+    if len(labels) > 20:
+        yield Problem(base, f"{len(labels)} labels, at most 20 are allowed", "use fewer")
+    names: set[str] = set()
+    for index, label in enumerate(labels):
+        at = f"{base}[{item_label(label.name, index)}]"
+        if label.name in names:
+            yield Problem(f"{at}.name", f"{label.name} is listed twice", "give each label a name of its own")
+        names.add(label.name)
+        yield from _custom_label(label, at)
+    for kind, most in _LABELS_PER_KIND.items():
+        count = sum((label.source_kind or "ClusterQueue") == kind for label in labels)
+        if count > most:
+            yield Problem(base, f"{count} labels from {kind}, at most {most} are allowed", "use fewer")
+
+
+def _custom_label(label: CustomMetricLabel, at: str) -> Iterator[Problem]:
+    if not _METRIC_LABEL.fullmatch(label.name):
+        yield Problem(f"{at}.name", f'"{label.name}" is no metric label', "use letters, digits and _, a letter first")
+    if label.source_label_key and label.source_annotation_key:
+        yield Problem(at, "both sourceLabelKey and sourceAnnotationKey are set", "set at most one of the two")
+    if not label.source_label_key and not label.source_annotation_key and _METRIC_LABEL.fullmatch(label.name):
+        yield from syntax_problems(f"{at}.name", label.name, syntax.label_key)
+    for field, key in (
+        ("sourceLabelKey", label.source_label_key),
+        ("sourceAnnotationKey", label.source_annotation_key),
+    ):
+        if key:
+            yield from syntax_problems(f"{at}.{field}", key, syntax.label_key)
+    yield from _one_of(f"{at}.sourceKind", label.source_kind, tuple(_LABELS_PER_KIND))
+    values = label.tracked_values
+    if label.source_kind == "Workload" and not 1 <= len(values) <= 12:
+        yield Problem(
+            f"{at}.trackedValues", f"{len(values)} values, but from a Workload 1 to 12 are needed", "list 1 to 12"
+        )
+    elif len(values) > 16:
+        yield Problem(f"{at}.trackedValues", f"{len(values)} values, at most 16 are allowed", "use fewer")
+    if len(set(values)) < len(values):
+        yield Problem(f"{at}.trackedValues", "a value is listed twice", "list each value once")
+
+
+def _feature_gates(configuration: KueueConfiguration, version: str) -> Iterator[Problem]:
+    """LoadAndValidateFeatureGates, validateFeatureGateDependency."""
+    gates = configuration.feature_gates or {}
+    for name, value in gates.items():
+        path = f"featureGates[{name}]"
+        if name not in DEFAULTS:
+            yield Problem(
+                path,
+                f"Kueue {KUEUE_VERSION} has no feature gate {name}",
+                suggest.instead(name, DEFAULTS, "gates"),
+                "error" if version == KUEUE_VERSION else "warning",
+            )
+        elif name in LOCKED and value is not LOCKED[name]:
+            yield Problem(
+                path, f"{name} is locked to {str(LOCKED[name]).lower()} in Kueue {KUEUE_VERSION}", "remove it"
+            )
+    for name, needed in REQUIRES.items():
+        for other in needed:
+            if is_on(name, gates) and not is_on(other, gates):
+                path = f"featureGates[{other if other in gates else name}]"
+                yield Problem(
+                    path, f"{name} is on, but needs {other}, which is off", f"set {other} to true or {name} to false"
+                )

@@ -1,0 +1,90 @@
+"""Names: once in each list, and none that the fleet itself makes.
+
+Two entries of one name would be one object, whose fields change with every run.
+Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.fleet_file.check.scope import NOUNS, SECTIONS, Scope
+from kueue_fleet.fleet_file.model.placement import dispatch_groups
+from kueue_fleet.kueue_api import syntax
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+
+def check_names(scope: Scope) -> Iterator[Problem]:
+    """Names unique in each list, and apart from the objects that the multiKueue section makes."""
+    for section in SECTIONS:
+        if section != "localQueues":
+            yield from _unique(scope, section)
+    yield from _generated(scope)
+    yield from _config_names(scope)
+
+
+@rule
+def _unique(scope: Scope, section: str) -> Iterator[Problem]:
+    first: dict[str, str] = {}
+    for index, entry in enumerate(scope.entries(section)):
+        here = f"{section}[{index}]"
+        if entry.name in first:
+            yield Problem(
+                f"{here}.name",
+                f"{entry.name} is already the name of {first[entry.name]}",
+                f"give each {NOUNS[section][0]} a name of its own",
+            )
+        else:
+            first[entry.name] = here
+
+
+@rule
+def _generated(scope: Scope) -> Iterator[Problem]:
+    """Names that the multiKueue section makes: no check of the file has one, and each is a name that Kueue takes."""
+    groups = dispatch_groups(scope.fleet)
+    yield from _checks(scope, {group.check_name for group in groups})
+    for group in groups[1:]:
+        if syntax.dns_label(group.config_name):
+            queue = scope.fleet.queue(group.queues[0])
+            yield Problem(
+                f"{scope.path(queue) if queue is not None else 'clusterQueues'}.name",
+                f"{group.queues[0]} is on some workers only, and the MultiKueueConfig for these would be called "
+                f"{group.config_name}, to which a check refers by at most 63 letters, digits and hyphens",
+                "shorten the queue's name, and write it without dots",
+            )
+
+
+@rule
+def _checks(scope: Scope, made: set[str]) -> Iterator[Problem]:
+    for check in scope.fleet.admission_checks:
+        if check.name in made:
+            yield Problem(
+                f"{scope.path(check)}.name",
+                f"{check.name} is the name of the MultiKueue check that the fleet makes",
+                "use another name, or change multiKueue.admissionCheckName",
+            )
+
+
+@rule
+def _config_names(scope: Scope) -> Iterator[Problem]:
+    """ProvisioningRequestConfigs: a DNS label each, as the check's reference to it demands, and no two alike."""
+    first: dict[str, str] = {}
+    for check in scope.fleet.admission_checks:
+        if check.provisioning_request is None:
+            continue
+        here = f"{scope.path(check)}.provisioningRequest.configName"
+        if check.provisioning_request.config_name is None and syntax.dns_label(check.name):
+            yield Problem(
+                here,
+                f"not set, and the check's name {check.name} cannot be the name of a ProvisioningRequestConfig, "
+                "to which a check refers by at most 63 letters, digits and hyphens",
+                "set configName",
+            )
+        elif check.config_name in first:
+            yield Problem(
+                here,
+                f"{check.config_name} is already the config of {first[check.config_name]}",
+                "set another configName",
+            )
+        else:
+            first[check.config_name] = scope.path(check)

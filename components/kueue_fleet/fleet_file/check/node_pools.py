@@ -1,0 +1,187 @@
+"""Node pools and the clusters they are on.
+
+Rules about one pool alone are in `pool_rules`; those about reservations, flavors and quotas are in the modules beside.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-pools,
+https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (one zone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.capacity import Reserved
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.pool_rules import pool_problems_on
+from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
+from kueue_fleet.fleet_file.model.zone_rules import offered_problems
+from kueue_fleet.gke.machines import machine_names, machine_type
+from kueue_fleet.gke.zones import regions_offering, zones_of, zones_offering
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+MOST_NODES_PER_ZONE: Final = 1_000
+"""Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""
+
+
+def check_pools(scope: Scope) -> Iterator[Problem]:
+    """Pools are on Standard clusters of the fleet, in zones of these, on machines that are offered there."""
+    for pool in scope.entries("nodePools"):
+        yield from scope.unknown_clusters(pool)
+        yield from _machine_type(scope, pool)
+        yield from _name(scope, pool)
+        yield from _clusters(scope, pool)
+        yield from _on_each_cluster(scope, pool)
+    for cluster in scope.entries("clusters"):
+        yield from _system_pool(scope, cluster)
+
+
+@rule
+def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    if pool.name == SYSTEM_POOL:
+        wrong = f"{SYSTEM_POOL} is the pool that every cluster has for Kueue"
+        yield Problem(f"{scope.path(pool)}.name", wrong, "use another name")
+
+
+@rule
+def _on_each_cluster(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    for name in scope.fleet.clusters_of(pool):
+        yield from _gke(scope, pool, name)
+        yield from _resolved(scope, pool, name)
+
+
+@rule
+def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
+    resolved = scope.fleet.node_pool_on(pool.name, cluster)
+    if resolved is not None:
+        yield from _zones(scope, pool, resolved)
+        yield from _offered(scope, pool, resolved)
+        yield from _labels(scope, pool, resolved)
+        yield from _largest(scope, pool, resolved)
+
+
+@rule
+def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
+        yield Problem(
+            f"{scope.path(cluster)}.systemPool.machineType",
+            f"{cluster.system_pool.machine_type} is not in the catalogue",
+            suggest.instead(cluster.system_pool.machine_type, machine_names(), "machine types"),
+            "warning",
+        )
+
+
+def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:
+    """Where the pool's fields for a cluster are written."""
+    return f"{scope.path(pool)}.perCluster[{cluster}]" if cluster in pool.per_cluster else scope.path(pool)
+
+
+@rule
+def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    if machine_type(pool.machine_type) is not None:
+        return
+    near = suggest.nearest(pool.machine_type, machine_names())
+    yield Problem(
+        f"{scope.path(pool)}.machineType",
+        f"{pool.machine_type} is not in the catalogue, so its size is not checked",
+        f"did you mean {near}?" if near else "make sure that it exists",
+        "warning",
+    )
+
+
+@rule
+def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    """Standard clusters that run jobs; other values only for clusters that have the pool."""
+    fleet, path = scope.fleet, scope.path(pool)
+    where = fleet.clusters_of(pool)
+    if not where:
+        yield Problem(path, "is on no cluster, since no Standard cluster runs jobs", "set mode: Standard on one")
+    for index, name in enumerate(pool.clusters or ()):
+        if name not in fleet.cluster_names:
+            continue
+        if fleet.cluster(name).mode == "Autopilot":
+            yield Problem(
+                f"{path}.clusters[{index}]",
+                f"{name} is an Autopilot cluster, which makes its own nodes",
+                "remove it here, or set its mode to Standard",
+            )
+        elif not fleet.cluster(name).runs_jobs:
+            yield Problem(
+                f"{path}.clusters[{index}]", f"{name} is the manager, which runs no jobs", "remove it here", "warning"
+            )
+    for name in pool.per_cluster:
+        at = f"{path}.perCluster[{name}]"
+        yield from scope.unknown("clusters", name, at)
+        if name in fleet.cluster_names and name not in where:
+            yield Problem(at, f"the pool is not on {name}", f"remove it, or add {name} to the pool's clusters")
+
+
+@rule
+def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """Each zone once; the one zone of a block of a reservation."""
+    at = path_on(scope, pool, resolved.cluster)
+    own, capacity = pool.on(resolved.cluster).zones, resolved.capacity
+    for index, zone in enumerate(own):
+        if zone in own[:index]:
+            yield Problem(f"{at}.zones[{index}]", f"{zone} is listed twice", "list each zone once")
+    if not own and isinstance(capacity, Reserved) and capacity.block is not None and len(resolved.zones) != 1:
+        yield Problem(
+            f"{at}.zones",
+            f"not set, but block {capacity.block} of the reservation is in one zone",
+            "name the zone of the reservation",
+        )
+
+
+@rule
+def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
+    """The rules of GKE that depend on the cluster's region and zones."""
+    if cluster not in scope.fleet.cluster_names:
+        return
+    for problem in pool_problems_on(pool.on(cluster), scope.fleet.cluster(cluster)):
+        own = "" if cluster in pool.per_cluster else f", or give {cluster} its own value under perCluster"
+        told = replace(problem, wrong=f"{problem.wrong} (cluster {cluster})", fix=problem.fix + own)
+        yield told.at(path_on(scope, pool, cluster))
+
+
+@rule
+def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """The machine type is offered in the pool's zones, as far as known."""
+    at = f"{path_on(scope, pool, resolved.cluster)}.zones"
+    yield from offered_problems(at, pool.machine_type, resolved.zones, resolved.region)
+    if zones_of(resolved.region) and zones_offering(pool.machine_type, resolved.region) == ():
+        yield Problem(
+            f"{scope.path(pool)}.machineType",
+            f"{pool.machine_type} is not known to be offered in {resolved.region}, where cluster {resolved.cluster} is",
+            f"use one of {', '.join(regions_offering(pool.machine_type)[: suggest.LISTED])}, or make sure that it is",
+            "warning",
+        )
+
+
+@rule
+def _largest(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """A pool has at most 1,000 nodes in each zone (GKE, Quotas and limits)."""
+    most = MOST_NODES_PER_ZONE * resolved.zone_count
+    if resolved.full_nodes > most:
+        field = "autoscaling.totalMaxNodeCount" if pool.on(resolved.cluster).autoscaling else "nodeCount"
+        yield Problem(
+            f"{path_on(scope, pool, resolved.cluster)}.{field}",
+            f"{resolved.full_nodes} nodes in {resolved.zone_count} zone{'s' if resolved.zone_count > 1 else ''}, but a "
+            f"pool has at most {MOST_NODES_PER_ZONE:,} in each",
+            "write a smaller number, or split the pool",
+        )
+
+
+@rule
+def _labels(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """Labels that GKE sets itself are not set to something else."""
+    for key, value in resolved.own_labels.items():
+        if resolved.labels[key] != value:
+            yield Problem(
+                f"{scope.path(pool)}.labels[{key}]",
+                f'"{value}", but GKE sets it to "{resolved.labels[key]}"',
+                "remove it, or use another key",
+            )

@@ -1,0 +1,220 @@
+"""What queues promise, against what node pools can ever hold.
+
+Kueue never compares quota with nodes: what it admits beyond them waits as pending pods, and holds its quota meanwhile.
+For GPUs that is an error. For CPU and memory it is a warning, since many give these away freely to limit GPUs alone.
+
+Source: https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (quota is a number that the administrator declares).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.quantity import Quantity
+
+_COMPARED: Final = (GPU_RESOURCE, "cpu", "memory", "ephemeral-storage")
+_GIB: Final = 1024**3
+_LISTED: Final = 4
+
+Promises = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""flavor → resource → queue or cohort → nominal quota; CPU in thousandths, all else in units."""
+
+
+def check_pool_quotas(scope: Scope) -> Iterator[Problem]:
+    """For every Standard cluster and flavor: the sum of all nominal quotas fits the nodes that there can be."""
+    for cluster in scope.entries("clusters"):
+        yield from _cluster(scope, cluster)
+
+
+@rule
+def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    if cluster.mode != "Standard" or not cluster.runs_jobs:
+        return
+    promised = promises_on(scope, cluster.name)
+    flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised]
+    yield from _each_flavor(scope, cluster, flavors, promised)
+    yield from _shared_pools(scope, cluster, flavors, promised)
+    yield from _auto_provisioning(scope, cluster, flavors, promised)
+
+
+def promises_on(scope: Scope, cluster: str) -> Promises:
+    """The nominal quotas of all queues and cohorts on `cluster`, those of flavors that are closed now too."""
+    fleet = scope.fleet
+    promised: dict[str, dict[str, dict[str, int]]] = {}
+    entries: list[ClusterQueueEntry | CohortEntry] = [
+        queue for queue in fleet.cluster_queues if cluster in fleet.clusters_of(queue)
+    ]
+    entries += [cohort for cohort in fleet.cohorts if cohort.resource_groups]
+    for entry in entries:
+        for group in entry.resource_groups:
+            for flavor in group.flavors:
+                for quota in flavor.resources if flavor.name in fleet.flavors_on(cluster) else ():
+                    amount = amount_of(quota.name, quota.on(cluster).nominal_quota)
+                    if amount and quota.name in _COMPARED:
+                        of_resource = promised.setdefault(flavor.name, {}).setdefault(quota.name, {})
+                        of_resource[entry.name] = of_resource.get(entry.name, 0) + amount
+    return promised
+
+
+def amount_of(resource: str, quantity: Quantity) -> int:
+    """A quantity as a whole number: CPU in thousandths, all else in units."""
+    return quantity.milli if resource == "cpu" else quantity.value
+
+
+def held_by(pools: Sequence[ResolvedNodePool], resource: str) -> int | None:
+    """What pods may ever ask of all nodes of the pools; None if some size or machine is not known."""
+    if any(not pool.sized for pool in pools):
+        return None
+    if any(pool.machine is None for pool in pools):
+        known = resource == GPU_RESOURCE and all(pool.machine or pool.accelerator for pool in pools)
+        return sum(pool.full_nodes * pool.gpus_per_node for pool in pools) if known else None
+    return sum(pool.full_nodes * pool.allocatable.get(resource, 0) for pool in pools)
+
+
+def _each_flavor(
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
+) -> Iterator[Problem]:
+    for flavor in flavors:
+        yield from _one_flavor(scope, cluster, flavor, promised[flavor.name])
+
+
+@rule
+def _one_flavor(
+    scope: Scope, cluster: ClusterEntry, flavor: FlavorEntry, promised: Mapping[str, Mapping[str, int]]
+) -> Iterator[Problem]:
+    pools = scope.fleet.flavor_nodes(flavor, cluster.name)
+    for resource, by_entry in promised.items() if pools else ():
+        held, total = held_by(pools, resource), sum(by_entry.values())
+        if held is None or total <= held:
+            continue
+        named = ", ".join(f"{pool.name} {pool.full_nodes}" for pool in pools)
+        yield Problem(
+            scope.path(flavor),
+            f"queues may use {_text(resource, total)} {resource} of it on {cluster.name} "
+            f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
+            f"lower nominalQuota to {_text(resource, held)} in all, or add nodes",
+            "error" if resource == GPU_RESOURCE else "warning",
+        )
+
+
+@rule
+def _shared_pools(
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
+) -> Iterator[Problem]:
+    """Several flavors on the same nodes: each fits, but all of them together may not."""
+    fleet = scope.fleet
+    pools_of = {flavor.name: fleet.flavor_nodes(flavor, cluster.name) for flavor in flavors}
+    groups: list[tuple[set[str], set[str]]] = []
+    for name, pools in pools_of.items():
+        together, nodes = {name}, {pool.name for pool in pools}
+        for group in [group for group in groups if group[1] & nodes]:
+            groups.remove(group)
+            together, nodes = together | group[0], nodes | group[1]
+        groups.append((together, nodes))
+    for together, nodes in groups:
+        sharing = [flavor for flavor in flavors if flavor.name in together and _gpus(promised, flavor)]
+        if len(sharing) < 2 or not nodes:
+            continue
+        held = held_by([pool for pool in fleet.node_pools_on(cluster.name) if pool.name in nodes], GPU_RESOURCE)
+        if held is None or any(
+            _gpus(promised, flavor) > (held_by(pools_of[flavor.name], GPU_RESOURCE) or 0) for flavor in sharing
+        ):
+            continue
+        total = sum(_gpus(promised, flavor) for flavor in sharing)
+        if total > held:
+            names = ", ".join(flavor.name for flavor in sharing)
+            by_labels = next((flavor for flavor in sharing if flavor.node_pool is None), sharing[0])
+            yield Problem(
+                scope.path(by_labels),
+                f"flavors {names} share nodes on {cluster.name}, and queues may use {total} {GPU_RESOURCE} of them, "
+                f"but the nodes hold {held}",
+                "give each flavor a node pool of its own, or lower nominalQuota",
+            )
+            continue
+        yield from _by_labels(scope, cluster, sharing, pools_of)
+
+
+def _gpus(promised: Promises, flavor: FlavorEntry) -> int:
+    """The GPUs that queues may use of a flavor."""
+    return sum(promised[flavor.name].get(GPU_RESOURCE, {}).values())
+
+
+@rule
+def _by_labels(
+    scope: Scope,
+    cluster: ClusterEntry,
+    sharing: Sequence[FlavorEntry],
+    pools_of: Mapping[str, Sequence[ResolvedNodePool]],
+) -> Iterator[Problem]:
+    """A flavor by labels leads to nodes that another flavor counts as its own: its jobs can take them."""
+    for flavor in sharing:
+        mine = {pool.name for pool in pools_of[flavor.name]}
+        others = [
+            other for other in sharing if other is not flavor and {pool.name for pool in pools_of[other.name]} < mine
+        ]
+        if flavor.node_pool is None and others:
+            counted = ", ".join(other.name for other in others)
+            yield Problem(
+                f"{scope.path(flavor)}.nodeLabels",
+                f"lead on {cluster.name} to the nodes of {counted} too, so that its jobs can take nodes that those "
+                "flavors' quota counts",
+                "write nodePool instead of nodeLabels, or add labels that only its own nodes have",
+                "warning",
+            )
+
+
+@rule
+def _auto_provisioning(
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
+) -> Iterator[Problem]:
+    """Limits of node auto-provisioning count all nodes of the cluster."""
+    limits = cluster.node_auto_provisioning
+    if limits is None:
+        return
+    made = [flavor for flavor in flavors if not scope.fleet.flavor_nodes(flavor, cluster.name)]
+    wanted: dict[str, int] = {}
+    for flavor in flavors:
+        pools = scope.fleet.flavor_nodes(flavor, cluster.name)
+        kinds = {pool.accelerator for pool in pools} if pools else {flavor.node_labels.get(ACCELERATOR)}
+        gpus = sum(promised[flavor.name].get(GPU_RESOURCE, {}).values())
+        for kind in kinds - {None}:
+            wanted[kind or ""] = wanted.get(kind or "", 0) + gpus
+    relied_on = {flavor.node_labels.get(ACCELERATOR) for flavor in made}
+    path = f"{scope.path(cluster)}.nodeAutoProvisioning.resourceLimits"
+    for kind, gpus in wanted.items():
+        limit = limits.limit(kind)
+        if kind in relied_on and limit is not None and gpus > limit:
+            yield Problem(
+                path,
+                f"{kind} {limit}, but queues may use {gpus}",
+                f"set its maximum to {gpus}, or lower nominalQuota",
+            )
+    for resource, unit, name in (("cpu", 1000, "cpu"), ("memory", _GIB, "memory")):
+        total = sum(sum(promised[flavor.name].get(resource, {}).values()) for flavor in flavors)
+        limit = limits.limit(name)
+        if made and limit is not None and total > limit * unit:
+            yield Problem(
+                path,
+                f"{name} {limit}, but queues may use {_text(resource, total)}",
+                "raise its maximum, or lower nominalQuota",
+                "warning",
+            )
+
+
+def _entries(resource: str, by_entry: Mapping[str, int]) -> str:
+    shown = [f"{name} {_text(resource, amount)}" for name, amount in list(by_entry.items())[:_LISTED]]
+    more = len(by_entry) - _LISTED
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _text(resource: str, amount: int) -> str:
+    if resource == "cpu":
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    return str(amount) if resource == GPU_RESOURCE else f"{amount // _GIB}Gi"

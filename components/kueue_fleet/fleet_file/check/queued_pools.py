@@ -1,0 +1,134 @@
+"""Queues and nodes that come only when they are asked for: DWS flex-start with queued provisioning.
+
+Nodes of such a pool come for a ProvisioningRequest and for nothing else. Without the admission check that makes one, a
+job is admitted and its pods wait for ever; with the check on other nodes, the request is never answered.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kueue_fleet.fleet_file.check.flavors import DWS_CLASS
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.capacity import FlexStart
+from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+
+def check_queued_pools(scope: Scope) -> Iterator[Problem]:
+    """Flavors of queued nodes have a check that asks DWS, and such checks are on flavors of queued nodes."""
+    for queue in scope.entries("clusterQueues"):
+        yield from _each_cluster(scope, queue)
+
+
+@rule
+def _each_cluster(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    for name in scope.fleet.clusters_of(queue):
+        yield from _queue(scope, queue, name)
+        yield from _no_fallback(scope, queue, name)
+
+
+@rule
+def _queue(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
+    fleet = scope.fleet
+    if cluster not in fleet.cluster_names or fleet.cluster(cluster).mode != "Standard":
+        return
+    for name in dict.fromkeys(queue.flavor_names):
+        flavor = fleet.flavor(name)
+        if flavor is not None:
+            yield from _flavor(scope, queue, flavor, cluster)
+
+
+@rule
+def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster: str) -> Iterator[Problem]:
+    fleet = scope.fleet
+    if cluster not in fleet.clusters_of(flavor):
+        return
+    pools = fleet.flavor_nodes(flavor, cluster)
+    checks = _dws_checks(scope, queue, flavor, cluster)
+    queued = [pool for pool in pools if pool.queued]
+    if pools and len(queued) == len(pools) and not checks:
+        yield Problem(
+            f"{scope.path(queue)}.admissionChecksStrategy",
+            f"no check asks for nodes of {', '.join(pool.name for pool in pools)} on {cluster}, which come only "
+            f"when asked for, so jobs on flavor {flavor.name} never start",
+            f"add an admission check with provisioningRequest of class {DWS_CLASS}, onFlavors [{flavor.name}]",
+        )
+    if checks and pools and not queued and fleet.cluster(cluster).node_auto_provisioning is None:
+        yield Problem(
+            f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",
+            f"asks DWS for nodes of flavor {flavor.name}, but no pool behind it on {cluster} has queued provisioning",
+            "limit the check to other flavors with onFlavors, or set the pool's capacity to "
+            "{type: flexStart, queuedProvisioning: true}",
+        )
+    yield from _too_long(scope, checks, queued)
+
+
+@rule
+def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
+    """Kueue takes the next flavor when quota is used up, not when Google has no machines.
+
+    Source: https://github.com/kubernetes-sigs/kueue/issues/2560 and KEP-8691.
+    """
+    if scope.fleet.admission_controller is not None:
+        return
+    with_workers = scope.fleet.multi_kueue is not None
+    for number, group in enumerate(queue.resource_groups):
+        asks = [_waits_for_dws(scope, queue, scope.fleet.flavor(each.name), cluster) for each in group.flavors]
+        index = asks.index(True) if True in asks else len(asks)
+        later = [each.name for each, asked in zip(group.flavors[index:], asks[index:], strict=True) if not asked]
+        if later:
+            yield Problem(
+                f"{scope.path(queue)}.resourceGroups[{number}].flavors[{group.flavors[index].name}]",
+                f"comes before {later[0]}, but a job that got quota here waits for DWS, however long that takes: the "
+                "next flavor is for when quota is used up, not for when Google has no machines",
+                "put it last"
+                + (", or add admissionController, whose watchdog gives such requests up" if with_workers else ""),
+                "warning",
+            )
+
+
+def _waits_for_dws(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry | None, cluster: str) -> bool:
+    """Whether a job that has quota on the flavor waits for DWS: on pools that have it, and on Autopilot."""
+    if flavor is None or not _dws_checks(scope, queue, flavor, cluster):
+        return False
+    pools = scope.fleet.flavor_nodes(flavor, cluster)
+    return not pools or any(pool.queued for pool in pools)
+
+
+def _dws_checks(
+    scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster: str
+) -> Sequence[AdmissionCheckEntry]:
+    """The checks that ask DWS for a job of the queue that is on the flavor."""
+    strategy = queue.admission_checks_strategy
+    found = []
+    for used in strategy.admission_checks if strategy is not None else ():
+        check = scope.fleet.check(used.name)
+        request = check.provisioning_request if check is not None else None
+        applies = not used.on_flavors or flavor.name in used.on_flavors
+        if check is None or request is None or not applies or cluster not in scope.fleet.clusters_of(check):
+            continue
+        if request.provisioning_class_name == DWS_CLASS:
+            found.append(check)
+    return found
+
+
+@rule
+def _too_long(
+    scope: Scope, checks: Sequence[AdmissionCheckEntry], pools: Sequence[ResolvedNodePool]
+) -> Iterator[Problem]:
+    """A check asks for no more time than the nodes of the pool live."""
+    for check in checks:
+        request = check.provisioning_request
+        seconds = (request.parameters or {}).get("maxRunDurationSeconds", "") if request is not None else ""
+        for pool in pools:
+            limit = pool.capacity.max_run_duration if isinstance(pool.capacity, FlexStart) else None
+            if limit is not None and seconds.isdigit() and int(seconds) > limit.seconds:
+                yield Problem(
+                    f"{scope.path(check)}.provisioningRequest.parameters[maxRunDurationSeconds]",
+                    f'"{seconds}" is longer than nodes of pool {pool.name} live, {limit}',
+                    "ask for less, or make the pool's capacity.maxRunDuration longer",
+                )

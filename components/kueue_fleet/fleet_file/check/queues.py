@@ -1,0 +1,246 @@
+"""ClusterQueues against what is on their clusters.
+
+What Kueue would report as Active=False is an error here: FlavorNotFound, AdmissionCheckNotFound,
+MultipleMultiKueueAdmissionChecks, MultiKueueAdmissionCheckAppliedPerFlavor, MultiKueueWithProvisioningRequest.
+Source: kueue@v0.19.2 pkg/cache/scheduler/clusterqueue.go (inactiveReason).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetResourceQuota
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.placement import dispatch_groups
+from kueue_fleet.kueue_api import AdmissionCheckStrategyRule
+from kueue_fleet.kueue_api.problem import Problem, item_labels, rule
+from kueue_fleet.kueue_api.quotas import LimitRules, check_quota
+
+_COMMON: Final = ("cpu", "memory")
+
+
+def check_queues(scope: Scope) -> Iterator[Problem]:
+    """The rules of every queue, and of the amounts per cluster of every cohort."""
+    for queue in scope.entries("clusterQueues"):
+        yield from scope.unknown_clusters(queue)
+        yield from _known_flavors(scope, queue)
+        yield from _flavors_there(scope, queue)
+        yield from _checks(scope, queue)
+        yield from _places(scope, queue)
+        yield from _per_cluster(scope, queue, LimitRules(queue, "cohortName"))
+        yield from _coverage(scope, queue)
+    for cohort in scope.entries("cohorts"):
+        yield from _per_cluster(scope, cohort, LimitRules(cohort, "parentName"))
+
+
+@rule
+def _known_flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """FlavorNotFound: flavors exist."""
+    for g, group in enumerate(queue.resource_groups):
+        names = [flavor.name for flavor in group.flavors]
+        for name, label in zip(names, item_labels(names), strict=True):
+            path = f"{scope.path(queue)}.resourceGroups[{g}].flavors[{label}].name"
+            yield from scope.unknown("flavors", name, path)
+
+
+@rule
+def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """FlavorNotFound: every group keeps a flavor on every cluster of the queue."""
+    fleet = scope.fleet
+    for g, group in enumerate(queue.resource_groups):
+        names = [flavor.name for flavor in group.flavors]
+        if any(fleet.flavor(name) is None for name in names):
+            continue
+        without = [
+            cluster
+            for cluster in fleet.clusters_of(queue)
+            if cluster in fleet.cluster_names and not fleet.flavors_on(cluster).intersection(names)
+        ]
+        if without:
+            which = names[0] if len(names) == 1 else f"none of {', '.join(names)}"
+            verb = "does not exist" if len(names) == 1 else "exists"
+            listed = ", ".join(without)
+            yield Problem(
+                f"{scope.path(queue)}.resourceGroups[{g}].flavors",
+                f"{which} {verb} on {listed}, where the queue does",
+                f"add {listed} to the clusters of a flavor, or leave it out of the queue's",
+            )
+
+
+@rule
+def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """AdmissionCheckNotFound, and the rules about MultiKueue."""
+    strategy = queue.admission_checks_strategy
+    for used in strategy.admission_checks if strategy is not None else ():
+        path = f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{used.name}]"
+        yield from _known_check(scope, used, path)
+        yield from _check_there(scope, queue, used, path)
+        yield from _check_of_manager(scope, queue, used, path)
+
+
+@rule
+def _known_check(scope: Scope, used: AdmissionCheckStrategyRule, path: str) -> Iterator[Problem]:
+    if scope.fleet.check(used.name) is not None:
+        return
+    if used.name in {group.check_name for group in dispatch_groups(scope.fleet)}:
+        yield Problem(
+            path,
+            f"{used.name} is the MultiKueue check, which the fleet adds to the manager's queues itself",
+            "remove it here, and list dispatched queues in multiKueue.queues",
+        )
+        return
+    yield from scope.unknown("admissionChecks", used.name, path)
+
+
+@rule
+def _check_there(
+    scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
+) -> Iterator[Problem]:
+    """A check exists where the queue does; this fleet's own are answered on the manager only."""
+    fleet, check = scope.fleet, scope.fleet.check(used.name)
+    if check is None or check.controller_name == CHECK_CONTROLLER:
+        return
+    where = fleet.clusters_of(check)
+    for cluster in fleet.clusters_of(queue):
+        needed = not used.on_flavors or fleet.flavors_on(cluster).intersection(used.on_flavors)
+        if cluster not in where and cluster in fleet.cluster_names and needed:
+            yield Problem(
+                path,
+                f"check {used.name} does not exist on {cluster}, where the queue does",
+                f"add {cluster} to admissionChecks[{used.name}].clusters, or leave it out of the queue's",
+            )
+
+
+@rule
+def _check_of_manager(
+    scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
+) -> Iterator[Problem]:
+    fleet, check = scope.fleet, scope.fleet.check(used.name)
+    manager = fleet.manager.name if fleet.manager is not None else None
+    if check is None or check.provisioning_request is None or manager not in fleet.clusters_of(check):
+        return
+    if fleet.is_dispatched(queue.name):
+        yield Problem(
+            path,
+            f"check {used.name} asks for a ProvisioningRequest on {manager}, which dispatches this queue, "
+            "and Kueue allows no queue both MultiKueue and a ProvisioningRequest",
+            f"leave {manager} out of admissionChecks[{used.name}].clusters: the workers ask for the capacity",
+        )
+
+
+@rule
+def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """Where the queue is: somewhere; not by hand on the manager that dispatches it."""
+    fleet = scope.fleet
+    path = scope.path(queue)
+    if not fleet.queue_clusters(queue) and fleet.clusters and queue.clusters is None:
+        yield Problem(path, "is on no cluster, since no cluster runs jobs", "add clusters of role worker")
+    manager = fleet.manager.name if fleet.manager is not None else None
+    if fleet.is_dispatched(queue.name) and manager in (queue.clusters or ()):
+        yield Problem(
+            f"{path}.clusters[{(queue.clusters or ()).index(manager or '')}]",
+            f"{manager} dispatches this queue, and its copy there is made of itself",
+            f"remove {manager} here",
+        )
+    if queue.manager is not None and not fleet.is_dispatched(queue.name):
+        yield Problem(
+            f"{path}.manager",
+            "quotas for the manager are set, but the queue is not dispatched",
+            "add the queue to multiKueue.queues, or remove manager",
+        )
+
+
+@rule
+def _per_cluster(scope: Scope, entry: ClusterQueueEntry | CohortEntry, rules: LimitRules) -> Iterator[Problem]:
+    """Amounts per cluster: for clusters that have queue and flavor, and good quotas there."""
+    for g, group in enumerate(entry.resource_groups):
+        for flavor in group.flavors:
+            labels = item_labels([quota.name for quota in flavor.resources])
+            for quota, label in zip(flavor.resources, labels, strict=True):
+                at = f"{scope.path(entry)}.resourceGroups[{g}].flavors[{flavor.name}].resources[{label}].perCluster"
+                for cluster in quota.per_cluster:
+                    yield from _one_cluster(scope, entry, flavor.name, cluster, f"{at}[{cluster}]")
+                    yield from _amounts(scope, quota, cluster, rules, f"{at}[{cluster}]")
+
+
+@rule
+def _one_cluster(
+    scope: Scope, entry: ClusterQueueEntry | CohortEntry, flavor: str, cluster: str, path: str
+) -> Iterator[Problem]:
+    fleet = scope.fleet
+    if cluster not in scope.names("clusters"):
+        yield from scope.unknown("clusters", cluster, path)
+        return
+    clusters = fleet.queue_clusters(entry) if isinstance(entry, ClusterQueueEntry) else fleet.job_clusters
+    if fleet.manager is not None and fleet.manager.name == cluster and cluster not in clusters:
+        yield Problem(path, f"{cluster} is the manager, which runs no jobs", "remove it")
+    elif fleet.manager is not None and fleet.manager.name == cluster:
+        yield Problem(
+            path,
+            f"{cluster} is the manager, whose amounts are the sum of the workers'",
+            "remove it, or write the manager's quotas under manager.resourceGroups",
+        )
+    elif cluster not in clusters:
+        yield Problem(path, f"the queue is not on {cluster}", f"remove it, or add {cluster} to the queue's clusters")
+    elif fleet.flavor(flavor) is not None and flavor not in fleet.flavors_on(cluster):
+        yield Problem(
+            path,
+            f"flavor {flavor} does not exist on {cluster}",
+            f"remove it, or add {cluster} to flavors[{flavor}].clusters",
+        )
+
+
+@rule
+def _amounts(scope: Scope, quota: FleetResourceQuota, cluster: str, rules: LimitRules, path: str) -> Iterator[Problem]:
+    """The rules of a quota, for the amounts that are different on `cluster`."""
+    if cluster not in scope.fleet.cluster_names:
+        return
+    own = quota.per_cluster[cluster]
+    written = {
+        "nominalQuota": own.nominal_quota is not None,
+        "borrowingLimit": own.borrowing_limit is not None,
+        "lendingLimit": own.lending_limit is not None or own.nominal_quota is not None,
+    }
+    before = {problem.wrong for problem in check_quota(quota, rules, "")}
+    for problem in check_quota(quota.on(cluster), rules, path):
+        field = problem.path.rpartition(".")[2]
+        if written[field] and problem.wrong not in before:
+            yield problem
+
+
+@rule
+def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """A queue that covers GPUs but not what every pod asks for admits nothing."""
+    path = f"{scope.path(queue)}.resourceGroups"
+    covered = {name for group in queue.resource_groups for name in group.covered_resources}
+    if not covered:
+        yield Problem(path, "empty, so no job can ever be admitted", "add quotas", "warning")
+        return
+    if not any("/" in name for name in covered) or _ignores_undeclared(scope.fleet):
+        return
+    autopilot = any(scope.fleet.cluster(name).mode == "Autopilot" for name in scope.fleet.queue_clusters(queue))
+    wanted = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
+    missing = [name for name in wanted if name not in covered and not _excluded(scope.fleet, name)]
+    if missing:
+        yield Problem(
+            path,
+            f"no quota for {', '.join(missing)}, and a job that requests it is never admitted"
+            + (" (Autopilot adds requests for it to every pod)" if autopilot else ""),
+            f"cover {', '.join(missing)} too",
+            "warning",
+        )
+
+
+def _ignores_undeclared(fleet: FleetSpec) -> bool:
+    resources = fleet.kueue.configuration.resources
+    return resources is not None and resources.quota_check_strategy == "IgnoreUndeclared"
+
+
+def _excluded(fleet: FleetSpec, resource: str) -> bool:
+    resources = fleet.kueue.configuration.resources
+    return any(
+        resource.startswith(prefix) for prefix in (resources.exclude_resource_prefixes or () if resources else ())
+    )

@@ -1,0 +1,155 @@
+"""The manager's quotas against the workers'.
+
+Kueue lets a job leave the manager only when it fits the manager's quota, and never compares that with the workers'.
+A job that fits the manager and no worker keeps its quota on the manager until somebody deletes it.
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.most_quota import most_quota
+from kueue_fleet.fleet_file.model.placement import groups_on
+from kueue_fleet.kueue_api import ResourceGroup
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.quantity import ZERO, Quantity
+
+
+def check_manager_quotas(scope: Scope) -> Iterator[Problem]:
+    """Flavors exist on the manager; amounts hold the largest worker (error) and all of them together (warning)."""
+    for queue in scope.fleet.cluster_queues:
+        yield from _manager_quotas(scope, queue)
+    yield from _fits_no_worker(scope)
+
+
+@rule
+def _manager_quotas(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    if queue.manager is not None and scope.fleet.is_dispatched(queue.name):
+        groups = queue.manager.resource_groups
+        yield from _flavors(scope, queue, groups)
+        yield from _amounts(scope, queue, groups)
+
+
+@rule
+def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
+    fleet = scope.fleet
+    if fleet.manager is None or fleet.multi_kueue is None:
+        return
+    here = fleet.flavors_on(fleet.manager.name)
+    for g, group in enumerate(groups):
+        for flavor in group.flavors:
+            path = f"{scope.path(queue)}.manager.resourceGroups[{g}].flavors[{flavor.name}].name"
+            if flavor.name in here:
+                continue
+            if fleet.flavor(flavor.name) is None:
+                yield from scope.unknown("flavors", flavor.name, path, also=here)
+            else:
+                yield Problem(
+                    path,
+                    f"flavor {flavor.name} does not exist on the manager, {fleet.manager.name}",
+                    f"use {fleet.multi_kueue.manager_flavor_name}, or add {fleet.manager.name} to "
+                    f"flavors[{flavor.name}].clusters",
+                )
+
+
+@rule
+def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
+    fleet = scope.fleet
+    manager = _totals(groups)
+    workers = {
+        worker: _totals(groups_on(fleet, queue.resource_groups, worker))
+        for worker in fleet.dispatch_workers(queue.name)
+    }
+    for name in dict.fromkeys(name for totals in workers.values() for name in totals):
+        path = f"{scope.path(queue)}.manager.resourceGroups"
+        largest = max(workers, key=lambda worker: workers[worker].get(name, ZERO))
+        most = workers[largest].get(name, ZERO)
+        total = sum((totals[name] for totals in workers.values() if name in totals), start=ZERO)
+        if name not in manager:
+            yield Problem(
+                path,
+                f"no quota for {name}, which the workers have, and a job that requests it never leaves the manager",
+                f"add {name}, at least {most}",
+            )
+        elif ZERO <= manager[name] < most:
+            yield Problem(
+                _path(groups, name, path),
+                f"{manager[name]} is less than the {most} of worker {largest}, so a job that fits there never leaves "
+                "the manager",
+                f"write at least {most}, or {total} to use all workers at once",
+            )
+        elif most <= manager[name] < total:
+            yield Problem(
+                _path(groups, name, path),
+                f"{manager[name]} is less than the {total} of all workers together, so some of it is never used",
+                f"write at least {total}, or remove manager to have the sum",
+                "warning",
+            )
+    for name in manager:
+        if not any(name in totals for totals in workers.values()):
+            yield Problem(
+                _path(groups, name, f"{scope.path(queue)}.manager.resourceGroups"),
+                f"{name} is covered on the manager, but by no worker",
+                "remove it, or add quota for it to the queue",
+                "warning",
+            )
+
+
+@rule
+def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
+    """The manager has quota for larger jobs than any one worker, and nothing takes it back from such a job."""
+    fleet = scope.fleet
+    if fleet.manager is None or fleet.multi_kueue is None or fleet.multi_kueue.dispatcher == "External":
+        return
+    manager = most_quota(fleet, fleet.manager.name)
+    workers = {worker: most_quota(fleet, worker) for worker in fleet.worker_names}
+    queues: dict[str, list[str]] = {}
+    for queue in fleet.dispatched:
+        found = [workers[worker].get(queue, {}) for worker in fleet.dispatch_workers(queue)]
+        held = manager.get(queue, {})
+        resource = _main_resource(held)
+        most = max((amounts.get(resource, ZERO) for amounts in found), default=ZERO)
+        if most < held.get(resource, ZERO):
+            queues.setdefault(f"{most} {resource}", []).append(queue)
+    if queues:
+        listed = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())
+        yield Problem(
+            "multiKueue.dispatcher",
+            f"a pod set of more than {listed} fits the manager's quota and no worker's, and its job keeps that quota",
+            "dispatch with the section admissionController, which rejects such jobs, or find them with kueue-fleet "
+            "status",
+            "warning",
+        )
+
+
+def _main_resource(amounts: Mapping[str, Quantity]) -> str:
+    """The devices of a queue, else what it covers first."""
+    return next((name for name in amounts if "/" in name), next(iter(amounts), ""))
+
+
+def _queues(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"queue{'s' if len(names) > 1 else ''} {', '.join(names[:3])}{more}"
+
+
+def _totals(groups: Sequence[ResourceGroup]) -> dict[str, Quantity]:
+    totals: dict[str, Quantity] = {}
+    for group in groups:
+        for flavor in group.flavors:
+            for quota in flavor.resources:
+                totals[quota.name] = totals.get(quota.name, ZERO) + quota.nominal_quota
+    return totals
+
+
+def _path(groups: Sequence[ResourceGroup], name: str, base: str) -> str:
+    """Where the manager's quota for a resource is: the amount itself if there is only one."""
+    for g, group in enumerate(groups):
+        if name in group.covered_resources:
+            at = f"{base}[{g}]"
+            if len(group.flavors) == 1:
+                return f"{at}.flavors[{group.flavors[0].name}].resources[{name}].nominalQuota"
+            return f"{at}.flavors"
+    return base

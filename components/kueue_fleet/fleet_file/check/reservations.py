@@ -1,0 +1,287 @@
+"""Reservations, and the pools and commitments that use them.
+
+A reservation that the file does not make may exist already; whether it does is not known without the cloud.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations,
+https://cloud.google.com/compute/docs/instances/signing-up-committed-use-discounts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_fleet.fleet_file.check.node_pools import path_on
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.capacity import (
+    AttachedAccelerator,
+    Calendar,
+    CommitmentEntry,
+    FutureReservationEntry,
+    ReservationEntry,
+    Reserved,
+)
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.zone_rules import offered_problems, region_of, zone_problems
+from kueue_fleet.gke.machine_rules import check_gpus
+from kueue_fleet.gke.machines import machine_names, machine_type
+from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.timestamp import instant_text
+
+_Made = ReservationEntry | FutureReservationEntry
+
+
+def check_reservations(scope: Scope) -> Iterator[Problem]:
+    """Pools fit the reservations that they name; nothing is paid for that nobody uses; commitments name real ones."""
+    yield from _names(scope)
+    for entry in (*scope.entries("reservations"), *scope.entries("futureReservations")):
+        yield from _machine_type(scope, entry)
+        yield from _shared_with(scope, entry)
+        if isinstance(entry, ReservationEntry) and entry.accelerator is not None:
+            yield from _attached(entry, entry.accelerator, f"{scope.path(entry)}.accelerator")
+        yield from _zone(scope, entry)
+    for commitment in scope.entries("commitments"):
+        yield from _commitment(scope, commitment)
+    for pool in scope.entries("nodePools"):
+        yield from _pool(scope, pool)
+    yield from _counts(scope)
+    yield from _unused(scope)
+
+
+def _users(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
+    """The pools that use each reservation of this project, by its name."""
+    users: dict[str, list[ResolvedNodePool]] = {}
+    for pool in scope.fleet.node_pools:
+        for cluster in scope.fleet.cluster_names:
+            resolved = scope.fleet.node_pool_on(pool.name, cluster)
+            if resolved is not None and isinstance(resolved.capacity, Reserved | Calendar):
+                users.setdefault(_name_of(scope, resolved), []).append(resolved)
+    return users
+
+
+def _name_of(scope: Scope, pool: ResolvedNodePool) -> str:
+    """The name of the reservation that a pool takes its nodes from; empty if another project's."""
+    capacity = pool.capacity
+    if isinstance(capacity, Reserved) and capacity.project not in (None, scope.fleet.project):
+        return ""
+    return capacity.reservation if isinstance(capacity, Reserved | Calendar) else ""
+
+
+@rule
+def _names(scope: Scope) -> Iterator[Problem]:
+    """Names apart."""
+    fleet = scope.fleet
+    names = {entry.name for entry in fleet.reservations}
+    for entry in fleet.future_reservations:
+        if entry.name in names:
+            yield Problem(
+                f"{scope.path(entry)}.name",
+                f"{entry.name} is also in reservations, and Google makes a reservation of that name when it begins",
+                "give it another name",
+            )
+
+
+@rule
+def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
+    """Machine types known."""
+    if machine_type(made.machine_type) is None:
+        near = suggest.nearest(made.machine_type, machine_names())
+        yield Problem(
+            f"{scope.path(made)}.machineType",
+            f"{made.machine_type} is not in the catalogue",
+            f"did you mean {near}?" if near else "make sure that it exists",
+            "warning",
+        )
+
+
+@rule
+def _shared_with(scope: Scope, made: _Made) -> Iterator[Problem]:
+    """Projects are named as Google answers with them."""
+    for index, project in enumerate(made.shared_with):
+        if not project.isdigit():
+            yield Problem(
+                f"{scope.path(made)}.sharedWith[{index}]",
+                f"{project} is an id, but Google answers with numbers: later changes of this list are not made",
+                f"write the number: gcloud projects describe {project} --format='value(projectNumber)'",
+                "warning",
+            )
+
+
+@rule
+def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
+    """The zone exists, and offers the machines."""
+    path = f"{scope.path(made)}.zone"
+    yield from zone_problems(path, made.zone)
+    yield from offered_problems(path, made.machine_type, [made.zone], region_of(made.zone))
+
+
+@rule
+def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) -> Iterator[Problem]:
+    """The GPUs can be attached to such a machine; other machines than N1 come with theirs."""
+    machine = machine_type(entry.machine_type)
+    if machine is not None and machine.accelerator is not None:
+        yield Problem(path, f"is set, but {machine.name} comes with {machine.accelerator}", "remove it")
+        return
+    for breach in check_gpus(PoolFacts(machine_type=entry.machine_type, gpus=(Gpus(asked.type, asked.count),))):
+        yield Problem(f"{path}{breach.fact.removeprefix('gpus')}", breach.wrong, breach.fix)
+
+
+@rule
+def _pool(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    """Each reservation that the pool uses on a cluster fits it."""
+    for cluster in scope.fleet.clusters_of(pool):
+        resolved = scope.fleet.node_pool_on(pool.name, cluster)
+        if resolved is not None and isinstance(resolved.capacity, Reserved | Calendar):
+            yield from _use(scope, pool, resolved)
+
+
+@rule
+def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """The reservation is in every zone of the pool, and of the pool's machines."""
+    fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
+    name = _name_of(scope, resolved)
+    calendar = isinstance(resolved.capacity, Calendar)
+    made: list[_Made] = [*fleet.future_reservations] if calendar else [*fleet.reservations]
+    entry = next((item for item in made if item.name == name), None)
+    section = "futureReservations" if calendar else "reservations"
+    if entry is None:
+        near = suggest.nearest(name, [item.name for item in made]) if name else None
+        if near is not None:
+            yield Problem(
+                f"{at}.capacity.reservation",
+                f"{name} is not in {section} of this file",
+                f"did you mean {near}? Or make sure that it exists",
+                "warning",
+            )
+        return
+    label = f"{'future ' if calendar else ''}reservation {name}"
+    elsewhere = [zone for zone in resolved.zones if zone != entry.zone]
+    if elsewhere or not resolved.zones:
+        yield Problem(
+            f"{at}.zones",
+            f"{label} is in {entry.zone}, not in {', '.join(elsewhere)}"
+            if elsewhere
+            else f"not set, but {label} is in {entry.zone} only",
+            f"write [{entry.zone}]",
+        )
+    if entry.machine_type != resolved.machine_type:
+        yield Problem(
+            f"{scope.path(pool)}.machineType",
+            f"{resolved.machine_type}, but {label} is of {entry.machine_type}",
+            f"write {entry.machine_type}, or change {section}[{name}].machineType",
+        )
+    if isinstance(entry, ReservationEntry) and resolved.machine is not None and resolved.machine.attached:
+        wanted = f"{{type: {resolved.accelerator}, count: {resolved.gpus_per_node}}}"
+        has = entry.accelerator
+        if has is None or (has.type, has.count) != (resolved.accelerator, resolved.gpus_per_node):
+            yield Problem(
+                f"{section}[{name}].accelerator",
+                f"{f'{has.count} {has.type}' if has else 'not set'}, but pool {pool.name} attaches "
+                f"{resolved.gpus_per_node} {resolved.accelerator} to its machines, and takes only machines that have "
+                "the same",
+                f"write {wanted}, or change the pool's",
+            )
+    if isinstance(entry, ReservationEntry) and entry.local_ssd_count != resolved.local_ssd_count:
+        yield Problem(
+            f"{at}.localSsdCount",
+            f"{resolved.local_ssd_count}, but {label} has {entry.local_ssd_count}",
+            "write the same in both",
+        )
+    if isinstance(entry, ReservationEntry) and entry.purpose == "backup":
+        yield Problem(
+            f"{at}.capacity.reservation",
+            f"{name} is kept as a backup",
+            "use another reservation, or set its purpose to primary",
+            "warning",
+        )
+    if isinstance(entry, FutureReservationEntry) and isinstance(resolved.capacity, Calendar):
+        own_times = (instant_text(resolved.capacity.start), resolved.capacity.duration)
+        their_times = (instant_text(entry.start), entry.duration)
+        for field, own, theirs in zip(("start", "duration"), own_times, their_times, strict=True):
+            if own != theirs:
+                yield Problem(
+                    f"{at}.capacity.{field}",
+                    f"{own} is not that of {label}, {theirs}",
+                    f"write the same in both, here and in futureReservations[{name}]",
+                )
+
+
+@rule
+def _counts(scope: Scope) -> Iterator[Problem]:
+    """All pools of a reservation together have no more nodes than it has machines."""
+    users = _users(scope)
+    made: list[_Made] = [*scope.fleet.reservations, *scope.fleet.future_reservations]
+    for entry in made:
+        pools = users.get(entry.name, [])
+        total = sum(pool.full_nodes for pool in pools)
+        if total > entry.count:
+            listed = ", ".join(f"{pool.name} on {pool.cluster} {pool.full_nodes}" for pool in pools)
+            yield Problem(
+                f"{scope.path(entry)}.count",
+                f"{entry.count} machines, but its pools may have {total} nodes: {listed}",
+                "reserve more, or make the pools smaller",
+            )
+        for pool in pools if total == entry.count else ():
+            written = scope.fleet.node_pool(pool.name)
+            if written is not None and pool.upgrade is not None and not pool.upgrade.max_unavailable:
+                at = path_on(scope, written, pool.cluster)
+                yield Problem(
+                    f"{at}.upgrade.maxUnavailable",
+                    f"0, but its pools fill reservation {entry.name}, which has no machine for a node more, so no "
+                    "upgrade ever ends",
+                    "write upgrade: {maxSurge: 0, maxUnavailable: 1}, or remove it",
+                    "warning",
+                )
+
+
+@rule
+def _unused(scope: Scope) -> Iterator[Problem]:
+    users = _users(scope)
+    for entry in scope.fleet.reservations:
+        if entry.purpose == "primary" and entry.name not in users and not entry.shared_with:
+            yield Problem(
+                scope.path(entry),
+                "no pool uses this reservation, which costs what its machines cost",
+                "name it in a pool's capacity, or set purpose to backup",
+                "warning",
+            )
+    for future in scope.fleet.future_reservations:
+        if future.name not in users and not future.shared_with:
+            yield Problem(
+                scope.path(future),
+                "no pool uses this future reservation",
+                "name it in the capacity of a pool of type calendar, or remove it",
+                "warning",
+            )
+
+
+@rule
+def _commitment(scope: Scope, commitment: CommitmentEntry) -> Iterator[Problem]:
+    """A commitment and the reservations that it pays for are in one region, and of one kind of GPU."""
+    for index, name in enumerate(commitment.reservations):
+        at = f"{scope.path(commitment)}.reservations[{index}]"
+        yield from scope.unknown("reservations", name, at)
+        yield from _paid_for(scope, commitment, name, at)
+
+
+@rule
+def _paid_for(scope: Scope, commitment: CommitmentEntry, name: str, at: str) -> Iterator[Problem]:
+    entry = next((entry for entry in scope.fleet.reservations if entry.name == name), None)
+    if entry is None:
+        return
+    if region_of(entry.zone) != commitment.region:
+        yield Problem(
+            at,
+            f"{name} is in {entry.zone}, not in {commitment.region}",
+            "name reservations of the commitment's region",
+        )
+    machine = machine_type(entry.machine_type)
+    accelerators = {item.accelerator_type for item in commitment.resources}
+    if machine is not None and machine.accelerator and machine.accelerator not in accelerators:
+        yield Problem(
+            at,
+            f"{name} is of {machine.accelerator}, to which the commitment does not commit",
+            f"add {{type: ACCELERATOR, acceleratorType: {machine.accelerator}, amount: ...}}, or remove it",
+        )

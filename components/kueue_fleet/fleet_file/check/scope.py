@@ -1,0 +1,140 @@
+"""What the rules share: the fleet, the paths of its entries, and the words for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.base import SpecModel
+from kueue_fleet.kueue_api.problem import NotReadError, Problem, item_labels, rule
+
+PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEntry | TopologyEntry
+"""An entry that says on which clusters it exists."""
+SECTIONS: Final = {
+    "clusters": "clusters",
+    "nodePools": "node_pools",
+    "reservations": "reservations",
+    "futureReservations": "future_reservations",
+    "commitments": "commitments",
+    "flavors": "flavors",
+    "topologies": "topologies",
+    "cohorts": "cohorts",
+    "clusterQueues": "cluster_queues",
+    "admissionChecks": "admission_checks",
+    "priorityClasses": "priority_classes",
+    "workloadPriorityClasses": "workload_priority_classes",
+    "teams": "teams",
+    "localQueues": "local_queues",
+}
+"""The lists of named entries, in the order of the file's description; and their names in Python."""
+
+NOUNS: Final = {
+    "clusters": ("cluster", "clusters"),
+    "nodePools": ("node pool", "node pools"),
+    "reservations": ("reservation", "reservations"),
+    "futureReservations": ("future reservation", "future reservations"),
+    "commitments": ("commitment", "commitments"),
+    "flavors": ("flavor", "flavors"),
+    "topologies": ("topology", "topologies"),
+    "cohorts": ("cohort", "cohorts"),
+    "clusterQueues": ("queue", "queues"),
+    "admissionChecks": ("check", "checks"),
+    "priorityClasses": ("priority class", "priority classes"),
+    "workloadPriorityClasses": ("workload priority class", "workload priority classes"),
+    "teams": ("team", "teams"),
+    "localQueues": ("LocalQueue", "LocalQueues"),
+}
+"""What messages call an entry of a list, and several."""
+
+_ORDER: Final = (
+    "name",
+    "project",
+    "deletionProtection",
+    "labels",
+    "network",
+    "kueue",
+    "jobSet",
+    *SECTIONS,
+    "multiKueue",
+    "admissionController",
+)
+
+
+class Scope:
+    """One fleet under check: a whole one, or what could be read of a file.
+
+    What could not be read is not there: asking for it raises NotReadError, which ends the `rule` that asked.
+    `data` is the file's own, where the entries have names that are not good enough for a fleet.
+    """
+
+    def __init__(self, fleet: FleetSpec, data: Any = None) -> None:
+        self.fleet = fleet
+        self._paths: dict[int, str] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
+        for section in SECTIONS:
+            entries = self.entries(section)
+            items = data.get(section) if isinstance(data, Mapping) else None
+            named = items if isinstance(items, Sequence) and len(items) == len(entries) else entries
+            for entry, label in zip(entries, item_labels([_name(item) for item in named]), strict=True):
+                self._paths[id(entry)] = f"{section}[{label}]"
+
+    def entries(self, section: str) -> Sequence[Any]:
+        """The entries of a list of the file, as far as they could be read."""
+        try:
+            found: Sequence[Any] = getattr(self.fleet, SECTIONS[section])
+        except NotReadError:
+            return ()
+        return found
+
+    def path(self, entry: SpecModel) -> str:
+        """Where an entry of the fleet is: `clusterQueues[dws]`."""
+        return self._paths[id(entry)]
+
+    def names(self, section: str) -> tuple[str, ...]:
+        """Every name in a list of the file. Raises NotReadError if one of them could not be read."""
+        if section not in self._names:
+            entries: Sequence[Any] = getattr(self.fleet, SECTIONS[section])
+            self._names[section] = tuple(dict.fromkeys(entry.name for entry in entries))
+        return self._names[section]
+
+    @rule
+    def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:
+        """The problem of a name at `path` that no entry of the list has, and that is not in `also`."""
+        known = (*self.names(section), *also)
+        if name not in known:
+            noun, nouns = NOUNS[section]
+            yield Problem(path, f"there is no {noun} {name}", suggest.instead(name, known, nouns))
+
+    @rule
+    def unknown_clusters(self, entry: PlacedEntry) -> Iterator[Problem]:
+        """The problems of the clusters that an entry names: unknown ones, and those listed twice."""
+        listed = entry.clusters or ()
+        for index, name in enumerate(listed):
+            path = f"{self.path(entry)}.clusters[{index}]"
+            yield from self.unknown("clusters", name, path)
+            if name in listed[:index]:
+                yield Problem(path, f"{name} is listed twice", "list each cluster once")
+
+    def in_file_order(self, problems: Iterable[Problem]) -> list[Problem]:
+        """The problems section by section; within a section, entry by entry."""
+        entries = {path: index for index, path in enumerate(self._paths.values())}
+
+        def place(problem: Problem) -> tuple[int, int]:
+            section = re.split(r"[.\[]", problem.path, maxsplit=1)[0]
+            entry = problem.path[: problem.path.find("]") + 1]
+            order = _ORDER.index(section) if section in _ORDER else -1
+            return order, entries.get(entry, -1)
+
+        return sorted(problems, key=place)
+
+
+def _name(item: Any) -> str | None:
+    """The name of an entry, as text of the file or in the fleet; None if it has none, or none that fits a path."""
+    fields = item.__dict__ if isinstance(item, SpecModel) else item
+    name = fields.get("name") if isinstance(fields, Mapping) else None
+    return name if isinstance(name, str) and len(name) <= 253 else None

@@ -1,0 +1,221 @@
+"""Kueue's Configuration on each cluster, and what the queues take for granted of it.
+
+Source: kueue@v0.19.2 pkg/config/validation.go, apis/config/v1beta2/defaults.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.kueue_api.configuration import KueueConfiguration
+from kueue_fleet.kueue_api.feature_gates import KUEUE_VERSION, is_on
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_fleet.objects.access import supported_frameworks
+
+JOBSET_FRAMEWORK: Final = "jobset.x-k8s.io/jobset"
+"""Name of JobSet among Kueue's integrations."""
+_SET_BY_FLEET: Final = {
+    "gc_interval": ("gcInterval", "multiKueue.gcInterval"),
+    "origin": ("origin", "multiKueue.origin"),
+    "worker_lost_timeout": ("workerLostTimeout", "multiKueue.workerLostTimeout"),
+    "dispatcher_name": ("dispatcherName", "multiKueue.dispatcher"),
+    "incremental_dispatcher_config": ("incrementalDispatcherConfig", "multiKueue.incremental"),
+}
+
+
+def check_settings(scope: Scope) -> Iterator[Problem]:
+    """The Configuration of the fleet and of each cluster; gates and sections that other parts of the file rely on."""
+    yield from _version(scope)
+    yield from _of_fleet(scope)
+    for cluster in scope.entries("clusters"):
+        yield from _of_cluster(scope, cluster)
+    yield from _relied_on(scope)
+
+
+@rule
+def _version(scope: Scope) -> Iterator[Problem]:
+    version = scope.fleet.kueue.version
+    if version != KUEUE_VERSION:
+        yield Problem(
+            "kueue.version",
+            f"{version}, but the rules checked here are those of {KUEUE_VERSION}",
+            f"use {KUEUE_VERSION}, or read the release notes of both",
+            "warning",
+        )
+
+
+@rule
+def _of_fleet(scope: Scope) -> Iterator[Problem]:
+    kueue = scope.fleet.kueue
+    for problem in (
+        *_set_elsewhere(scope, kueue.configuration),
+        *configuration_problems(kueue.configuration, kueue.namespace, kueue.version),
+    ):
+        yield problem.at("kueue.configuration")
+
+
+@rule
+def _of_cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    """What is wrong with the Configuration of one cluster, and not already with that of the fleet."""
+    kueue, own = scope.fleet.kueue, cluster.kueue.configuration
+    if not own.model_fields_set:
+        return
+    path = f"{scope.path(cluster)}.kueue.configuration"
+    for problem in _set_elsewhere(scope, own):
+        yield problem.at(path)
+    said = set(configuration_problems(kueue.configuration, kueue.namespace, kueue.version))
+    for problem in configuration_problems(merged_configuration(scope, cluster), kueue.namespace, kueue.version):
+        if problem not in said:
+            yield problem.at(path)
+
+
+def merged_configuration(scope: Scope, cluster: ClusterEntry) -> KueueConfiguration:
+    """The Configuration that `cluster` gets, as a model."""
+    plain = kueue_configuration(scope.fleet, cluster.name)
+    return KueueConfiguration.model_validate({k: v for k, v in plain.items() if k not in ("apiVersion", "kind")})
+
+
+@rule
+def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
+    """Fields of the Configuration that the fleet sets from its own sections."""
+    if own.namespace is not None and own.namespace != scope.fleet.kueue.namespace:
+        yield Problem(
+            "namespace",
+            f"{own.namespace}, but kueue.namespace is {scope.fleet.kueue.namespace}",
+            "remove it here: kueue.namespace sets it",
+        )
+    for field, (alias, instead) in _SET_BY_FLEET.items():
+        value = getattr(own.multi_kueue, field) if own.multi_kueue is not None else None
+        if value is not None:
+            yield Problem(
+                f"multiKueue.{alias}", "is set here, but belongs to the fleet's multiKueue section", f"set {instead}"
+            )
+
+
+@rule
+def _relied_on(scope: Scope) -> Iterator[Problem]:
+    merged = {cluster.name: merged_configuration(scope, cluster) for cluster in scope.fleet.clusters}
+    yield from _multi_kueue(scope, merged)
+    yield from _topologies(scope, merged)
+    yield from _job_set(scope, merged)
+    yield from _unused_fields(scope, merged)
+
+
+@rule
+def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    off = [name for name, own in merged.items() if not is_on("TopologyAwareScheduling", own.feature_gates)]
+    for topology in scope.fleet.topologies:
+        here = [name for name in off if name in scope.fleet.clusters_of(topology)]
+        if here:
+            yield Problem(
+                scope.path(topology),
+                f"feature gate TopologyAwareScheduling is off on {', '.join(here)}, where the topology exists",
+                "remove the override of the gate, or the topology",
+            )
+
+
+@rule
+def _job_set(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    if not scope.fleet.job_set.enabled:
+        return
+    without = [name for name, own in merged.items() if JOBSET_FRAMEWORK not in _frameworks(own)]
+    if without:
+        yield Problem(
+            "jobSet",
+            f"is installed, but Kueue on {', '.join(without)} does not manage it",
+            f"add {JOBSET_FRAMEWORK} to integrations.frameworks, or set jobSet.enabled to false",
+            "warning",
+        )
+
+
+def _frameworks(configuration: KueueConfiguration) -> tuple[str, ...]:
+    """The kinds of job that Kueue manages: batch/job where none are named (defaults.go)."""
+    return (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
+
+
+@rule
+def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    fleet = scope.fleet
+    if fleet.manager is None or fleet.multi_kueue is None:
+        return
+    manager = merged[fleet.manager.name]
+    if not is_on("MultiKueue", manager.feature_gates):
+        yield Problem(
+            "multiKueue",
+            f"feature gate MultiKueue is off on {fleet.manager.name}, so nothing is dispatched",
+            "remove the override of the gate",
+        )
+    profiles = isinstance(fleet.multi_kueue.credentials, ClusterProfile)
+    if profiles and not is_on("MultiKueueClusterProfile", manager.feature_gates):
+        yield Problem(
+            "multiKueue.credentials.type",
+            f"ClusterProfile, but feature gate MultiKueueClusterProfile is off on {fleet.manager.name}",
+            "set kueue.configuration.featureGates.MultiKueueClusterProfile to true, or use ServiceAccountToken",
+        )
+    for name in _frameworks(manager):
+        for worker in fleet.worker_names:
+            if name in supported_frameworks() and name not in _frameworks(merged[worker]):
+                yield Problem(
+                    f"{scope.path(fleet.cluster(worker))}.kueue.configuration.integrations.frameworks",
+                    f"{name} is missing, but the manager dispatches jobs of this kind",
+                    f"add {name}",
+                    "warning",
+                )
+
+
+@rule
+def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    """Fields of queues and cohorts that Kueue ignores as it is configured."""
+    fair = any(configuration.fair_sharing is not None for configuration in merged.values())
+    usage = any(configuration.admission_fair_sharing is not None for configuration in merged.values())
+    concurrent = any(is_on("ConcurrentAdmission", configuration.feature_gates) for configuration in merged.values())
+    for entry in (*scope.entries("clusterQueues"), *scope.entries("cohorts")):
+        yield from _weight(scope, entry, fair=fair)
+    for queue in scope.entries("clusterQueues"):
+        yield from _unused_by_queue(scope, queue, fair=fair, usage=usage, concurrent=concurrent)
+
+
+@rule
+def _weight(scope: Scope, entry: ClusterQueueEntry | CohortEntry, *, fair: bool) -> Iterator[Problem]:
+    if entry.fair_sharing.weight != Quantity(1) and not fair:
+        yield Problem(
+            f"{scope.path(entry)}.fairSharing.weight",
+            f"{entry.fair_sharing.weight} has no effect, since fair sharing is off",
+            "add kueue.configuration.fairSharing, or remove it",
+            "warning",
+        )
+
+
+@rule
+def _unused_by_queue(
+    scope: Scope, queue: ClusterQueueEntry, *, fair: bool, usage: bool, concurrent: bool
+) -> Iterator[Problem]:
+    path = scope.path(queue)
+    if fair and queue.preemption.borrow_within_cohort.policy != "Never":
+        yield Problem(
+            f"{path}.preemption.borrowWithinCohort",
+            "is not made for fair sharing, which is on",
+            "remove it, or kueue.configuration.fairSharing",
+            "warning",
+        )
+    if queue.admission_scope is not None and not usage:
+        yield Problem(
+            f"{path}.admissionScope",
+            f"{queue.admission_scope.admission_mode} has no effect, since admission fair sharing is off",
+            "add kueue.configuration.admissionFairSharing, or remove it",
+            "warning",
+        )
+    if queue.concurrent_admission_policy is not None and not concurrent:
+        yield Problem(
+            f"{path}.concurrentAdmissionPolicy",
+            "has no effect, since feature gate ConcurrentAdmission is off",
+            "set kueue.configuration.featureGates.ConcurrentAdmission to true, or remove it",
+            "warning",
+        )

@@ -1,0 +1,164 @@
+"""Teams, namespaces and LocalQueues: that every job submitted can reach a queue that takes it.
+
+Source: kueue@v0.19.2 apis/kueue/v1beta2/clusterqueue_types.go (without namespaceSelector a queue takes no job).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.entries import LocalQueueEntry
+from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.kueue_api import LocalQueueSpec
+from kueue_fleet.kueue_api.manifests import TEAM_LABEL
+from kueue_fleet.kueue_api.problem import Problem, item_labels, rule
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+"""Label that Kubernetes puts on every namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A LocalQueue in one namespace."""
+
+    path: str
+    namespace: str
+    name: str
+    spec: LocalQueueSpec
+    team: str | None
+
+
+def check_tenants(scope: Scope) -> Iterator[Problem]:
+    """Namespaces belong to one team and not to the system; LocalQueues are unique and lead somewhere."""
+    yield from _namespaces(scope)
+    yield from _duplicates(scope)
+    for team in scope.entries("teams"):
+        yield from _team(scope, team)
+    for entry in scope.entries("localQueues"):
+        yield from _local_queue(scope, entry)
+    yield from _unreached(scope)
+
+
+@rule
+def _team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    for item in _of_team(scope, team):
+        yield from _leads_somewhere(scope, item)
+
+
+@rule
+def _local_queue(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem]:
+    yield from _leads_somewhere(scope, _outside(scope, entry))
+
+
+@rule
+def _unreached(scope: Scope) -> Iterator[Problem]:
+    """Queues that no LocalQueue leads to."""
+    used = {item.spec.cluster_queue for item in _local_queues(scope)}
+    if not used <= set(scope.names("clusterQueues")):
+        return
+    for queue in scope.fleet.cluster_queues:
+        if queue.name not in used:
+            yield Problem(
+                scope.path(queue),
+                "no LocalQueue leads to this queue, so no job can be submitted to it",
+                "add a LocalQueue to a team or to localQueues",
+                "warning",
+            )
+
+
+def _local_queues(scope: Scope) -> Iterator[_Placed]:
+    for team in scope.fleet.teams:
+        yield from _of_team(scope, team)
+    for entry in scope.fleet.local_queues:
+        yield _outside(scope, entry)
+
+
+def _of_team(scope: Scope, team: TeamEntry) -> Iterator[_Placed]:
+    """The LocalQueues of a team, each in every namespace of it."""
+    labels = item_labels([item.name for item in team.local_queues])
+    for queue, label in zip(team.local_queues, labels, strict=True):
+        for namespace in dict.fromkeys(team.namespace_names):
+            path = f"{scope.path(team)}.localQueues[{label}]"
+            yield _Placed(path, namespace, queue.name, queue, team.name)
+
+
+def _outside(scope: Scope, entry: LocalQueueEntry) -> _Placed:
+    return _Placed(scope.path(entry), entry.namespace, entry.name, entry, None)
+
+
+@rule
+def _namespaces(scope: Scope) -> Iterator[Problem]:
+    fleet = scope.fleet
+    reserved = {
+        "kube-system": "Kubernetes",
+        "kube-public": "Kubernetes",
+        "kube-node-lease": "Kubernetes",
+        fleet.kueue.namespace: "Kueue",
+        **({fleet.job_set.namespace: "JobSet"} if fleet.job_set.enabled else {}),
+    }
+    owners: dict[str, str] = {}
+    for team in fleet.teams:
+        names = team.namespace_names
+        for index, namespace in enumerate(names):
+            path = scope.path(team) if team.namespaces is None else f"{scope.path(team)}.namespaces[{index}]"
+            if namespace in reserved:
+                yield Problem(path, f"{namespace} is the namespace of {reserved[namespace]}", "use another namespace")
+            elif namespace in names[:index]:
+                yield Problem(path, f"{namespace} is listed twice", "list each namespace once")
+            elif namespace in owners and owners[namespace] != team.name:
+                yield Problem(
+                    path,
+                    f"{namespace} is already a namespace of team {owners[namespace]}",
+                    "give each namespace to one team",
+                )
+            owners.setdefault(namespace, team.name)
+    for entry in fleet.local_queues:
+        if entry.namespace in reserved:
+            yield Problem(
+                f"{scope.path(entry)}.namespace",
+                f"{entry.namespace} is the namespace of {reserved[entry.namespace]}",
+                "use another namespace",
+            )
+
+
+@rule
+def _duplicates(scope: Scope) -> Iterator[Problem]:
+    first: dict[tuple[str, str], str] = {}
+    for item in _local_queues(scope):
+        key = (item.namespace, item.name)
+        if key in first:
+            yield Problem(
+                f"{item.path}.name",
+                f"{item.name} in namespace {item.namespace} is already declared at {first[key]}",
+                "give it another name, or remove one of the two",
+            )
+        else:
+            first[key] = item.path
+
+
+@rule
+def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
+    """The ClusterQueue exists and takes jobs of the namespace."""
+    yield from scope.unknown("clusterQueues", item.spec.cluster_queue, f"{item.path}.clusterQueue")
+    queue = scope.fleet.queue(item.spec.cluster_queue)
+    if queue is None:
+        return
+    selector = queue.namespace_selector
+    at = f"{scope.path(queue)}.namespaceSelector"
+    if selector is None:
+        yield Problem(
+            at,
+            "is missing, which matches no namespace, so no job is ever admitted",
+            "write {} to take jobs of every namespace",
+        )
+        return
+    team = next((team.name for team in scope.fleet.teams if item.namespace in team.namespace_names), None)
+    labels = {NAME_LABEL: item.namespace, **({TEAM_LABEL: team} if team else {})}
+    if selector.keys <= {NAME_LABEL, TEAM_LABEL} and not selector.matches(labels):
+        yield Problem(
+            f"{item.path}.clusterQueue",
+            f"queue {queue.name} takes no jobs of namespace {item.namespace}: its namespaceSelector does not match",
+            f"widen {at}, or use another queue",
+        )

@@ -1,0 +1,38 @@
+"""What is different between two fleets, in the words of those who use them: what a change does, and who gains or loses.
+
+In: two checked fleets. Out: sentences, each with the path of what changed; the consequences of applying the second
+fleet over the first come first. Quotas and node pools are compared as they end up on each cluster, so a change in one
+place of the file shows on every cluster it reaches; the rest is compared field by field.
+"""
+
+from __future__ import annotations
+
+from kueue_fleet.fleet_file.diff.cloud import cloud_consequences
+from kueue_fleet.fleet_file.diff.contents import contents_consequences
+from kueue_fleet.fleet_file.diff.difference import Area, Difference
+from kueue_fleet.fleet_file.diff.fields import compare_fields
+from kueue_fleet.fleet_file.diff.quotas import compare_capacity, compare_clusters, compare_quotas
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+
+__all__ = ["Area", "Difference", "compare_fleets"]
+
+
+def compare_fleets(old: FleetSpec, new: FleetSpec) -> list[Difference]:
+    """Every difference between two fleets, consequences first; none if and only if they are equal."""
+    found = [*_consequences(old, new), *compare_clusters(old, new), *compare_capacity(old, new)]
+    found += compare_quotas(old, new)
+    told = {difference.path for difference in found if difference.area != "consequences"}
+    told |= {difference.path for difference in found if difference.whole}
+    found += [each for each in compare_fields(old, new) if each.path not in told]
+    if not found and old != new:
+        found.append(Difference("settings", "", "written in another way, with the same effect"))
+    return found
+
+
+def _consequences(old: FleetSpec, new: FleetSpec) -> list[Difference]:
+    """What applying `new` over `old` does to what runs there. Two fleets of different names are two stacks."""
+    for field, sides in (("name", (old.name, new.name)), ("project", (old.project, new.project))):
+        if sides[0] != sides[1]:
+            text = f"these are two fleets; applied over the first, the second makes everything anew, in {sides[1]}"
+            return [Difference("consequences", field, text)]
+    return [*cloud_consequences(old, new), *contents_consequences(old, new)]

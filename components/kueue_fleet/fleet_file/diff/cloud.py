@@ -1,0 +1,248 @@
+"""What a change does in Google Cloud: clusters, node pools and reservations that are deleted, or made again.
+
+In: two fleets of one name and project. Out: consequences, one for all clusters that share it. Source of what cannot be
+changed in place: the resources of terraform-provider-google 8 (ForceNew), which pulumi-gcp carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network
+from typing import Final
+
+from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, listed
+from kueue_fleet.fleet_file.model.capacity import (
+    Calendar,
+    Capacity,
+    FlexStart,
+    FutureReservationEntry,
+    ReservationEntry,
+    Reserved,
+    Spot,
+)
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
+from kueue_fleet.gke.regions import REGION_RANGES
+
+_PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
+_AGAIN: Final = "deleted and made again"
+_OF_RESERVATION: Final = ("zone", "machine_type", "local_ssd_count")
+_OF_FUTURE_RESERVATION: Final = ("zone",)
+
+
+def cloud_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Clusters first, then node pools of clusters that stay, then what is reserved or committed."""
+    yield from _clusters(old, new)
+    yield from _subnets(old, new)
+    yield from _memberships(old, new)
+    yield from _node_pools(old, new, clusters_that_stay(old, new))
+    yield from _reservations(old, new)
+    yield from _commitments(old, new)
+
+
+def clusters_that_stay(old: FleetSpec, new: FleetSpec) -> list[str]:
+    """Clusters of both fleets that are not made again."""
+    return [name for name in new.cluster_names if name in old.cluster_names and not _causes(old, new, name)]
+
+
+def _consequence(path: str, text: str) -> Difference:
+    return Difference("consequences", path, text)
+
+
+def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    for name in old.cluster_names:
+        if name not in new.cluster_names:
+            entry = old.cluster(name)
+            text = f"{entry.role} in {entry.region} is deleted, with Kueue and every job on it"
+            text += f"; {DRAIN}" if entry.role == "worker" else ""
+            text += _PROTECTED if old.protects(name) else ""
+            yield Difference("consequences", f"clusters[{name}]", text, whole=True)
+    by_cause: dict[tuple[str, str], list[str]] = {}
+    for name in new.cluster_names:
+        if name in old.cluster_names:
+            for cause in _causes(old, new, name):
+                by_cause.setdefault(cause, []).append(name)
+    for (path, change), names in by_cause.items():
+        is_are = "is" if len(names) == 1 else "are"
+        text = f"{change}: {listed(names)} {is_are} {_AGAIN}, with Kueue and every job"
+        if path.endswith(".role"):
+            text = f"{change}: `pulumi up` fails, since a cluster of that name is there; apply without it first"
+        protected = _PROTECTED if any(old.protects(name) for name in names) else ""
+        yield _consequence(path, text + protected)
+
+
+def _subnets(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """A subnet's range only grows; a smaller or another one is a new subnet, which the clusters stand in the way of."""
+    for region in dict.fromkeys(cluster.region for cluster in new.clusters):
+        ranges = [{**REGION_RANGES, **fleet.network.ranges}.get(region) for fleet in (old, new)]
+        stays = old.network_name == new.network_name and any(each.region == region for each in old.clusters)
+        if stays and ranges[0] and ranges[1] and not IPv4Network(ranges[0]).subnet_of(IPv4Network(ranges[1])):
+            text = f"{ranges[0]} -> {ranges[1]}: `pulumi up` fails, since a range that is in use can only grow"
+            yield _consequence(f"network.ranges[{region}]", text)
+
+
+def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """What stays in Google Cloud although the file no longer has it: the provider has no way back."""
+    for name in clusters_that_stay(old, new):
+        before, after = old.cluster(name), new.cluster(name)
+        if before.fleet_membership and not after.fleet_membership:
+            text = "it stays a member of the project's GKE fleet"
+            end = "end that with `gcloud container fleet memberships unregister`"
+            yield _consequence(f"clusters[{name}].fleetMembership", f"{text}: {end}")
+        if before.rbac_security_group and after.rbac_security_group is None:
+            text = f'{before.rbac_security_group} keeps its rights: write "" to take them away'
+            yield _consequence(f"clusters[{name}].rbacSecurityGroup", text)
+
+
+def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
+    """Why GKE cannot change the cluster in place: path and change."""
+    before, after = old.cluster(name), new.cluster(name)
+    sides = old.network, new.network
+    at = f"clusters[{name}]"
+    found: list[tuple[str, object, object]] = [
+        ("network.name", old.network_name, new.network_name),
+        (f"{at}.role", before.role, after.role),
+        (f"{at}.region", before.region, after.region),
+        (f"{at}.mode", before.mode, after.mode),
+    ]
+    if after.region in sides[1].service_ranges and after.region not in sides[0].service_ranges:
+        found.append((f"network.serviceRanges[{after.region}]", "GKE's own", sides[1].service_ranges[after.region]))
+    if after.mode == "Autopilot" or after.node_auto_provisioning is not None:
+        found.append((f"{at}.diskEncryptionKey", before.disk_encryption_key, after.disk_encryption_key))
+    return [
+        (path, f"{'none' if was is None else was} -> {'none' if becomes is None else becomes}")
+        for path, was, becomes in found
+        if was != becomes
+    ]
+
+
+def _node_pools(old: FleetSpec, new: FleetSpec, clusters: list[str]) -> Iterator[Difference]:
+    told: dict[tuple[str, str], list[str]] = {}
+    for cluster in clusters:
+        before, after = _pools(old, cluster), _pools(new, cluster)
+        for name, pool in before.items():
+            protected = old.protects(cluster, name)
+            for text in _fate_of_pool(pool, after.get(name), protected=protected):
+                told.setdefault((f"nodePools[{name}]", text), []).append(cluster)
+        if old.cluster(cluster).mode == "Standard":
+            for field, text in _all_pools(old, new, cluster):
+                told[f"clusters[{cluster}].{field}", text] = [cluster]
+    for (path, text), names in told.items():
+        yield _consequence(path, f"on {listed(names)} {text}")
+
+
+def _all_pools(old: FleetSpec, new: FleetSpec, cluster: str) -> Iterator[tuple[str, str]]:
+    """What becomes of the pools of a Standard cluster by its own fields: field and text."""
+    before, after = old.cluster(cluster), new.cluster(cluster)
+    some = [old.protects(cluster), *(old.protects(cluster, pool.name) for pool in old.node_pools_on(cluster))]
+    if before.disk_encryption_key != after.disk_encryption_key:
+        text = f"every node pool is {_AGAIN}, the system pool too, with the jobs on their nodes"
+        yield "diskEncryptionKey", text + (_PROTECTED if any(some) else "")
+        return
+    pools = [resolve_pool(system_pool_entry(entry), entry) for entry in (before, after)]
+    for text in _fate_of_pool(*pools, protected=old.protects(cluster)):
+        yield "systemPool", text.replace("the jobs on them", "Kueue on them")
+
+
+def _pools(fleet: FleetSpec, cluster: str) -> Mapping[str, ResolvedNodePool]:
+    return {pool.name: pool for pool in fleet.node_pools_on(cluster)}
+
+
+def _fate_of_pool(before: ResolvedNodePool, after: ResolvedNodePool | None, *, protected: bool) -> Iterator[str]:
+    refused = _PROTECTED if protected else ""
+    if after is None:
+        yield f"it is deleted, with its nodes and the jobs on them{refused}"
+        return
+    if replacing := _changed(_fixed(before), _fixed(after)):
+        yield f"it is {_AGAIN}, with its nodes and the jobs on them: {replacing}{refused}"
+        return
+    if exchanged := _changed(_in_turn(before), _in_turn(after)):
+        yield f"its nodes are exchanged one after another, and the jobs on them start again: {exchanged}"
+    if before.node_count is not None and after.node_count is not None and after.min_nodes < before.min_nodes:
+        less = before.min_nodes - after.min_nodes
+        yield f"{less} of its {before.min_nodes} nodes {'goes' if less == 1 else 'go'}, with the jobs on them"
+
+
+def _changed(before: Mapping[str, object], after: Mapping[str, object]) -> str:
+    return ", ".join(
+        f"{name} {'none' if value is None else value} -> {'none' if after[name] is None else after[name]}"
+        for name, value in before.items()
+        if value != after[name]
+    )
+
+
+def _fixed(pool: ResolvedNodePool) -> dict[str, object]:
+    """What of a pool GKE cannot change."""
+    return {
+        "accelerator": pool.accelerator,
+        "GPUs on a node": pool.gpus_per_node,
+        "driverVersion": pool.driver_version if pool.gpus_per_node else None,
+        "localSsdCount": pool.local_ssd_count or (pool.machine.local_ssds if pool.machine else 0),
+        "maxPodsPerNode": pool.max_pods_per_node,
+        "compactPlacement": str(pool.compact_placement).lower(),
+        "capacity": _source(pool.capacity),
+    }
+
+
+def _in_turn(pool: ResolvedNodePool) -> dict[str, object]:
+    """What of a pool GKE changes by making new nodes."""
+    return {"machineType": pool.machine_type, "diskSizeGb": pool.disk_size_gb, "diskType": pool.disk_type}
+
+
+def _source(capacity: Capacity) -> str:
+    """Where nodes come from, as far as the pool says it; a calendar reservation is one like others."""
+    if isinstance(capacity, Reserved):
+        parts = (capacity.project, capacity.reservation, capacity.block, capacity.sub_block)
+        return f"reservation {'/'.join(part for part in parts if part is not None)}"
+    if isinstance(capacity, Calendar):
+        return f"reservation {capacity.reservation}"
+    if isinstance(capacity, FlexStart):
+        queued = ", queued" if capacity.queued_provisioning else ""
+        return f"flexStart for {capacity.max_run_duration}{queued}"
+    return "spot" if isinstance(capacity, Spot) else "onDemand"
+
+
+def _reservations(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    sections = (
+        ("reservations", old.reservations, {entry.name: entry for entry in new.reservations}, _OF_RESERVATION),
+        (
+            "futureReservations",
+            old.future_reservations,
+            {entry.name: entry for entry in new.future_reservations},
+            _OF_FUTURE_RESERVATION,
+        ),
+    )
+    for section, before, after, fixed in sections:
+        for entry in before:
+            path = f"{section}[{entry.name}]"
+            other = after.get(entry.name)
+            if other is None:
+                yield _consequence(path, _gone(old, entry))
+                continue
+            changed = [name for name in fixed if getattr(entry, name) != getattr(other, name)]
+            if bool(entry.shared_with) != bool(other.shared_with):
+                changed.append("shared_with")
+            if changed:
+                text = f"it is {_AGAIN}, and Google may have no machines for it then"
+                yield _consequence(path, text + (_PROTECTED if old.deletion_protection else ""))
+            elif other.count < entry.count:
+                yield _consequence(path, f"{entry.count - other.count} of its {entry.count} machines are given back")
+
+
+def _gone(old: FleetSpec, entry: ReservationEntry | FutureReservationEntry) -> str:
+    machines = f"{entry.count} {entry.machine_type} in {entry.zone}"
+    if isinstance(entry, FutureReservationEntry) and entry.planning_status == "SUBMITTED":
+        return f"{machines}: Google does not take the request back, and what it grants is paid"
+    if old.deletion_protection:
+        return f"{machines}: `pulumi up` fails, since it is protected; set deletionProtection to false and apply that"
+    return f"{machines}: it is deleted, and its machines are given back"
+
+
+def _commitments(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    after = {entry.name: entry for entry in new.commitments}
+    for entry in old.commitments:
+        path = f"commitments[{entry.name}]"
+        if entry.name not in after:
+            yield _consequence(path, "it cannot be cancelled: it is paid to its end, and only this file forgets it")
+        elif after[entry.name] != entry:
+            yield _consequence(path, "it cannot be changed: a second one is made, and the first is paid to its end")

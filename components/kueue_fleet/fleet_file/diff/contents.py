@@ -1,0 +1,187 @@
+"""What a change does inside the clusters that stay: to Kueue, to namespaces with their jobs, to queues and their jobs.
+
+In: two fleets of one name and project. Out: consequences. What Kueue does with the jobs of a queue that goes was seen
+with Kueue 0.19.2 (pkg/controller/core/{workload,clusterqueue}_controller.go): a running job is not touched, and the
+queue stays, Terminating, until the last one has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
+from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, listed
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec
+from kueue_fleet.objects.render import local_queues
+
+_NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
+
+
+def contents_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Kueue, namespaces, queues, LocalQueues, and objects that Kueue does not let change."""
+    stay = clusters_that_stay(old, new)
+    if not stay:
+        return
+    yield from _installations(old, new, stay)
+    yield from _namespaces(old, new, stay)
+    yield from _queues(old, new, stay)
+    yield from _workers_that_leave(old, new)
+    yield from _local_queues(old, new)
+    yield from _stopped(old, new)
+    yield from _immutable(old, new)
+    yield from _accounts(old, new)
+
+
+def _consequence(path: str, text: str, *, whole: bool = False) -> Difference:
+    return Difference("consequences", path, text, whole)
+
+
+def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
+    if old.kueue.namespace != new.kueue.namespace:
+        protected = [name for name in stay if old.protects(name)]
+        text = (
+            f"Kueue is uninstalled on {listed(stay)} and installed again, and with it go all queues and Workloads; "
+            "running jobs are stopped, and queue again"
+        )
+        if protected:
+            text += f"; it is protected on {listed(protected)}: set deletionProtection to false and apply that first"
+        yield _consequence("kueue.namespace", text)
+    if old.job_set.enabled and not new.job_set.enabled:
+        text = f"JobSet is uninstalled on {listed(stay)}: nothing starts or ends the jobs of JobSets any more"
+        yield _consequence("jobSet.enabled", text)
+
+
+def _namespaces(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
+    """Namespaces that go, with everything in them; and those that another entry is to make."""
+    after = _owners(new)
+    gone: dict[str, list[str]] = {}
+    moved: dict[str, list[str]] = {}
+    for namespace, owner in _owners(old).items():
+        if after.get(namespace) != owner:
+            (moved if namespace in after else gone).setdefault(owner, []).append(namespace)
+    for owner, names in gone.items():
+        subject, there = _counted(names)
+        text = f"{subject} deleted on {listed(stay)}, with all jobs in {there}"
+        yield _consequence(owner, text, whole=owner.startswith("teams[") and owner not in set(after.values()))
+    for owner, names in moved.items():
+        subject, there = _counted(names)
+        text = (
+            f"{subject} to be made for {listed([*dict.fromkeys(after[name] for name in names)])} now, and `pulumi up` "
+            f"fails, since {there} would be there already; keep the owner, or remove {there} first, with all jobs"
+        )
+        yield _consequence(owner, text)
+
+
+def _counted(names: list[str]) -> tuple[str, str]:
+    return (f"namespace {names[0]} is", "it") if len(names) == 1 else (f"namespaces {listed(names)} are", "them")
+
+
+def _owners(fleet: FleetSpec) -> dict[str, str]:
+    """Every namespace that the fleet makes for jobs, and the path of the entry that it is made for."""
+    owners = {namespace: f"teams[{team.name}]" for team in fleet.teams for namespace in team.namespace_names}
+    for queue in fleet.local_queues:
+        if queue.namespace != "default":
+            owners.setdefault(queue.namespace, "localQueues")
+    return owners
+
+
+def _queues(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
+    """ClusterQueues that go from a cluster: what runs ends there, what waits goes where its LocalQueue leads now."""
+    after = {queue.name: new.queue_clusters(queue) for queue in new.cluster_queues}
+    leads = _leads(new)
+    for queue in old.cluster_queues:
+        where = [name for name in old.queue_clusters(queue) if name in stay and name not in after.get(queue.name, ())]
+        if not where:
+            continue
+        entrances = [key for key, to in _leads(old).items() if to == queue.name]
+        moves = dict.fromkeys(leads[key] for key in entrances if leads.get(key, queue.name) != queue.name)
+        waits = f"what waits moves to {listed([*moves])}" if moves else "what waits is not admitted there any more"
+        text = (
+            f"the queue is deleted on {listed(where)}: what runs in it goes on and keeps its quota to its end, which "
+            f"`pulumi up` awaits for ten minutes, and then fails; {waits}"
+        )
+        yield _consequence(f"clusterQueues[{queue.name}]", text, whole=queue.name not in after)
+
+
+def _workers_that_leave(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Workers that stay and lose queues: jobs of these queues that run there go on, and Kueue no longer sees them."""
+    lost: dict[str, list[str]] = {}
+    for queue in old.cluster_queues:
+        after = new.dispatch_workers(queue.name)
+        for worker in old.dispatch_workers(queue.name):
+            if worker not in after and worker in new.cluster_names and new.queue(queue.name) is not None:
+                lost.setdefault(worker, []).append(queue.name)
+    for worker, queues in lost.items():
+        yield _consequence(f"clusters[{worker}]", f"gets no more jobs of {listed(queues)}; {DRAIN}")
+
+
+def _leads(fleet: FleetSpec) -> dict[tuple[str, str], str]:
+    return {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
+
+
+def _local_queues(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """LocalQueues that go, or lead to another queue, in namespaces that stay."""
+    owners, leads = (_owners(old), _owners(new)), _leads(new)
+    told: dict[tuple[str, str], None] = {}
+    for (namespace, name), queue in _leads(old).items():
+        if namespace != "default" and owners[0].get(namespace) != owners[1].get(namespace):
+            continue
+        becomes, owner = leads.get((namespace, name)), owners[0].get(namespace, "localQueues")
+        path = f"{owner}.localQueues[{name}]" if owner.startswith("teams[") else f"localQueues[{namespace}/{name}]"
+        if becomes is None:
+            told[path, "jobs that wait in it are not admitted until there is a LocalQueue of that name again"] = None
+        elif becomes != queue and new.queue(queue) is not None:
+            told[path, f"jobs that wait in it move to {becomes}; what runs goes on in {queue}"] = None
+    for path, text in told:
+        yield _consequence(path, text)
+
+
+def _stopped(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    before: Mapping[object, object] = {
+        **{queue.name: queue for queue in old.cluster_queues},
+        **{(namespace, name): spec for namespace, name, spec in local_queues(old)},
+    }
+    for queue in new.cluster_queues:
+        if _drains(before.get(queue.name), queue):
+            yield _consequence(f"clusterQueues[{queue.name}].stopPolicy", "every running job of the queue is evicted")
+    for namespace, name, spec in local_queues(new):
+        if _drains(before.get((namespace, name)), spec):
+            yield _consequence(f"LocalQueue {namespace}/{name}", "every running job that came by it is evicted")
+
+
+def _drains(before: object, after: LocalQueueSpec | object) -> bool:
+    was, becomes = (getattr(side, "stop_policy", None) for side in (before, after))
+    return was is not None and was != becomes == "HoldAndDrain"
+
+
+def _immutable(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Fields that Kueue's CRDs do not let change (CEL rules of kueue@v0.19.2 apis/kueue/v1beta2)."""
+    topologies = {entry.name: entry.levels for entry in new.topologies}
+    for topology in old.topologies:
+        if topologies.get(topology.name, topology.levels) != topology.levels:
+            yield _consequence(f"topologies[{topology.name}].levels", _NEW_NAME)
+    checks = {entry.name: entry.check_spec.controller_name for entry in new.admission_checks}
+    for check in old.admission_checks:
+        own = check.check_spec.controller_name
+        if checks.get(check.name, own) != own:
+            yield _consequence(f"admissionChecks[{check.name}].controllerName", _NEW_NAME)
+    for flavor in old.flavors:
+        other = new.flavor(flavor.name)
+        clusters = [name for name in old.clusters_of(flavor) if name in new.clusters_of(other)] if other else []
+        if other and any(_is_refused(old.flavor_on(flavor, name), new.flavor_on(other, name)) for name in clusters):
+            yield _consequence(f"flavors[{flavor.name}]", f"with a topologyName, {_NEW_NAME}")
+
+
+def _is_refused(before: ResourceFlavorSpec, after: ResourceFlavorSpec) -> bool:
+    """A flavor with a topology keeps it, and its labels and tolerations."""
+    fixed = [(side.topology_name, dict(side.node_labels), side.tolerations) for side in (before, after)]
+    return before.topology_name is not None and fixed[0] != fixed[1]
+
+
+def _accounts(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    after = {team.name: team.google_service_account for team in new.teams}
+    for team in old.teams:
+        if team.google_service_account is not None and after.get(team.name) is None:
+            path = f"teams[{team.name}].googleServiceAccount"
+            yield _consequence(path, "the account is deleted, and what only it may reach is closed to the team's jobs")

@@ -1,0 +1,135 @@
+"""Clusters, node pools and quotas: which there are, and what each team gains or loses on each cluster.
+
+In: two fleets. Out: differences; one sentence for all clusters on which the same changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from kueue_fleet.fleet_file.diff.difference import Difference, listed
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.placement import queue_on
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.kueue_api import ResourceQuota
+from kueue_fleet.kueue_api.quantity import ZERO, Quantity
+
+_UNLIMITED: Final = "no limit"
+
+
+def compare_clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """The clusters that are new; what becomes of the others is a consequence, or a setting."""
+    for name in new.cluster_names:
+        if name not in old.cluster_names:
+            entry = new.cluster(name)
+            yield Difference("clusters", f"clusters[{name}]", f"new {entry.role} in {entry.region}")
+
+
+def compare_capacity(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Node pools that are new or gone, and how many nodes of which machine the others have."""
+    pools = [_pools(old), _pools(new)]
+    clusters: dict[tuple[str, str], list[str]] = {}
+    for key in dict.fromkeys((*pools[0], *pools[1])):
+        before, after = (side.get(key) for side in pools)
+        cluster, name = key
+        if before is None:
+            clusters.setdefault((name, f"new: {_size(after)}"), []).append(cluster)
+        elif after is None:
+            clusters.setdefault((name, f"goes: {_size(before)}"), []).append(cluster)
+        elif _size(before) != _size(after):
+            clusters.setdefault((name, f"{_size(before)} -> {_size(after)}"), []).append(cluster)
+    for (name, text), where in clusters.items():
+        yield Difference("capacity", f"nodePools[{name}]", f"{text} on {listed(where)}")
+
+
+def _pools(fleet: FleetSpec) -> dict[tuple[str, str], ResolvedNodePool]:
+    return {(cluster, pool.name): pool for cluster in fleet.cluster_names for pool in fleet.node_pools_on(cluster)}
+
+
+def _size(pool: ResolvedNodePool | None) -> str:
+    if pool is None:
+        return "nothing"
+    fixed = pool.min_nodes == pool.max_nodes
+    nodes = f"{pool.max_nodes}" if fixed else f"{pool.min_nodes} to {pool.max_nodes}"
+    gpus = f" ({pool.max_nodes * pool.gpus_per_node} {pool.accelerator})" if pool.gpus_per_node else ""
+    return f"{nodes} {pool.machine_type}{gpus}"
+
+
+class _Place(NamedTuple):
+    queue: str
+    cluster: str
+    flavor: str
+    resource: str
+
+
+def compare_quotas(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """One sentence for all resources of a flavor that change in the same way, on all clusters where they do."""
+    sides = _amounts(old), _amounts(new)
+    users = {**_teams(old), **_teams(new)}
+    changes: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}
+    for place in dict.fromkeys((*sides[0], *sides[1])):
+        before, after = (side.get(place) for side in sides)
+        plural = len(users.get(place.queue, ())) > 1
+        for verb, amount in _gains(place.resource, before, after, plural=plural):
+            of_verb = changes.setdefault((place.queue, place.flavor, verb), {})
+            of_verb.setdefault(place.cluster, {})[amount] = None
+    for (queue, flavor, verb), found in changes.items():
+        who = listed(users[queue]) if queue in users else f"queue {queue}"
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for cluster, amounts_there in found.items():
+            alike.setdefault(tuple(amounts_there), []).append(cluster)
+        for amounts, where in alike.items():
+            text = f"{who} {verb} {', '.join(amounts)} of {flavor} on {listed(where)}"
+            yield Difference("quota", f"clusterQueues[{queue}]", text)
+
+
+def _amounts(fleet: FleetSpec) -> dict[_Place, ResourceQuota]:
+    return {
+        _Place(queue.name, cluster, flavor.name, quota.name): quota
+        for queue in fleet.cluster_queues
+        for cluster in fleet.clusters_of(queue)
+        for group in queue_on(fleet, queue, cluster).resource_groups
+        for flavor in group.flavors
+        for quota in flavor.resources
+    }
+
+
+def _teams(fleet: FleetSpec) -> dict[str, Sequence[str]]:
+    """The queues of teams, and whose they are."""
+    users: dict[str, dict[str, None]] = {}
+    for team in fleet.teams:
+        for queue in team.local_queues:
+            users.setdefault(queue.cluster_queue, {})[team.name] = None
+    return {queue: list(teams) for queue, teams in users.items()}
+
+
+def _gains(
+    resource: str, before: ResourceQuota | None, after: ResourceQuota | None, *, plural: bool
+) -> Iterator[tuple[str, str]]:
+    """What changes, as a verb and an amount."""
+    s = "" if plural else "s"
+    old, new = (ZERO if side is None else side.nominal_quota for side in (before, after))
+    if old != new:
+        yield f"{_direction(old, new)}{s}", f"{_distance(old, new)} {resource} ({old} -> {new})"
+    if before is None or after is None:
+        return
+    for field, kind in (("borrowing_limit", "borrowing"), ("lending_limit", "lending")):
+        was, becomes = getattr(before, field), getattr(after, field)
+        shown = " -> ".join(_UNLIMITED if limit is None else str(limit) for limit in (was, becomes))
+        if was == becomes:
+            continue
+        if was is None:
+            yield f"get{s} a limit on {kind}", f"{resource} ({shown})"
+        elif becomes is None:
+            yield f"ha{'ve' if plural else 's'} no limit any more on {kind}", f"{resource} ({shown})"
+        else:
+            yield f"{_direction(was, becomes)}{s} {kind} of", f"{_distance(was, becomes)} {resource} ({shown})"
+
+
+def _direction(before: Quantity, after: Quantity) -> str:
+    return "gain" if before < after else "lose"
+
+
+def _distance(before: Quantity, after: Quantity) -> Quantity:
+    return after - before if before < after else before - after

@@ -1,0 +1,61 @@
+"""Roles, and the bindings that grant them: in a whole cluster, or only in the namespaces that have jobs of the fleet.
+
+In: rules and who gets them. Out: ClusterRoles and bindings as objects. Which rules an account needs is decided in
+`access` and `controller_manifests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.kueue_api.manifests import Manifest, manifest
+
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+"""API group of roles and bindings."""
+RBAC_API: Final = f"{RBAC_GROUP}/v1"
+"""`apiVersion` of roles and bindings."""
+READ_VERBS: Final = ("get", "list", "watch")
+"""The verbs that change nothing."""
+
+
+def policy_rule(group: str, resource: str, verbs: Sequence[str]) -> dict[str, Any]:
+    """A rule of a role for one resource."""
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+
+
+def service_account_subject(name: str, namespace: str) -> dict[str, str]:
+    """A ServiceAccount as the subject of a binding."""
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def cluster_grant(name: str, rules: Sequence[dict[str, Any]], subject: dict[str, str]) -> list[Manifest]:
+    """The rules in the whole cluster: a ClusterRole and its ClusterRoleBinding, both called `name`."""
+    return [
+        manifest(RBAC_API, "ClusterRole", name, rules=list(rules)),
+        manifest(RBAC_API, "ClusterRoleBinding", name, roleRef=_role_ref(name), subjects=[dict(subject)]),
+    ]
+
+
+def namespace_grants(
+    name: str, rules: Sequence[dict[str, Any]], subject: dict[str, str], namespaces: Sequence[str]
+) -> list[Manifest]:
+    """The rules in these namespaces and nowhere else: one ClusterRole, which a RoleBinding in each of them grants."""
+    return [
+        manifest(RBAC_API, "ClusterRole", name, rules=list(rules)),
+        *(
+            manifest(RBAC_API, "RoleBinding", name, place, roleRef=_role_ref(name), subjects=[dict(subject)])
+            for place in namespaces
+        ),
+    ]
+
+
+def job_namespaces(fleet: FleetSpec) -> tuple[str, ...]:
+    """The namespaces that have jobs of the fleet: the teams', and those of other LocalQueues."""
+    teams = (namespace for team in fleet.teams for namespace in team.namespace_names)
+    return tuple(dict.fromkeys((*teams, *(queue.namespace for queue in fleet.local_queues))))
+
+
+def _role_ref(name: str) -> dict[str, str]:
+    return {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": name}

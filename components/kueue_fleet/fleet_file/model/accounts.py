@@ -1,0 +1,44 @@
+"""Google service accounts by their ids: known before they exist, so that Kubernetes objects can name them.
+
+In: names. Out: ids and addresses. Making accounts and granting roles is the job of the components.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kueue_fleet.fleet_file.model.digests import with_digest
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.teams import TeamEntry
+
+ACCOUNT_ID_LENGTH: Final = 30
+"""Longest id of a service account. Source: https://cloud.google.com/iam/docs/service-accounts-create."""
+SHORTEST_ACCOUNT_ID: Final = 6
+"""Fewest characters of the id of a service account."""
+
+
+def account_id(wanted: str, distinct: str) -> str:
+    """`wanted`; with fewer than 6 characters, or more than 30, which are cut off, with a digest of `distinct`."""
+    if SHORTEST_ACCOUNT_ID <= len(wanted) <= ACCOUNT_ID_LENGTH:
+        return wanted
+    return with_digest(wanted, distinct, ACCOUNT_ID_LENGTH)
+
+
+def team_account_id(fleet: str, team: str) -> str:
+    """The service account id of a team: `<fleet>-<team>`, with a digest where that is too short or too long."""
+    return account_id(f"{fleet}-{team}", f"{fleet}-{team}")
+
+
+def account_address(account_id: str, project: str) -> str:
+    """The address of an account in a project; `example.com:my-project` is `my-project.example.com` there."""
+    domain, _, plain = project.rpartition(":")
+    return f"{account_id}@{f'{plain}.{domain}' if domain else plain}.iam.gserviceaccount.com"
+
+
+def team_account_address(fleet: FleetSpec, team: TeamEntry) -> str | None:
+    """The Google service account that a team's jobs act as; None if they act as none."""
+    if team.existing_google_service_account is not None:
+        return team.existing_google_service_account
+    if team.google_service_account is None:
+        return None
+    return account_address(team_account_id(fleet.name, team.name), fleet.project)

@@ -1,0 +1,227 @@
+"""Where the nodes of a pool come from: reserved, on demand, spot, Dynamic Workload Scheduler (DWS).
+
+In: `capacity` of a node pool, and the sections reservations, futureReservations, commitments of the file. Out: frozen
+models with the rules of one entry alone; those between pools and reservations are in `check.pools` and
+`check.reservations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
+from kueue_fleet.kueue_api.base import Count, Flag, RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.duration import Duration
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.timestamp import Instant
+
+COST_CONFIRMATION: Final = "I-accept-the-cost"
+"""What `confirm` of a commitment has to say: it cannot be cancelled."""
+
+AtLeastOne = Annotated[Count, Field(ge=1)]
+"""A whole number above 0."""
+
+
+class Reserved(RuledModel):
+    """Nodes from one specific reservation."""
+
+    type: Literal["reserved"]
+    """Always `reserved`."""
+    reservation: ResourceName
+    """Name of the reservation; one of this file's, or one that exists."""
+    project: ProjectId | None = None
+    """Project that shares the reservation; default: the fleet's own."""
+    block: ResourceName | None = None
+    """A block of the reservation; the pool's zones have to be named then."""
+    sub_block: ResourceName | None = None
+    """A sub-block of the block."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """A sub-block is in a block."""
+        if self.sub_block is not None and self.block is None:
+            yield Problem("subBlock", f"{self.sub_block} is set, but no block", "set block too, or remove subBlock")
+
+
+class OnDemand(SpecModel):
+    """Nodes at the list price, as long as there are any."""
+
+    type: Literal["onDemand"]
+    """Always `onDemand`."""
+
+
+class Spot(SpecModel):
+    """Cheap nodes that Google takes back when it needs them, with 30 seconds' notice."""
+
+    type: Literal["spot"]
+    """Always `spot`."""
+
+
+class FlexStart(SpecModel):
+    """Nodes that DWS starts when it has them, and ends after a while."""
+
+    type: Literal["flexStart"]
+    """Always `flexStart`."""
+    queued_provisioning: Flag = True
+    """Whether nodes come only for ProvisioningRequests, all of a request's at once; default true."""
+    max_run_duration: Duration = Duration("168h")
+    """How long a node lives, at most seven days; default 168h."""
+
+
+class Calendar(SpecModel):
+    """Nodes from a reservation that DWS Calendar grants for a time that is agreed beforehand."""
+
+    type: Literal["calendar"]
+    """Always `calendar`."""
+    reservation: ResourceName
+    """Name of the reservation that comes to be; one of `futureReservations`, or one that was asked for elsewhere."""
+    start: Instant
+    """When it begins."""
+    duration: Duration
+    """How long it lasts; at the end Google removes the nodes and the reservation."""
+    active: Flag = False
+    """Whether it has begun. Before, the pool has no nodes, and its flavor no quota; default false."""
+
+    @property
+    def end(self) -> datetime:
+        """When it ends."""
+        return self.start + timedelta(microseconds=self.duration.nanoseconds // 1000)
+
+
+Capacity = Annotated[Reserved | OnDemand | Spot | FlexStart | Calendar, Field(discriminator="type")]
+"""Where nodes come from: one of the classes, told apart by `type`."""
+
+
+class AttachedAccelerator(SpecModel):
+    """GPUs that are attached to each machine."""
+
+    type: Text
+    """Such as nvidia-tesla-t4."""
+    count: AtLeastOne
+    """GPUs on each machine."""
+
+
+class ReservationEntry(RuledModel):
+    """A specific reservation, made by this fleet. It costs what its machines cost, used or not."""
+
+    name: ResourceName
+    """Name of the reservation in Google Cloud."""
+    zone: Zone
+    """The zone that its machines are in."""
+    machine_type: Text
+    """Type of its machines."""
+    count: AtLeastOne
+    """Machines."""
+    accelerator: AttachedAccelerator | None = None
+    """GPUs attached to each machine, for N1 machines; others come with theirs."""
+    local_ssd_count: Count = 0
+    """Local SSDs of 375 GB on each machine, beyond those that come with it."""
+    shared_with: tuple[Project, ...] = ()
+    """Other projects that may use it, by number. With an id among them, later changes of the list are not made."""
+    purpose: Literal["primary", "backup"] = "primary"
+    """primary: some pool uses it; backup: kept for the day that another one fails."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Projects once each."""
+        yield from self.listed_once("shared_with", "project")
+
+
+class FutureReservationEntry(RuledModel):
+    """A request to DWS Calendar for machines at a time to come."""
+
+    name: ResourceName
+    """Name of the request, and of the reservation that comes of it."""
+    zone: Zone
+    """The zone that the machines are to be in."""
+    machine_type: Text
+    """Type of the machines."""
+    count: AtLeastOne
+    """Machines."""
+    start: Instant
+    """When the machines are to be there."""
+    duration: Duration
+    """For how long."""
+    planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
+    """DRAFT (default): nothing is asked yet; SUBMITTED: Google is asked, and what it grants has to be paid."""
+    shared_with: tuple[Project, ...] = ()
+    """Other projects that may use it, by number. With an id among them, later changes of the list are not made."""
+
+    @property
+    def end(self) -> datetime:
+        """When the machines go."""
+        return self.start + timedelta(microseconds=self.duration.nanoseconds // 1000)
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Some time; projects once each."""
+        yield from self.listed_once("shared_with", "project")
+        if self.duration.nanoseconds <= 0:
+            yield Problem("duration", f"{self.duration} is no time at all", "write how long, such as 336h")
+
+
+class CommitmentResource(RuledModel):
+    """An amount of one resource that is paid for the whole term."""
+
+    type: Literal["VCPU", "MEMORY", "ACCELERATOR", "LOCAL_SSD"]
+    """What is committed to."""
+    amount: AtLeastOne
+    """vCPUs, MB of memory, GPUs, or GB of local SSD, as the API counts them."""
+    accelerator_type: Text | None = None
+    """The kind of GPU, for ACCELERATOR."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """GPUs, and only they, are of a kind."""
+        if (self.type == "ACCELERATOR") != (self.accelerator_type is not None):
+            missing = self.accelerator_type is None
+            yield Problem(
+                "acceleratorType",
+                f"not set, but type is {self.type}" if missing else f"set, but type is {self.type}",
+                "set it, such as nvidia-l4" if missing else "remove it, or set type to ACCELERATOR",
+            )
+
+
+class CommitmentEntry(RuledModel):
+    """A committed-use contract. It cannot be cancelled, nor deleted."""
+
+    name: ResourceName
+    """Name of the commitment in Google Cloud."""
+    region: Region
+    """The region that it holds in."""
+    plan: Literal["TWELVE_MONTH", "THIRTY_SIX_MONTH"]
+    """How long it is paid: one year or three."""
+    type: Text = "GENERAL_PURPOSE"
+    """Family of machines, as the API has it, such as GRAPHICS_OPTIMIZED (G2) or ACCELERATOR_OPTIMIZED (A2)."""
+    resources: Annotated[tuple[CommitmentResource, ...], Field(min_length=1)]
+    """What is paid for."""
+    reservations: tuple[Text, ...] = ()
+    """Reservations of this file that it pays for; GPUs and local SSDs need one."""
+    confirm: Text | None = None
+    """Must say I-accept-the-cost."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Confirmed; each resource once; GPUs with a reservation."""
+        yield from self._confirmed()
+        seen: set[tuple[str, str | None]] = set()
+        for index, resource in enumerate(self.resources):
+            key = (resource.type, resource.accelerator_type)
+            if key in seen:
+                yield Problem(f"resources[{index}]", f"{resource.type} is listed twice", "list each resource once")
+            seen.add(key)
+        bound = [resource.type for resource in self.resources if resource.type in ("ACCELERATOR", "LOCAL_SSD")]
+        if bound and not self.reservations:
+            yield Problem(
+                "reservations",
+                f"none, but {bound[0]} can be committed only together with a reservation of it",
+                "name the reservations that hold these machines",
+            )
+
+    @rule
+    def _confirmed(self) -> Iterator[Problem]:
+        if self.confirm != COST_CONFIRMATION:
+            yield Problem(
+                "confirm",
+                f'"{self.confirm}" is given' if self.confirm else "is missing, and a commitment cannot be cancelled",
+                f"write confirm: {COST_CONFIRMATION} once whoever pays has agreed",
+            )

@@ -1,0 +1,97 @@
+"""What a Standard cluster has of its own beside the pools of the file: its system pool and node auto-provisioning.
+
+In: `systemPool` and `nodeAutoProvisioning` of a cluster. Out: frozen models. What flavors may expect of
+auto-provisioning is compared in `check.pools`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from kueue_fleet.fleet_file.model.gcp_names import Zone
+from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.base import Count, Flag, RuledModel, Text
+from kueue_fleet.kueue_api.problem import Problem
+
+
+class SystemPool(RuledModel):
+    """The nodes that Kueue, JobSet and cluster services run on."""
+
+    machine_type: Text = "e2-standard-4"
+    """Type of the machines; default e2-standard-4."""
+    spot: Flag = False
+    """Whether they may be taken back at any moment; default false."""
+    total_min_node_count: Annotated[Count, Field(ge=1)] = 1
+    """In all zones together; default 1."""
+    total_max_node_count: Annotated[Count, Field(ge=1)] = 3
+    """In all zones together; default 3."""
+    disk_size_gb: Annotated[Count, Field(ge=10)] = 100
+    """Boot disk in GB; default 100."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The limits in order."""
+        if self.total_min_node_count > self.total_max_node_count:
+            yield Problem(
+                "totalMinNodeCount",
+                f"{self.total_min_node_count} is more than totalMaxNodeCount, {self.total_max_node_count}",
+                "write a smaller minimum",
+            )
+
+
+class ResourceLimit(RuledModel):
+    """How much of one resource the whole cluster has, the pools of the file included."""
+
+    resource_type: Annotated[Text, Field(min_length=1)]
+    """cpu, memory (in GB), or a kind of GPU such as nvidia-l4."""
+    minimum: Count = 0
+    """Least that the cluster keeps, in the resource's unit; default 0."""
+    maximum: Annotated[int, Field(strict=True, ge=1)]
+    """Most that the cluster grows to, in the resource's unit."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """A resource that GKE limits, and limits in order."""
+        known = ("cpu", "memory", *sorted(accelerators()))
+        if self.resource_type not in known:
+            yield Problem(
+                "resourceType",
+                f"{self.resource_type} is nothing that GKE limits",
+                suggest.instead(self.resource_type, known, "resources"),
+            )
+        if self.minimum > self.maximum:
+            yield Problem("minimum", f"{self.minimum} is more than maximum, {self.maximum}", "write a smaller minimum")
+
+
+class NodeAutoProvisioning(RuledModel):
+    """GKE makes node pools for pods that fit no other, within limits that count all nodes of the cluster.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning
+    """
+
+    resource_limits: Annotated[tuple[ResourceLimit, ...], Field(min_length=1)]
+    """GKE wants both cpu and memory; a kind of GPU that is missing is not provisioned."""
+    zones: tuple[Zone, ...] = ()
+    """Where; default: the cluster's zones."""
+    autoscaling_profile: Literal["OPTIMIZE_UTILIZATION", "BALANCED"] = "OPTIMIZE_UTILIZATION"
+    """How soon empty nodes go; default OPTIMIZE_UTILIZATION, sooner."""
+
+    def limit(self, resource_type: str) -> int | None:
+        """The maximum of a resource; None where there is none."""
+        return next((limit.maximum for limit in self.resource_limits if limit.resource_type == resource_type), None)
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Both cpu and memory; each resource once."""
+        names = [limit.resource_type for limit in self.resource_limits]
+        for index, limit in enumerate(self.resource_limits):
+            if limit.resource_type in names[:index]:
+                yield Problem(
+                    f"resourceLimits[{index}]", f"{limit.resource_type} is listed twice", "list each resource once"
+                )
+        missing = [name for name in ("cpu", "memory") if name not in names]
+        if missing:
+            yield Problem(
+                "resourceLimits", f"no limit for {' and '.join(missing)}, which GKE wants", "add it, with a maximum"
+            )

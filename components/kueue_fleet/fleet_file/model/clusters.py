@@ -1,0 +1,352 @@
+"""Clusters, their network, and what is installed on them.
+
+In: the sections clusters, network, kueue, jobSet, multiKueue of the file. Out: frozen models with the rules of GKE's
+names and places, and the defaults of the installation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Annotated, Final, Literal
+
+from pydantic import BeforeValidator, Field
+
+from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
+from kueue_fleet.fleet_file.model.gcp_names import (
+    AddressRange,
+    GkeClusterName,
+    GkeVersion,
+    Ipv4Range,
+    KmsKey,
+    PodIpv4Range,
+    Region,
+    Zone,
+)
+from kueue_fleet.fleet_file.model.maintenance import Maintenance
+from kueue_fleet.fleet_file.model.zone_rules import zones_in_region
+from kueue_fleet.gke.zones import default_zones
+from kueue_fleet.kueue_api import syntax
+from kueue_fleet.kueue_api.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
+from kueue_fleet.kueue_api.configuration import KueueConfiguration
+from kueue_fleet.kueue_api.duration import Duration
+from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems
+
+ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
+"""Kueue's name for the dispatcher AllAtOnce."""
+INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
+"""Kueue's name for the dispatcher Incremental."""
+
+Version = Annotated[Text, syntax_of(syntax.version)]
+"""A version of a chart."""
+Chart = Annotated[Text, Field(min_length=1)]
+"""Reference of a Helm chart: oci://, a repository's or a path."""
+
+
+class KueueInstallation(SpecModel):
+    """How Kueue is installed on every cluster."""
+
+    version: Version = "0.19.2"
+    """Version of the chart and of Kueue; the fleet's rules are those of 0.19.2."""
+    chart: Chart = "oci://registry.k8s.io/kueue/charts/kueue"
+    """Reference of the Helm chart; a mirror or a path works too."""
+    namespace: DnsLabel = "kueue-system"
+    """Where Kueue runs, and where the manager keeps its workers' credentials."""
+    configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
+    """Kueue's own Configuration, for all clusters."""
+
+
+class ClusterKueue(SpecModel):
+    """What of Kueue is different on one cluster."""
+
+    configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
+    """Merged over the fleet's: maps are merged, lists and scalars replaced."""
+
+
+class JobSetInstallation(SpecModel):
+    """How JobSet is installed on every cluster."""
+
+    enabled: Flag = True
+    """Default true."""
+    version: Version = "0.11.0"
+    """Version of the chart and of JobSet."""
+    chart: Chart = "oci://registry.k8s.io/jobset/charts/jobset"
+    """Reference of the Helm chart; a mirror or a path works too."""
+    namespace: DnsLabel = "jobset-system"
+    """Where JobSet runs."""
+
+
+class AuthorizedNetwork(SpecModel):
+    """A range of addresses from which the control planes can be reached."""
+
+    name: Annotated[Text, Field(min_length=1)]
+    """What the range is called in the console."""
+    cidr: AddressRange
+    """Such as 203.0.113.0/24."""
+
+
+class Network(RuledModel):
+    """The VPC network of all clusters, and how their control planes are reached."""
+
+    name: GkeClusterName | None = None
+    """Default: the fleet's name."""
+    ranges: Mapping[Region, Ipv4Range] = Field(default_factory=dict)
+    """Range of the nodes by region, such as `us-east4: 10.150.0.0/20`. Default: that of Google's auto-mode networks."""
+    pod_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
+    """Range of the pods by region, which its clusters share; default: a /15 of 10.0.0.0/9 that no other region has."""
+    service_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
+    """Range of the Services by region, for one cluster; default: GKE's own, which every cluster can use."""
+    control_plane_access: Literal["DnsEndpoint", "AuthorizedNetworks"] = "DnsEndpoint"
+    """DnsEndpoint (default): by DNS name, for whoever IAM lets in; AuthorizedNetworks: by address, from these only."""
+    authorized_networks: tuple[AuthorizedNetwork, ...] = ()
+    """From where, with AuthorizedNetworks."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Networks where, and only where, they are asked for; not the whole world."""
+        yield from self._networks()
+        if self.control_plane_access == "AuthorizedNetworks" and not self.authorized_networks:
+            yield Problem(
+                "authorizedNetworks",
+                "none, but controlPlaneAccess is AuthorizedNetworks, so nobody gets in",
+                "add {name, cidr} of your office, VPN or runners, or use DnsEndpoint",
+            )
+        if self.control_plane_access != "AuthorizedNetworks" and self.authorized_networks:
+            yield Problem(
+                "authorizedNetworks",
+                f"set, but controlPlaneAccess is {self.control_plane_access}",
+                "remove it, or set controlPlaneAccess to AuthorizedNetworks",
+            )
+
+    @rule
+    def _networks(self) -> Iterator[Problem]:
+        names = [network.name for network in self.authorized_networks]
+        for index, network in enumerate(self.authorized_networks):
+            if network.cidr.endswith("/0"):
+                yield Problem(
+                    f"authorizedNetworks[{index}].cidr", f"{network.cidr} is the whole internet", "name your own ranges"
+                )
+            if network.name in names[:index]:
+                yield Problem(f"authorizedNetworks[{index}].name", f"{network.name} is used twice", "use another name")
+
+
+class ClusterEntry(RuledModel):
+    """One GKE cluster. Its name is also the name of its kubeconfig context."""
+
+    name: GkeClusterName
+    """Name of the GKE cluster, of its kubeconfig context, and in every list of clusters here."""
+    role: Literal["manager", "worker", "standalone"]
+    """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
+    region: Region
+    """The region that it is in; the control plane is regional."""
+    zones: tuple[Zone, ...] = ()
+    """Zones of the nodes, Standard only; default: the first three of the region."""
+    mode: Literal["Autopilot", "Standard"] = "Autopilot"
+    """Who manages the nodes: GKE, or the pools of this file."""
+    release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
+    """GKE's release channel; default REGULAR."""
+    min_master_version: GkeVersion | None = None
+    """Least version of the control plane, such as "1.34" or 1.34.1-gke.1829001, and that of a new cluster; default: the
+    channel's. GKE upgrades from there: an exclusion with endTimeBehavior keeps a minor version."""
+    deletion_protection: Flag | None = None
+    """Whether this cluster and its Kueue are protected from deletion; default: as the fleet says. To remove a worker of
+    a protected fleet, set it to false, run `pulumi up`, then remove the worker."""
+    kueue: ClusterKueue = Field(default_factory=ClusterKueue)
+    """What of Kueue is different on this cluster."""
+    system_pool: SystemPool = Field(default_factory=SystemPool)
+    """Nodes for Kueue and the like, Standard only."""
+    node_auto_provisioning: NodeAutoProvisioning | None = None
+    """Let GKE make node pools, Standard only; default: off. Autopilot always does."""
+    maintenance: Maintenance | None = None
+    """When GKE may upgrade the cluster; default: any time."""
+    database_encryption_key: KmsKey | None = None
+    """Key of Cloud KMS for Secrets in etcd (CIS GKE 5.3.1)."""
+    disk_encryption_key: KmsKey | None = None
+    """Key of Cloud KMS for boot disks (CIS GKE 5.9.1)."""
+    rbac_security_group: Text | None = None
+    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.3). To switch it off, write "" and
+    apply that: a cluster from which the field is only removed keeps its group."""
+    binary_authorization: Flag = False
+    """Whether images need the attestations of the project's policy (CIS GKE 5.10.5); default false."""
+    fleet_membership: Flag = True
+    """Whether the cluster is a member of the project's GKE fleet; default true."""
+    cost_allocation: Flag = True
+    """Whether the bill says which namespace used what; default true."""
+    image_streaming: Flag = True
+    """Whether containers start before their image is there in full; default true."""
+    storage_drivers: tuple[Literal["PersistentDisk", "Filestore", "GcsFuse"], ...] = (
+        "PersistentDisk",
+        "Filestore",
+        "GcsFuse",
+    )
+    """Storage drivers, Standard only; Autopilot has all."""
+
+    @property
+    def node_locations(self) -> tuple[str, ...]:
+        """The zones that GKE is asked for; empty in a region that is not known, where GKE chooses."""
+        return self.zones or default_zones(self.region)
+
+    @property
+    def runs_jobs(self) -> bool:
+        """Whether pods of jobs run here: on every cluster but the manager."""
+        return self.role != "manager"
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Zones belong to Standard clusters and to the region; so do the fields that only Standard has."""
+        yield from self._standard_only()
+        yield from self._zones()
+        yield from self._group()
+        yield from self._keys()
+
+    @rule
+    def _zones(self) -> Iterator[Problem]:
+        yield from zones_in_region("zones", self.zones, self.region)
+        if self.node_auto_provisioning is not None:
+            at, zones = "nodeAutoProvisioning.zones", self.node_auto_provisioning.zones
+            yield from zones_in_region(at, zones, self.region)
+
+    @rule
+    def _group(self) -> Iterator[Problem]:
+        group = self.rbac_security_group
+        if group and not group.startswith("gke-security-groups@"):
+            yield Problem(
+                "rbacSecurityGroup",
+                f"{group}, but GKE looks into one group only",
+                "write gke-security-groups@ and your domain, and put the other groups into it",
+            )
+
+    @rule
+    def _keys(self) -> Iterator[Problem]:
+        for field, key in (
+            ("databaseEncryptionKey", self.database_encryption_key),
+            ("diskEncryptionKey", self.disk_encryption_key),
+        ):
+            where = key.split("/")[3] if key is not None else self.region
+            if where != self.region:
+                yield Problem(field, f"the key is in {where}, the cluster in {self.region}", "use a key of that region")
+
+    @rule
+    def _standard_only(self) -> Iterator[Problem]:
+        if self.mode != "Autopilot":
+            return
+        if self.zones:
+            yield Problem(
+                "zones", f"{', '.join(self.zones)} given, but mode is Autopilot", "remove zones or set mode to Standard"
+            )
+        for name, alias in _STANDARD_ONLY.items():
+            if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
+                yield Problem(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
+
+
+_STANDARD_ONLY: Final = {
+    "system_pool": "systemPool",
+    "node_auto_provisioning": "nodeAutoProvisioning",
+    "storage_drivers": "storageDrivers",
+    "image_streaming": "imageStreaming",
+}
+
+
+def _day(value: object) -> object:
+    """YAML parsers that know dates hand over midnight of that day."""
+    return value[:10] if isinstance(value, str) and value[10:] in ("T00:00:00Z", " 00:00:00 +0000 UTC") else value
+
+
+class ServiceAccountToken(SpecModel):
+    """The manager holds a token of a service account of each worker."""
+
+    type: Literal["ServiceAccountToken"]
+    """Always `ServiceAccountToken`."""
+    rotation: DnsLabel
+    """Serial of the token: the month in which it is made, such as "2026-11"; a new one replaces the token."""
+    rotate_by: Annotated[date, BeforeValidator(_day)]
+    """Day by which the token should have been replaced; `check` and `pulumi up` warn from 14 days before."""
+
+
+class ClusterProfile(SpecModel):
+    """The manager reaches each worker through a ClusterProfile of the worker's name (alpha in Kueue)."""
+
+    type: Literal["ClusterProfile"]
+    """Always `ClusterProfile`."""
+
+
+class IncrementalDispatcher(SpecModel):
+    """Settings of the Incremental dispatcher."""
+
+    step_size: Annotated[Count, Field(ge=1)] = 3
+    """Workers added per round of five minutes; default 3."""
+
+
+class ExternalDispatcher(SpecModel):
+    """Settings of an External dispatcher."""
+
+    name: Annotated[Text, Field(min_length=1)]
+    """Name under which the dispatcher is known to Kueue."""
+
+
+class MultiKueue(RuledModel):
+    """How the manager dispatches jobs to the workers."""
+
+    admission_check_name: DnsSubdomain = "multikueue"
+    """Name of the AdmissionCheck."""
+    config_name: DnsLabel = "multikueue"
+    """Name of the MultiKueueConfig."""
+    workers: Annotated[tuple[Text, ...], Field(min_length=1, max_length=20)] | None = None
+    """The workers, most preferred first; default: in the order of `clusters`."""
+    dispatcher: Literal["AllAtOnce", "Incremental", "External"] = "AllAtOnce"
+    """AllAtOnce (default): every worker may take a job; Incremental: more and more of them; External: someone says."""
+    incremental: IncrementalDispatcher | None = None
+    """Settings of dispatcher Incremental; default: Kueue's."""
+    external: ExternalDispatcher | None = None
+    """Who dispatches, where dispatcher is External."""
+    manager_flavor_name: DnsSubdomain = "multikueue"
+    """The manager's only flavor, without labels, that derived quotas are on."""
+    headroom_percent: Annotated[Count, Field(le=1000)] = 0
+    """How much more than the sum of the workers' quotas the manager offers, against fragmentation; default 0."""
+    queues: tuple[Text, ...] | None = None
+    """Queues that are dispatched; default: every queue that is on a worker."""
+    gc_interval: Duration | None = None
+    """How often remote objects without a local one are removed; default 1m; 0s: never."""
+    origin: Text | None = None
+    """Mark on remote objects; two managers that share a worker need different ones; default multikueue."""
+    worker_lost_timeout: Duration | None = None
+    """How long a job stays with a worker that does not answer; default 15m."""
+    credentials: Annotated[ServiceAccountToken | ClusterProfile, Field(discriminator="type")]
+    """How the manager reaches the workers."""
+
+    @property
+    def dispatcher_name(self) -> str:
+        """The dispatcher by the name Kueue's Configuration has for it."""
+        if self.dispatcher == "External" and self.external:
+            return self.external.name
+        return INCREMENTAL if self.dispatcher == "Incremental" else ALL_AT_ONCE
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Settings fit the dispatcher; validateMultiKueue of pkg/config/validation.go."""
+        yield from self._times()
+        yield from self._origin()
+        yield from self.listed_once("workers", "name")
+        yield from self.listed_once("queues", "name")
+        if self.incremental is not None and self.dispatcher != "Incremental":
+            yield Problem(
+                "incremental",
+                f"set, but dispatcher is {self.dispatcher}",
+                "set dispatcher to Incremental or remove this",
+            )
+        if self.external is not None and self.dispatcher != "External":
+            yield Problem(
+                "external", f"set, but dispatcher is {self.dispatcher}", "set dispatcher to External or remove this"
+            )
+        if self.external is None and self.dispatcher == "External":
+            yield Problem(
+                "external", "not set, but dispatcher is External", "set external.name to the dispatcher's name"
+            )
+
+    @rule
+    def _times(self) -> Iterator[Problem]:
+        for path, value in (("gcInterval", self.gc_interval), ("workerLostTimeout", self.worker_lost_timeout)):
+            if value is not None and value.nanoseconds < 0:
+                yield Problem(path, f"{value} is negative", "write 0s or longer")
+
+    @rule
+    def _origin(self) -> Iterator[Problem]:
+        if self.origin is not None:
+            yield from syntax_problems("origin", self.origin, syntax.label_value)

@@ -1,0 +1,190 @@
+"""The fleet's own controller: how it is deployed, and what its decisions go by.
+
+In: the section `admissionController` of the file. Out: frozen models with the rules of the section alone; what it has
+to do with the rest of the file is in `check.dispatch`. Deciding is the admission core's job (`admission.dispatch`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from kueue_fleet.kueue_api.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.duration import Duration
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.timestamp import Instant
+
+DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
+"""`multiKueue.external.name` of a fleet whose dispatcher is this controller."""
+CHECK_CONTROLLER: Final = "kueue-fleet.dev/admission-check"
+"""`controllerName` of the AdmissionChecks that this controller answers."""
+ASSIGNMENT_CHECK: Final = "kueue-fleet-assignment"
+"""AdmissionCheck on the workers' queues: a copy is admitted once the controller has assigned the job to that worker."""
+ASSIGNMENT_CONTROLLER: Final = "kueue-fleet.dev/assignment"
+"""`controllerName` of that check, which this controller answers too."""
+REGIONS_LABEL: Final = "kueue-fleet.dev/regions"
+"""Label on a job or a namespace with the regions where it may run, joined by `_`."""
+LONGEST_RUN: Final = "168h"
+"""Longest run that DWS grants, seven days."""
+
+Weight = Annotated[Number, Field(ge=0, le=1000)]
+"""How much a part of the score counts, 0 to 1000."""
+Price = Annotated[Number, Field(ge=0)]
+"""For one device and hour, in any one currency."""
+
+
+class DispatchWeights(SpecModel):
+    """How much each part of a cluster's score counts; only their proportion matters."""
+
+    price: Weight = 1.0
+    """The cheapest cluster is best; default 1."""
+    waiting: Weight = 1.0
+    """The cluster that admitted soonest lately is best; default 1."""
+    free: Weight = 3.0
+    """A cluster with free quota is best; default 3, which is more than price and waiting together."""
+
+
+class Dispatch(RuledModel):
+    """When and how far jobs are offered to clusters."""
+
+    step: Annotated[Count, Field(ge=1, le=20)] = 1
+    """Clusters that are asked at first, and that are added each time; default 1."""
+    widen_after: Duration = Duration("5m")
+    """After how long more clusters are asked; default 5m."""
+    reject_after: Duration = Duration("2m")
+    """How long no worker of its queue can run a job, as quotas and regions are, before the job is rejected; default 2m.
+    Kueue then deactivates it, and its quota on the manager is free for others."""
+    give_up_after: Duration = Duration("72h")
+    """After how long without quota on any cluster the job starts over; default 72h. It loses its place in the queues
+    then. Where its queue has an admission check of this controller, it gives its quota on the manager back meanwhile.
+    A job that has quota on a cluster, and waits for DWS, say, is never given up."""
+    retry_after: Duration = Duration("5m")
+    """How long a job rests after that; default 5m."""
+    weights: DispatchWeights = Field(default_factory=DispatchWeights)
+    """What makes a cluster the better one."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Times are positive, and a job is given up later than it is offered to more."""
+        for path, value in (("widenAfter", self.widen_after), ("giveUpAfter", self.give_up_after)):
+            if value.nanoseconds < 10**9:
+                yield Problem(path, f"{value} is less than a second", "write 1s or longer")
+        for path, value in (("rejectAfter", self.reject_after), ("retryAfter", self.retry_after)):
+            if value.nanoseconds < 0:
+                yield Problem(path, f"{value} is negative", "write 0s or longer")
+        if self.give_up_after < self.widen_after:
+            yield Problem(
+                "giveUpAfter",
+                f"{self.give_up_after} is shorter than widenAfter, {self.widen_after}",
+                "make it longer, or jobs are given up before a second cluster is asked",
+            )
+
+
+class CalendarWindow(RuledModel):
+    """A time in which reserved calendar capacity is there."""
+
+    name: DnsLabel
+    """What messages call the window."""
+    start: Instant
+    """With a time zone: 2026-12-01T00:00:00Z."""
+    duration: Duration
+    """How long it lasts, such as 336h."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """A point in time, and a length."""
+        if self.start.tzinfo is None:
+            yield Problem("start", f"{self.start.isoformat()} has no time zone", f"write {self.start.isoformat()}Z")
+        if self.duration.nanoseconds <= 0:
+            yield Problem("duration", f"{self.duration} is no length of time", "write how long it lasts, such as 336h")
+
+
+class RunDuration(RuledModel):
+    """Jobs say how long they run, and not too long."""
+
+    max: Duration = Duration(LONGEST_RUN)
+    """The longest run; default 168h, seven days, the most that DWS gives."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Between a second and the seven days of DWS."""
+        if not 10**9 <= self.max.nanoseconds <= Duration(LONGEST_RUN).nanoseconds:
+            yield Problem("max", f"{self.max} is not between 1s and {LONGEST_RUN}", f"write at most {LONGEST_RUN}")
+
+
+class FleetCheck(RuledModel):
+    """What this controller looks at before it lets an admission check pass."""
+
+    name: DnsSubdomain
+    """Name of the entry in `admissionChecks`."""
+    run_duration: RunDuration | None = None
+    """Jobs carry the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds."""
+    calendar: tuple[CalendarWindow, ...] = ()
+    """Jobs start in one of these windows, and only where they end within it. Default: the times of the calendar pools
+    behind the queues that have this check, where there are no other nodes behind them."""
+    regions: Flag = True
+    """Whether some worker must be in a region where the job may run; default true."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Windows once each."""
+        for index, window in enumerate(self.calendar):
+            if window.name in [other.name for other in self.calendar[:index]]:
+                yield Problem(f"calendar[{window.name}]", "is there twice", "give each window a name of its own")
+
+
+class Watchdog(RuledModel):
+    """What to do about capacity that DWS accepted and does not provide."""
+
+    provisioning_timeout: Duration = Duration("72h")
+    """How long a ProvisioningRequest may be Accepted and not Provisioned; default 72h: DWS may well take days. Then the
+    job is taken back where another cluster has a better score, or no other one could take it."""
+    retries: Annotated[Count, Field(le=100)] = 3
+    """How often a job is taken back for that, over all clusters; default 3; 0: never."""
+    stuck_after: Duration = Duration("2m")
+    """How long Kueue may take for an eviction; default 2m. Then a copy that was evicted before its job was there is
+    taken back, and a job of the manager that counts pods that no worker has is corrected."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Lengths of time."""
+        if self.provisioning_timeout.nanoseconds < 10**9:
+            yield Problem(
+                "provisioningTimeout", f"{self.provisioning_timeout} is less than a second", "write 1m or more"
+            )
+        if self.stuck_after.nanoseconds < 10**9:
+            yield Problem("stuckAfter", f"{self.stuck_after} is less than a second", "write 1m or more")
+
+
+class AdmissionController(RuledModel):
+    """The fleet's controller on the manager: dispatcher, admission checks, watchdog."""
+
+    image: Annotated[Text, Field(min_length=1)]
+    """The image that you built from this project's Dockerfile and pushed, with a tag or a digest; none is published."""
+    replicas: Annotated[Count, Field(ge=1, le=5)] = 2
+    """One leads, the others stand by; default 2."""
+    namespace: DnsLabel = "kueue-fleet-system"
+    """Where it runs on the manager. Its account on each worker is in Kueue's namespace there."""
+    dispatch: Dispatch = Field(default_factory=Dispatch)
+    """How workers are nominated."""
+    prices: Mapping[Text, Mapping[Text, Price]] = Field(default_factory=dict)
+    """Price of one device for an hour, in one currency: by region, then by flavor."""
+    region_groups: Mapping[DnsLabel, tuple[Text, ...]] = Field(default_factory=dict)
+    """Names for several regions, for the label kueue-fleet.dev/regions: `eu: [europe-west1, europe-west4]`."""
+    checks: tuple[FleetCheck, ...] = ()
+    """What is looked at for each of this controller's admission checks."""
+    watchdog: Watchdog = Field(default_factory=Watchdog)
+    """When a worker that keeps a job waiting is given up."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """An image that says which; checks once each."""
+        yield from self._image_problems()
+        for index, check in enumerate(self.checks):
+            if check.name in [other.name for other in self.checks[:index]]:
+                yield Problem(f"checks[{check.name}]", "is there twice", "keep one of them")
+
+    @rule
+    def _image_problems(self) -> Iterator[Problem]:
+        repository, _, digest = self.image.partition("@")
+        tag = repository.rpartition("/")[2].partition(":")[2]
+        if not digest and tag in ("", "latest"):
+            yield Problem(
+                "image", f"{self.image} does not say which version", "add a tag other than latest, or a digest"
+            )

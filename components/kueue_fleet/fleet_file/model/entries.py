@@ -1,0 +1,246 @@
+"""The entries of a fleet file that become objects of Kueue: a wire model plus a name and the clusters it is for.
+
+In: the sections flavors, topologies, cohorts, clusterQueues, admissionChecks, priority classes, teams, localQueues of
+the file. Out: frozen models. What of an entry ends up on which cluster is decided in `placement`; rules between entries
+are in `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from kueue_fleet.kueue_api import (
+    AdmissionCheckSpec,
+    ClusterQueueSpec,
+    CohortSpec,
+    FlavorQuotas,
+    LocalQueueSpec,
+    ParametersReference,
+    PriorityClassFields,
+    ProvisioningRequestConfigSpec,
+    ResourceFlavorSpec,
+    ResourceGroup,
+    ResourceQuota,
+    TopologySpec,
+    WorkloadPriorityClassFields,
+)
+from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityField
+from kueue_fleet.kueue_api.quotas import LimitRules, check_resource_groups, check_totals
+
+ClusterNames = Annotated[tuple[Text, ...], Field(min_length=1)]
+"""Names of clusters of the fleet. A list that is there names at least one."""
+
+
+class FlavorEntry(ResourceFlavorSpec):
+    """A ResourceFlavor and the clusters where it exists."""
+
+    name: DnsSubdomain
+    """Name of the ResourceFlavor."""
+    clusters: ClusterNames | None = None
+    """Default: every cluster that runs jobs, or that its node pool is on."""
+    node_pool: Text | None = None
+    """The node pool behind it: labels, taints and tolerations come from there, so they cannot differ from it."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The rules of the wire model; what comes from a pool is not written here too."""
+        if self.node_pool is None:
+            yield from super().own_problems()
+            return
+        for field, value in (("nodeLabels", self.node_labels), ("nodeTaints", self.node_taints)):
+            if value:
+                yield Problem(field, "set, but nodePool gives it", "remove it, or remove nodePool")
+
+
+class TopologyEntry(TopologySpec):
+    """A Topology and the clusters where it exists."""
+
+    name: DnsSubdomain
+    """Name of the Topology."""
+    clusters: ClusterNames | None = None
+    """Default: every cluster that runs jobs."""
+
+
+class ClusterQuota(SpecModel):
+    """What of a quota is different on one cluster; what is left out stays as it is for all."""
+
+    nominal_quota: OptionalQuantityField = NOT_GIVEN
+    """The queue's own, in the resource's unit."""
+    borrowing_limit: OptionalQuantityField = NOT_GIVEN
+    """What it may use of others, in the resource's unit."""
+    lending_limit: OptionalQuantityField = NOT_GIVEN
+    """What others may use of it, in the resource's unit."""
+
+
+class FleetResourceQuota(ResourceQuota):
+    """Quota for one resource on one flavor, on every cluster that has the flavor."""
+
+    per_cluster: Mapping[Text, ClusterQuota] = Field(default_factory=dict)
+    """Other amounts on single clusters, by the cluster's name."""
+
+    def on(self, cluster: str) -> ResourceQuota:
+        """The quota as it holds on `cluster`."""
+        other = self.per_cluster.get(cluster)
+        if other is None:
+            return self
+        return ResourceQuota.model_construct(
+            name=self.name,
+            nominal_quota=self.nominal_quota if other.nominal_quota is None else other.nominal_quota,
+            borrowing_limit=self.borrowing_limit if other.borrowing_limit is None else other.borrowing_limit,
+            lending_limit=self.lending_limit if other.lending_limit is None else other.lending_limit,
+        )
+
+
+class FleetFlavorQuotas(FlavorQuotas):
+    """Quotas on one flavor."""
+
+    resources: Annotated[tuple[FleetResourceQuota, ...], Field(min_length=1, max_length=64)]
+    """The amounts, by resource."""
+
+
+class FleetResourceGroup(ResourceGroup):
+    """Resources that a pod takes from one and the same flavor, and the flavors, tried in order."""
+
+    flavors: Annotated[tuple[FleetFlavorQuotas, ...], Field(min_length=1, max_length=64)]
+    """The flavors, most preferred first."""
+
+
+class ManagerQueue(SpecModel):
+    """The manager's copy of a dispatched queue, where its quotas are written by hand."""
+
+    resource_groups: Annotated[tuple[ResourceGroup, ...], Field(min_length=1, max_length=16)]
+    """Quotas on the manager; at least the largest single worker's, or jobs that fit a worker never leave."""
+
+
+class CohortEntry(CohortSpec):
+    """A Cohort; it exists wherever a queue, or a cohort, below it does."""
+
+    name: DnsSubdomain
+    """Name of the Cohort."""
+    resource_groups: Annotated[tuple[FleetResourceGroup, ...], Field(max_length=16)] = ()
+    """Quota of the cohort itself, for all of its queues."""
+
+
+class ClusterQueueEntry(ClusterQueueSpec):
+    """A ClusterQueue and the clusters where it exists."""
+
+    name: DnsSubdomain
+    """Name of the ClusterQueue, on every cluster."""
+    clusters: ClusterNames | None = None
+    """Default: every cluster that runs jobs. The manager's copy of a dispatched queue is made of itself."""
+    resource_groups: Annotated[tuple[FleetResourceGroup, ...], Field(max_length=16)] = ()
+    """What may be used: resources that go together, with their flavors and amounts."""
+    manager: ManagerQueue | None = None
+    """The manager's quotas by hand; absent: the sum of the workers'."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The rules of the wire model, for this queue and for what it is on the manager."""
+        yield from super().own_problems()
+        if self.manager is None:
+            return
+        groups = self.manager.resource_groups
+        for problem in (*check_resource_groups(groups, LimitRules(self, "cohortName")), *check_totals(groups)):
+            yield problem.at("manager")
+
+
+class ProvisioningRequestCheck(ProvisioningRequestConfigSpec):
+    """A check that asks for capacity before a job starts, with its ProvisioningRequestConfig."""
+
+    config_name: DnsLabel | None = None
+    """Name of the ProvisioningRequestConfig; default: the check's name."""
+
+
+class AdmissionCheckEntry(RuledModel):
+    """An AdmissionCheck and the clusters where it exists: either a ProvisioningRequest or somebody's controller."""
+
+    name: DnsSubdomain
+    """Name of the AdmissionCheck."""
+    clusters: ClusterNames | None = None
+    """Default: every cluster that runs jobs. Name the manager too where it should check before it dispatches."""
+    provisioning_request: ProvisioningRequestCheck | None = None
+    """Ask for capacity first, by Kueue's own controller."""
+    controller_name: Annotated[Text, Field(min_length=1, max_length=253)] | None = None
+    """Another controller that answers the check. Immutable."""
+    parameters: ParametersReference | None = None
+    """An object with further parameters for that controller."""
+
+    @property
+    def config_name(self) -> str:
+        """Name of the ProvisioningRequestConfig."""
+        return (self.provisioning_request.config_name if self.provisioning_request else None) or self.name
+
+    @property
+    def check_spec(self) -> AdmissionCheckSpec:
+        """`spec` of the AdmissionCheck."""
+        if self.provisioning_request is not None:
+            reference = ParametersReference.model_construct(
+                api_group="kueue.x-k8s.io", kind="ProvisioningRequestConfig", name=self.config_name
+            )
+            return AdmissionCheckSpec.model_construct(controller_name=PROVISIONING_CONTROLLER, parameters=reference)
+        return AdmissionCheckSpec.model_construct(
+            controller_name=self.controller_name or "", parameters=self.parameters
+        )
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Exactly one of the two kinds, and Kueue's own controllers by their own sections."""
+        if (self.provisioning_request is None) == (self.controller_name is None):
+            both = self.controller_name is not None
+            yield Problem(
+                "",
+                "both provisioningRequest and controllerName are set"
+                if both
+                else "neither provisioningRequest nor controllerName is set",
+                "set exactly one of the two",
+            )
+        if self.provisioning_request is not None and self.parameters is not None:
+            yield Problem(
+                "parameters",
+                "set, but a provisioningRequest check refers to its own ProvisioningRequestConfig",
+                "put the settings under provisioningRequest",
+            )
+        if self.controller_name == MULTIKUEUE_CONTROLLER:
+            yield Problem(
+                "controllerName",
+                f"{MULTIKUEUE_CONTROLLER} is Kueue's MultiKueue controller",
+                "remove this check and write the multiKueue section, which makes it",
+            )
+        elif self.controller_name == PROVISIONING_CONTROLLER:
+            yield Problem(
+                "controllerName",
+                f"{PROVISIONING_CONTROLLER} is Kueue's ProvisioningRequest controller",
+                "write provisioningRequest instead of controllerName",
+            )
+
+
+class PriorityClassEntry(PriorityClassFields):
+    """A PriorityClass, on every cluster."""
+
+    name: DnsSubdomain
+    """Name of the PriorityClass."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """ValidatePriorityClass: the prefix `system-` is the system's."""
+        yield from super().own_problems()
+        if self.name.startswith("system-"):
+            yield Problem("name", f"{self.name} begins with system-, which is reserved", "use another name")
+
+
+class WorkloadPriorityClassEntry(WorkloadPriorityClassFields):
+    """A WorkloadPriorityClass, on every cluster."""
+
+    name: DnsSubdomain
+    """Name of the WorkloadPriorityClass, as jobs give it."""
+
+
+class LocalQueueEntry(LocalQueueSpec):
+    """A LocalQueue outside of any team. Its namespace is created too, unless it is `default`."""
+
+    name: DnsSubdomain
+    """Name of the LocalQueue, as jobs give it."""
+    namespace: DnsLabel
+    """Namespace that it is in."""

@@ -1,0 +1,54 @@
+"""Flavors and the node pools behind them.
+
+In: a flavor of the file and a node pool as it is on a cluster. Out: the flavor that the pool gives, and whether a
+flavor's labels lead to a pool's nodes.
+"""
+
+from __future__ import annotations
+
+from kueue_fleet.fleet_file.model.entries import FlavorEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL
+from kueue_fleet.kueue_api import ResourceFlavorSpec, Taint, Toleration
+
+
+def derived_flavor(flavor: FlavorEntry, pool: ResolvedNodePool) -> ResourceFlavorSpec:
+    """What `flavor` is with the nodes of `pool`: their labels and taints, and tolerations for each of these.
+
+    Kueue adds labels and tolerations to the pods that it admits, so jobs name neither.
+    """
+    labels = {NODE_POOL: pool.name}
+    if pool.accelerator is not None:
+        labels[ACCELERATOR] = pool.accelerator
+    hard = tuple(taint for taint in pool.taints if taint.effect != "PreferNoSchedule")
+    added = tuple(toleration_of(taint) for taint in hard)
+    return ResourceFlavorSpec.model_construct(
+        node_labels=labels,
+        node_taints=hard,
+        tolerations=(*added, *(one for one in flavor.tolerations if one not in added)),
+        topology_name=flavor.topology_name,
+    )
+
+
+def toleration_of(taint: Taint) -> Toleration:
+    """The toleration for exactly that taint."""
+    return Toleration.model_construct(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether a pod with the toleration may run on a node with the taint (k8s.io/api core/v1 toleration.go)."""
+    if toleration.effect not in (None, taint.effect) or toleration.key not in (None, taint.key):
+        return False
+    return toleration.operator == "Exists" or (toleration.value or "") == taint.value
+
+
+def leads_to(flavor: ResourceFlavorSpec, pool: ResolvedNodePool) -> bool:
+    """Whether pods with the flavor's labels in their node selector can run on the pool's nodes.
+
+    A label that differs from node to node, such as the zone of a pool in three zones, is not held against it.
+    """
+    from_gke = {"topology.kubernetes.io/zone": pool.zones}
+    return all(
+        pool.labels.get(key) == value or (key not in pool.labels and value in from_gke.get(key, ()))
+        for key, value in flavor.node_labels.items()
+    )

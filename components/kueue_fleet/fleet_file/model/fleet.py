@@ -1,0 +1,333 @@
+"""The fleet: everything of a fleet file in one frozen value.
+
+In: validated entries. Out: `FleetSpec`, with the lookups that checks, renderers and components share: which cluster is
+the manager, which clusters run jobs, what exists where. Building one checks each entry; the rules between entries are
+checked by `check.check_fleet`, which the parser calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from pydantic import Field
+
+from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
+from kueue_fleet.fleet_file.model.clusters import (
+    ClusterEntry,
+    JobSetInstallation,
+    KueueInstallation,
+    MultiKueue,
+    Network,
+)
+from kueue_fleet.fleet_file.model.dispatch import AdmissionController
+from kueue_fleet.fleet_file.model.entries import (
+    AdmissionCheckEntry,
+    ClusterQueueEntry,
+    CohortEntry,
+    FlavorEntry,
+    LocalQueueEntry,
+    PriorityClassEntry,
+    TopologyEntry,
+    WorkloadPriorityClassEntry,
+)
+from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor, leads_to
+from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue, ProjectId, ResourceName
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
+from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.kueue_api import ResourceFlavorSpec
+from kueue_fleet.kueue_api.base import Flag, SpecModel
+
+
+class Placed(Protocol):
+    """An entry that says on which clusters it exists."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def clusters(self) -> tuple[str, ...] | None:
+        """Names of its clusters; None: every cluster that runs jobs."""
+
+
+class FleetSpec(SpecModel):
+    """A GPU batch fleet: a manager cluster, its workers, and the Kueue objects that share them out."""
+
+    name: ResourceName
+    """Name of the fleet; part of the names of what is made in Google Cloud."""
+    project: ProjectId
+    """Google Cloud project id."""
+    deletion_protection: Flag = True
+    """Whether clusters, their node pools, the Kueue installation with all queues, and reserved capacity are protected
+    from deletion; default true."""
+    labels: Mapping[GcpLabelKey, GcpLabelValue] = Field(default_factory=dict)
+    """Labels on everything in Google Cloud."""
+    network: Network = Field(default_factory=Network)
+    """The VPC network, and how control planes are reached."""
+    kueue: KueueInstallation = Field(default_factory=KueueInstallation)
+    """How Kueue is installed and configured."""
+    job_set: JobSetInstallation = Field(default_factory=JobSetInstallation)
+    """How JobSet is installed."""
+    clusters: tuple[ClusterEntry, ...]
+    """One manager with up to 20 workers, or one standalone cluster."""
+    node_pools: tuple[NodePoolEntry, ...] = ()
+    """Nodes of Standard clusters."""
+    reservations: tuple[ReservationEntry, ...] = ()
+    """Machines that are kept for this fleet; made by it, protected, and kept when it is destroyed."""
+    future_reservations: tuple[FutureReservationEntry, ...] = ()
+    """Machines asked of DWS Calendar for a time to come; made by this fleet, and protected."""
+    commitments: tuple[CommitmentEntry, ...] = ()
+    """Committed-use contracts; they cannot be cancelled."""
+    flavors: tuple[FlavorEntry, ...] = ()
+    """Kinds of node."""
+    topologies: tuple[TopologyEntry, ...] = ()
+    """Levels of the data centre, for topology-aware scheduling."""
+    cohorts: tuple[CohortEntry, ...] = ()
+    """The tree in which queues borrow from each other."""
+    cluster_queues: tuple[ClusterQueueEntry, ...] = ()
+    """Quotas and how jobs wait for them."""
+    admission_checks: tuple[AdmissionCheckEntry, ...] = ()
+    """What else has to be true before a job starts."""
+    priority_classes: tuple[PriorityClassEntry, ...] = ()
+    """Priorities of pods, on every cluster."""
+    workload_priority_classes: tuple[WorkloadPriorityClassEntry, ...] = ()
+    """Priorities of jobs in their queue, on every cluster."""
+    teams: tuple[TeamEntry, ...] = ()
+    """Teams, with namespaces and LocalQueues."""
+    local_queues: tuple[LocalQueueEntry, ...] = ()
+    """LocalQueues outside of teams."""
+    multi_kueue: MultiKueue | None = None
+    """Dispatch from the manager to the workers; needed with workers."""
+    admission_controller: AdmissionController | None = None
+    """The fleet's own dispatcher and admission checks, on the manager; absent: not deployed."""
+    observability: Observability = NO_OBSERVABILITY
+    """Metrics, dashboards and alerts; without the section there are none."""
+
+    @property
+    def network_name(self) -> str:
+        """Name of the VPC network."""
+        return self.network.name or self.name
+
+    @cached_property
+    def manager(self) -> ClusterEntry | None:
+        """The manager cluster, if there is one."""
+        return next((cluster for cluster in self.clusters if cluster.role == "manager"), None)
+
+    @cached_property
+    def cluster_names(self) -> tuple[str, ...]:
+        """Every cluster, in the order of the file."""
+        return tuple(cluster.name for cluster in self.clusters)
+
+    @cached_property
+    def job_clusters(self) -> tuple[str, ...]:
+        """The clusters that run jobs: the workers, or the standalone cluster."""
+        return tuple(cluster.name for cluster in self.clusters if cluster.runs_jobs)
+
+    @cached_property
+    def worker_names(self) -> tuple[str, ...]:
+        """The workers, in the order in which the dispatcher prefers them."""
+        declared = tuple(cluster.name for cluster in self.clusters if cluster.role == "worker")
+        if self.multi_kueue is None or self.multi_kueue.workers is None:
+            return declared
+        return tuple(name for name in self.multi_kueue.workers if name in declared)
+
+    @cached_property
+    def _clusters(self) -> Mapping[str, ClusterEntry]:
+        return {cluster.name: cluster for cluster in reversed(self.clusters)}
+
+    @cached_property
+    def _flavors(self) -> Mapping[str, FlavorEntry]:
+        return {flavor.name: flavor for flavor in reversed(self.flavors)}
+
+    @cached_property
+    def _queues(self) -> Mapping[str, ClusterQueueEntry]:
+        return {queue.name: queue for queue in reversed(self.cluster_queues)}
+
+    @cached_property
+    def _checks(self) -> Mapping[str, AdmissionCheckEntry]:
+        return {check.name: check for check in reversed(self.admission_checks)}
+
+    @cached_property
+    def _cohorts(self) -> Mapping[str, CohortEntry]:
+        return {cohort.name: cohort for cohort in reversed(self.cohorts)}
+
+    def cluster(self, name: str) -> ClusterEntry:
+        """The cluster of that name. Raises KeyError."""
+        return self._clusters[name]
+
+    def flavor(self, name: str) -> FlavorEntry | None:
+        """The flavor of that name, if there is one."""
+        return self._flavors.get(name)
+
+    def protects(self, cluster: str, pool: str | None = None) -> bool:
+        """Whether a cluster is protected from deletion: as it says itself, else as the fleet says. Raises KeyError.
+
+        With the name of a `pool`, whether that pool on it is: as the pool says itself, else as its cluster is.
+        """
+        entry = self.node_pool(pool) if pool is not None else None
+        if entry is not None and entry.deletion_protection is not None:
+            return entry.deletion_protection
+        own = self.cluster(cluster).deletion_protection
+        return self.deletion_protection if own is None else own
+
+    def queue(self, name: str) -> ClusterQueueEntry | None:
+        """The queue of that name, if there is one."""
+        return self._queues.get(name)
+
+    def check(self, name: str) -> AdmissionCheckEntry | None:
+        """The admission check of that name, if there is one."""
+        return self._checks.get(name)
+
+    def cohort(self, name: str) -> CohortEntry | None:
+        """The cohort of that name, if there is one."""
+        return self._cohorts.get(name)
+
+    def clusters_of(self, entry: Placed) -> tuple[str, ...]:
+        """Where `entry` exists: where it says, else on every cluster that runs jobs.
+
+        A node pool, and a flavor derived from one, is by default on the Standard clusters only.
+        """
+        if entry.clusters is not None:
+            return entry.clusters
+        if isinstance(entry, NodePoolEntry):
+            return self._standard_job_clusters
+        pool = self.node_pool(entry.node_pool) if isinstance(entry, FlavorEntry) and entry.node_pool else None
+        return self.clusters_of(pool) if pool is not None else self.job_clusters
+
+    @cached_property
+    def _standard_job_clusters(self) -> tuple[str, ...]:
+        return tuple(name for name in self.job_clusters if self.cluster(name).mode == "Standard")
+
+    @cached_property
+    def _node_pools(self) -> Mapping[str, NodePoolEntry]:
+        return {pool.name: pool for pool in reversed(self.node_pools)}
+
+    def node_pool(self, name: str) -> NodePoolEntry | None:
+        """The node pool of that name, if there is one."""
+        return self._node_pools.get(name)
+
+    @cached_property
+    def _resolved_pools(self) -> dict[tuple[str, str], ResolvedNodePool]:
+        return {}
+
+    @cached_property
+    def _pools_by_cluster(self) -> dict[str, tuple[ResolvedNodePool, ...]]:
+        return {}
+
+    def node_pool_on(self, name: str, cluster: str) -> ResolvedNodePool | None:
+        """The node pool of that name as it is on `cluster`; None if it is not there."""
+        known = self._resolved_pools.get((name, cluster))
+        pool = self.node_pool(name) if known is None else None
+        if pool is None or cluster not in self._clusters or cluster not in self.clusters_of(pool):
+            return known
+        known = self._resolved_pools[name, cluster] = resolve_pool(pool, self._clusters[cluster])
+        return known
+
+    def node_pools_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
+        """The file's node pools on `cluster`, in the order of the file; the system pool is not among them."""
+        if cluster not in self._pools_by_cluster:
+            found = (self.node_pool_on(pool.name, cluster) for pool in self.node_pools)
+            self._pools_by_cluster[cluster] = tuple(pool for pool in found if pool is not None)
+        return self._pools_by_cluster[cluster]
+
+    def system_pool_on(self, cluster: str) -> ResolvedNodePool | None:
+        """The system pool of `cluster`; None on Autopilot. Raises KeyError for an unknown cluster."""
+        entry = self.cluster(cluster)
+        return resolve_pool(system_pool_entry(entry), entry) if entry.mode == "Standard" else None
+
+    def flavor_on(self, flavor: FlavorEntry, cluster: str) -> ResourceFlavorSpec:
+        """The flavor as it is on `cluster`: as written, or with what its node pool there gives it."""
+        if flavor.node_pool is None:
+            return flavor
+        pool = self.node_pool_on(flavor.node_pool, cluster)
+        return derived_flavor(flavor, pool) if pool is not None else flavor
+
+    def flavor_nodes(self, flavor: FlavorEntry, cluster: str) -> Sequence[ResolvedNodePool]:
+        """The pools on `cluster` whose nodes the flavor leads to; none where nodes are GKE's to make."""
+        if flavor.node_pool is not None:
+            pool = self.node_pool_on(flavor.node_pool, cluster)
+            return [] if pool is None else [pool]
+        return [pool for pool in self.node_pools_on(cluster) if leads_to(flavor, pool)]
+
+    def is_closed(self, flavor: str, cluster: str) -> bool:
+        """Whether the flavor's node pool on `cluster` waits for its calendar reservation, so that its quota is 0."""
+        entry = self.flavor(flavor)
+        return (
+            entry is not None
+            and entry.node_pool is not None
+            and any(pool.closed for pool in self.flavor_nodes(entry, cluster))
+        )
+
+    @cached_property
+    def _flavors_by_cluster(self) -> Mapping[str, frozenset[str]]:
+        names = {
+            cluster: {item.name for item in self.flavors if cluster in self.clusters_of(item)}
+            for cluster in self.cluster_names
+        }
+        if self.manager is not None and self.multi_kueue is not None:
+            names[self.manager.name].add(self.multi_kueue.manager_flavor_name)
+        return {cluster: frozenset(found) for cluster, found in names.items()}
+
+    @cached_property
+    def _checks_by_cluster(self) -> Mapping[str, frozenset[str]]:
+        return {
+            cluster: frozenset(item.name for item in self.admission_checks if cluster in self.clusters_of(item))
+            for cluster in self.cluster_names
+        }
+
+    def flavors_on(self, cluster: str) -> frozenset[str]:
+        """Names of the flavors that exist on `cluster`, the manager's own among them."""
+        return self._flavors_by_cluster.get(cluster, frozenset())
+
+    def checks_on(self, cluster: str) -> frozenset[str]:
+        """Names of the file's admission checks that exist on `cluster`; the MultiKueue checks are not among them."""
+        return self._checks_by_cluster.get(cluster, frozenset())
+
+    @cached_property
+    def _dispatch(self) -> Mapping[str, tuple[str, ...]]:
+        """For each dispatched queue, in the order of the file, the workers that have it, most preferred first."""
+        if self.multi_kueue is None or self.manager is None:
+            return {}
+        wanted = self.multi_kueue.queues
+        found = {}
+        for queue in self.cluster_queues:
+            where = self.clusters_of(queue)
+            workers = tuple(worker for worker in self.worker_names if worker in where)
+            if workers and (wanted is None or queue.name in wanted):
+                found[queue.name] = workers
+        return found
+
+    @property
+    def dispatched(self) -> tuple[str, ...]:
+        """Names of the queues that the manager dispatches to workers, in the order of the file."""
+        return tuple(self._dispatch)
+
+    def is_dispatched(self, queue: str) -> bool:
+        """Whether the manager dispatches the queue."""
+        return queue in self._dispatch
+
+    def dispatch_workers(self, queue: str) -> tuple[str, ...]:
+        """The workers that a dispatched queue's jobs are offered to, most preferred first; else none."""
+        return self._dispatch.get(queue, ())
+
+    @cached_property
+    def _queue_clusters(self) -> Mapping[str, tuple[str, ...]]:
+        found = {}
+        for queue in self.cluster_queues:
+            where = set(self.clusters_of(queue))
+            if self.manager is not None and queue.name in self._dispatch:
+                where.add(self.manager.name)
+            found[queue.name] = tuple(name for name in self.cluster_names if name in where)
+        return found
+
+    def queue_clusters(self, queue: ClusterQueueEntry) -> tuple[str, ...]:
+        """Where `queue` exists: its clusters, and the manager if it is dispatched; in the order of the file."""
+        return self._queue_clusters.get(queue.name, ())
+
+    def queues_on(self, cluster: str) -> Sequence[ClusterQueueEntry]:
+        """The queues that exist on `cluster`, in the order of the file."""
+        return [queue for queue in self.cluster_queues if cluster in self.queue_clusters(queue)]

@@ -1,0 +1,41 @@
+"""Types for names and places of Google Cloud: text that follows its syntax."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kueue_fleet.kueue_api import syntax
+from kueue_fleet.kueue_api.base import Text, syntax_of
+
+GkeClusterName = Annotated[Text, syntax_of(syntax.gke_cluster_name)]
+"""Name of a GKE cluster or node pool."""
+GkeVersion = Annotated[Text, syntax_of(syntax.gke_version)]
+"""A version of GKE: a minor version, or one of its patches."""
+Region = Annotated[Text, syntax_of(syntax.region)]
+"""A region, such as europe-west4."""
+Ipv4Range = Annotated[Text, syntax_of(syntax.ipv4_range)]
+"""A range of private IPv4 addresses, such as 10.0.0.0/20."""
+PodIpv4Range = Annotated[Text, syntax_of(syntax.secondary_range)]
+"""A range of IPv4 addresses for pods, large enough for a node."""
+AddressRange = Annotated[Text, syntax_of(syntax.address_range)]
+"""A range of addresses, IPv4 or IPv6."""
+Zone = Annotated[Text, syntax_of(syntax.zone)]
+"""A zone, such as europe-west4-a."""
+ProjectId = Annotated[Text, syntax_of(syntax.project_id)]
+"""Id of a Google Cloud project, not its number."""
+Project = Annotated[Text, syntax_of(syntax.project)]
+"""Number of a Google Cloud project, or its id."""
+ResourceName = Annotated[Text, syntax_of(syntax.gce_name)]
+"""Name of a resource of Compute Engine."""
+GcpLabelKey = Annotated[Text, syntax_of(syntax.gcp_label_key)]
+"""Key of a label on resources of Google Cloud."""
+GcpLabelValue = Annotated[Text, syntax_of(syntax.gcp_label_value)]
+"""Value of a label on resources of Google Cloud."""
+KmsKey = Annotated[Text, syntax_of(syntax.kms_key)]
+"""Full name of a key of Cloud KMS."""
+GoogleServiceAccountAddress = Annotated[Text, syntax_of(syntax.google_service_account)]
+"""Address of a Google service account."""
+Member = Annotated[Text, syntax_of(syntax.member)]
+"""Who has a right: `group:`, `user:` or `serviceAccount:` and an address."""
+IamRole = Annotated[Text, syntax_of(syntax.iam_role)]
+"""A role of IAM, such as roles/storage.objectUser."""

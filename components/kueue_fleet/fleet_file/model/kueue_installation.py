@@ -1,0 +1,146 @@
+"""Kueue's Configuration and Helm values for each cluster.
+
+In: a fleet and the name of a cluster. Out: the merged Configuration as plain data, and the values of the Kueue chart.
+Installing is the job of the components.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any, Final
+
+import yaml
+
+from kueue_fleet.fleet_file.model.clusters import KueueInstallation
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, REGIONS_LABEL
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.kueue_api.configuration import overlay
+
+CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
+"""`apiVersion` of Kueue's Configuration."""
+
+
+def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
+    """Kueue's Configuration on `cluster`: the fleet's, overlaid with the cluster's and, on the manager, MultiKueue's.
+
+    What neither says is as in Kueue's own chart, but the frameworks: batch/job, and JobSet where the fleet installs it;
+    and Kueue says in its finer words why a Workload waits (UnadmittedWorkloadsObservability).
+    Source of the defaults: kueue@v0.19.2 charts/kueue/values.yaml. Raises KeyError for an unknown cluster.
+    """
+    entry = fleet.cluster(cluster)
+    observed = fleet.observability.managed_prometheus or fleet.observability.grafana.enabled
+    base = _defaults(fleet.kueue, observed=observed, job_sets=fleet.job_set.enabled)
+    merged = overlay(base, overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire()))
+    if entry.role == "manager" and fleet.multi_kueue is not None:
+        merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
+        if fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME:
+            copied = merged["integrations"].get("labelKeysToCopy") or []
+            # Where a job may run is said on the job, and decided on its Workload.
+            merged["integrations"]["labelKeysToCopy"] = list(dict.fromkeys([*copied, REGIONS_LABEL]))
+    plain: dict[str, Any] = _whole_numbers(merged)
+    return plain
+
+
+def _defaults(kueue: KueueInstallation, *, observed: bool, job_sets: bool) -> dict[str, Any]:
+    """The Configuration where nothing else is written; `observed` adds quotas and their use to the metrics."""
+    return {
+        "apiVersion": CONFIGURATION_API,
+        "kind": "Configuration",
+        "namespace": kueue.namespace,
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {
+            "bindAddress": ":8443",
+            # The dashboards show them.
+            **({"enableClusterQueueResources": True} if observed else {}),
+        },
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "controller": {
+            "groupKindConcurrency": {
+                "Job.batch": 5,
+                "Pod": 5,
+                "Workload.kueue.x-k8s.io": 10,
+                "LocalQueue.kueue.x-k8s.io": 5,
+                "ClusterQueue.kueue.x-k8s.io": 5,
+                "ResourceFlavor.kueue.x-k8s.io": 1,
+            }
+        },
+        "clientConnection": {"qps": 300, "burst": 500},
+        # Beta, off by default: reasons such as ExceedsMaxQuota instead of just Pending.
+        "featureGates": {"UnadmittedWorkloadsObservability": True},
+        "integrations": {"frameworks": ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_sets else [])]},
+    }
+
+
+def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | None = None) -> dict[str, Any]:
+    """Values of the Kueue chart on `cluster`: the Configuration, as the text that the chart wants it in.
+
+    Where the fleet's own controller nominates clusters, Kueue must be able to take nominations away: from Kubernetes
+    1.36 on by Kueue's MutatingAdmissionPolicy, before by the feature gate WorkloadRequestUseMergePatch.
+    `kubernetes_version` is the cluster's, such as `1.36.3-gke.100`; None: new enough.
+    Source: kueue@v0.19.2 site/content/en/docs/concepts/multikueue.md, charts/kueue/templates/map/manifests.yaml.
+    """
+    configuration = kueue_configuration(fleet, cluster)
+    values: dict[str, Any] = {}
+    settings = fleet.multi_kueue
+    if fleet.cluster(cluster).role == "manager" and settings and settings.dispatcher_name == DISPATCHER_NAME:
+        if has_mutating_policies(kubernetes_version):
+            values["enableMutatingAdmissionPolicy"] = True
+        else:
+            gates = configuration.get("featureGates", {})
+            configuration["featureGates"] = {"WorkloadRequestUseMergePatch": True, **gates}
+    return {**_chart_values(configuration), **values}
+
+
+def installation_helm_values(kueue: KueueInstallation) -> dict[str, Any]:
+    """Values of the Kueue chart for an installation that belongs to no fleet: its own Configuration.
+
+    What that leaves out is as in a fleet with JobSet and without metrics of quotas.
+    """
+    configuration = overlay(_defaults(kueue, observed=False, job_sets=True), kueue.configuration.wire())
+    return _chart_values(_whole_numbers(configuration))
+
+
+def _chart_values(configuration: dict[str, Any]) -> dict[str, Any]:
+    return {"managerConfig": {"controllerManagerConfigYaml": _as_yaml(json.dumps(configuration))}}
+
+
+@cache
+def _as_yaml(text: str) -> str:
+    """JSON as YAML. Writing YAML is slow, and the workers of a fleet mostly have the same Configuration."""
+    written: str = yaml.safe_dump(json.loads(text), sort_keys=False, default_flow_style=False, width=1000)
+    return written
+
+
+def has_mutating_policies(kubernetes_version: str | None) -> bool:
+    """Whether a Kubernetes has MutatingAdmissionPolicy in its stable form; None or no version at all: yes."""
+    found = re.match(r"v?(\d+)\.(\d+)", kubernetes_version or "")
+    return found is None or (int(found[1]), int(found[2])) >= (1, 36)
+
+
+def _multi_kueue(fleet: FleetSpec) -> dict[str, Any]:
+    settings = fleet.multi_kueue
+    if settings is None:
+        return {}
+    made: dict[str, Any] = {"dispatcherName": settings.dispatcher_name}
+    if settings.gc_interval is not None:
+        made["gcInterval"] = str(settings.gc_interval)
+    if settings.origin is not None:
+        made["origin"] = settings.origin
+    if settings.worker_lost_timeout is not None:
+        made["workerLostTimeout"] = str(settings.worker_lost_timeout)
+    if settings.dispatcher == "Incremental":
+        step = settings.incremental.step_size if settings.incremental else 3
+        made["incrementalDispatcherConfig"] = {"stepSize": step}
+    return made
+
+
+def _whole_numbers(value: Any) -> Any:
+    """The same data with 300.0 as 300, as people write it."""
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,132 @@
+"""When GKE may change a cluster by itself.
+
+In: `maintenance` of a cluster. Out: a frozen model with the rules of GKE's windows and exclusions.
+Source: https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from kueue_fleet.gke.maintenance import Stretch, shortage
+from kueue_fleet.kueue_api.base import RuledModel, Text
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.timestamp import Instant
+
+LONGEST_STOP: Final = timedelta(days=30)
+"""Longest exclusion of all upgrades."""
+MOST_EXCLUSIONS: Final = 20
+"""Exclusions that a cluster has at most."""
+MOST_STOPS: Final = 3
+"""Exclusions of all upgrades that a cluster has at most."""
+_YEARS: Final = range(1970, 2200)
+"""Years in which windows begin, and which can be reckoned with."""
+
+
+class MaintenanceExclusion(RuledModel):
+    """A time in which GKE changes less, or nothing."""
+
+    name: Annotated[Text, Field(min_length=1)]
+    """What it is called in the console."""
+    start: Instant
+    """When it begins."""
+    end: Instant | None = None
+    """When it ends; left out with endTimeBehavior."""
+    end_time_behavior: Literal["UNTIL_END_OF_SUPPORT"] | None = None
+    """UNTIL_END_OF_SUPPORT: it lasts as long as GKE supports the cluster's minor version, and moves with that."""
+    scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_UPGRADES"
+    """NO_UPGRADES (default) lasts at most 30 days."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """One end; some time, and not too much."""
+        if self.end is None and self.end_time_behavior is None:
+            yield Problem("end", "is not set", "write when it ends, or endTimeBehavior: UNTIL_END_OF_SUPPORT")
+        elif self.end is not None and self.end_time_behavior is not None:
+            yield Problem("end", f"is set, but so is endTimeBehavior: {self.end_time_behavior}", "keep one of the two")
+        elif self.end_time_behavior is not None and self.scope == "NO_UPGRADES":
+            yield Problem(
+                "endTimeBehavior",
+                f"{self.end_time_behavior}, but scope is NO_UPGRADES, which lasts at most {LONGEST_STOP.days} days",
+                "write an end, or scope: NO_MINOR_UPGRADES or NO_MINOR_OR_NODE_UPGRADES",
+            )
+        elif self.end is None:
+            return
+        elif self.end <= self.start:
+            yield Problem("end", "is not after start", "write a later end")
+        elif self.scope == "NO_UPGRADES" and self.end - self.start > LONGEST_STOP:
+            yield Problem(
+                "end",
+                f"{(self.end - self.start).days} days without any upgrade, but GKE grants 30",
+                "write an earlier end, or another scope",
+            )
+
+
+class Maintenance(RuledModel):
+    """A window that comes back, such as the nights of weekends."""
+
+    start: Instant
+    """Begin of the first window."""
+    end: Instant
+    """End of the first window."""
+    recurrence: Text
+    """When it comes back, as RFC 5545 has it: FREQ=WEEKLY;BYDAY=SA,SU."""
+    exclusions: tuple[MaintenanceExclusion, ...] = ()
+    """Times without changes."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """A window of a day at most, which leaves GKE enough time; names once."""
+        yield from self._window()
+        yield from self._exclusions()
+
+    @rule
+    def _window(self) -> Iterator[Problem]:
+        if self.start.year not in _YEARS:
+            yield Problem("start", f"is in the year {self.start.year}", "write when windows begin")
+        elif not timedelta(0) < self.end - self.start <= timedelta(days=1):
+            yield Problem("end", "is not within a day after start", "write the end of one window")
+        else:
+            yield from self._shortage()
+
+    @rule
+    def _exclusions(self) -> Iterator[Problem]:
+        names = [exclusion.name for exclusion in self.exclusions]
+        for index, exclusion in enumerate(self.exclusions):
+            if exclusion.name in names[:index]:
+                yield Problem(f"exclusions[{index}].name", f"{exclusion.name} is used twice", "give it another name")
+        stops = sum(exclusion.scope == "NO_UPGRADES" for exclusion in self.exclusions)
+        if stops > MOST_STOPS or len(names) > MOST_EXCLUSIONS:
+            yield Problem(
+                "exclusions",
+                f"{len(names)}, of which {stops} stop all upgrades",
+                f"keep at most {MOST_EXCLUSIONS}, and at most {MOST_STOPS} of scope NO_UPGRADES",
+            )
+
+    def _shortage(self) -> Iterator[Problem]:
+        """GKE gets the time that it wants; what excludes all upgrades is taken as not available."""
+        stops = [
+            Stretch(exclusion.start, exclusion.end)
+            for exclusion in self.exclusions
+            if exclusion.scope == "NO_UPGRADES" and exclusion.end is not None and exclusion.start < exclusion.end
+        ]
+        window = Stretch(self.start, self.end)
+        try:
+            alone = shortage(window, self.recurrence)
+            found = alone or shortage(window, self.recurrence, stops)
+        except ValueError as error:
+            wrong, _, fix = str(error).partition("; ")
+            yield Problem("recurrence", f'"{self.recurrence}" {wrong}', fix)
+            return
+        if found is not None:
+            hours = found.available.total_seconds() / 3600
+            less = "" if alone else ", less the exclusions of all upgrades"
+            yield Problem(
+                "recurrence",
+                f"leaves GKE {hours:g} h of the 32 days from {found.start.date()} on{less}, but it wants 48 h, in "
+                "stretches of at least 4 h",
+                "make the window longer, or let it come back more often"
+                + ("" if alone else ", or the exclusion shorter"),
+            )

@@ -1,0 +1,188 @@
+"""Node pools of Standard clusters, as the file has them.
+
+In: the section nodePools. Out: `NodePoolEntry`, which keeps the rules of GKE that concern one pool alone
+(`pool_rules`), and what of it is different on one cluster. What a pool is on a cluster, with everything filled in, is
+`pools.ResolvedNodePool`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from kueue_fleet.fleet_file.model.capacity import AtLeastOne, Calendar, Capacity, FlexStart, OnDemand, Reserved
+from kueue_fleet.fleet_file.model.entries import ClusterNames
+from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, Zone
+from kueue_fleet.fleet_file.model.pool_rules import pool_problems
+from kueue_fleet.gke.machines import BOOT_DISK_GB
+from kueue_fleet.kueue_api.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.resource_flavor import Taint
+
+DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
+"""Which GPU driver GKE installs, if any."""
+
+
+class Accelerator(SpecModel):
+    """The GPUs of a node."""
+
+    type: Text | None = None
+    """Such as nvidia-tesla-t4; default: the machine type's own. N1 machines need it."""
+    count: AtLeastOne | None = None
+    """GPUs on each node; default: the machine type's own. N1 machines need it."""
+    driver_version: DriverVersion = "DEFAULT"
+    """Driver that GKE installs; INSTALLATION_DISABLED: this fleet installs it, by a DaemonSet."""
+
+
+class PoolAutoscaling(SpecModel):
+    """How many nodes there are as they are needed, in all zones together."""
+
+    total_min_node_count: Count = 0
+    """Fewest nodes; default 0."""
+    total_max_node_count: AtLeastOne
+    """Most nodes."""
+    location_policy: Literal["ANY", "BALANCED"] = "ANY"
+    """ANY (default): where there is capacity; BALANCED: the same in each zone."""
+
+
+class PoolManagement(SpecModel):
+    """What GKE does to the nodes by itself."""
+
+    auto_repair: Flag | None = None
+    """Replace broken nodes; default true, but false with flex-start."""
+    auto_upgrade: Flag = True
+    """Upgrade nodes along with the cluster; default true."""
+
+
+class PoolUpgrade(SpecModel):
+    """How nodes are upgraded: a few at a time."""
+
+    max_surge: Count = 1
+    """Nodes that may be there beyond the pool's size."""
+    max_unavailable: Count = 0
+    """Nodes that may be missing."""
+
+
+class PoolOverride(SpecModel):
+    """What of a pool is different on one cluster; what is left out stays as it is for all."""
+
+    zones: tuple[Zone, ...] | None = None
+    """Zones of the nodes there."""
+    accelerator: Accelerator | None = None
+    """GPUs of each node there."""
+    node_count: Count | None = None
+    """Nodes in each zone there, fixed."""
+    autoscaling: PoolAutoscaling | None = None
+    """Limits of the number of nodes there."""
+    initial_node_count: Count | None = None
+    """Nodes in each zone at the start there."""
+    disk_size_gb: Annotated[Count, Field(ge=10)] | None = None
+    """Boot disk there, in GB."""
+    disk_type: Text | None = None
+    """Kind of boot disk there."""
+    local_ssd_count: Count | None = None
+    """Local SSDs of 375 GB there."""
+    max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
+    """Pods that a node takes there."""
+    labels: Mapping[LabelKey, LabelValue] | None = None
+    """Node labels there, in the place of the pool's."""
+    taints: tuple[Taint, ...] | None = None
+    """Node taints there, in the place of the pool's."""
+    compact_placement: Flag | None = None
+    """Whether the nodes stand close together there."""
+    management: PoolManagement | None = None
+    """Repair and upgrades there."""
+    upgrade: PoolUpgrade | None = None
+    """How nodes are upgraded there."""
+    capacity: Capacity | None = None
+    """Where the nodes come from there."""
+
+
+class NodePoolEntry(RuledModel):
+    """A pool of like nodes on Standard clusters."""
+
+    name: GkeClusterName
+    """Name of the GKE node pool; flavors and node labels have it too."""
+    clusters: ClusterNames | None = None
+    """Default: every Standard cluster that runs jobs."""
+    zones: tuple[Zone, ...] = ()
+    """Zones of the nodes; default: the cluster's."""
+    machine_type: Text
+    """Type of the machines, such as g2-standard-24."""
+    accelerator: Accelerator | None = None
+    """GPUs; default: the machine type's own, with GKE's default driver."""
+    node_count: Count | None = None
+    """Nodes in each zone, fixed; not together with autoscaling."""
+    autoscaling: PoolAutoscaling | None = None
+    """Limits of the number of nodes; not together with nodeCount."""
+    initial_node_count: Count | None = None
+    """Nodes in each zone at the start, with autoscaling; default: as few as its limits allow."""
+    disk_size_gb: Annotated[Count, Field(ge=10)] = BOOT_DISK_GB
+    """Boot disk; default 100."""
+    disk_type: Text | None = None
+    """Kind of boot disk; default pd-balanced, or hyperdisk-balanced for the machines that take nothing else."""
+    local_ssd_count: Count = 0
+    """Local SSDs of 375 GB for ephemeral storage, on machine types to which they are added."""
+    max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
+    """Default: GKE's, 110."""
+    labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Node labels beyond GKE's own."""
+    taints: tuple[Taint, ...] = ()
+    """Node taints beyond those that GKE sets."""
+    compact_placement: Flag = False
+    """Whether the nodes stand close together; one zone only."""
+    management: PoolManagement = Field(default_factory=PoolManagement)
+    """Repair and upgrades."""
+    upgrade: PoolUpgrade | None = None
+    """How nodes are upgraded; default: with one node more at a time, or of a reservation, which has none to spare, with
+    one less. GKE upgrades flex-start nodes in its own way."""
+    capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
+    """Where the nodes come from; default: on demand."""
+    deletion_protection: Flag | None = None
+    """Whether Pulumi refuses to delete the pool or to make it again, with its nodes and the jobs on them; default: as
+    its cluster. To change what GKE cannot change in place, set it to false, run `pulumi up`, then change it."""
+    per_cluster: Mapping[Text, PoolOverride] = Field(default_factory=dict)
+    """What is different on single clusters, by the cluster's name."""
+
+    @property
+    def upgrades(self) -> PoolUpgrade | None:
+        """How nodes are upgraded, the default filled in; None with flex-start.
+
+        A pool that fills its reservation has no machine for a node more: such an upgrade would never end.
+        """
+        if isinstance(self.capacity, FlexStart):
+            return None
+        if self.upgrade is not None:
+            return self.upgrade
+        if isinstance(self.capacity, Reserved | Calendar):
+            return PoolUpgrade(max_surge=0, max_unavailable=1)
+        return PoolUpgrade()
+
+    def on(self, cluster: str) -> NodePoolEntry:
+        """The pool as it is on `cluster`; a fixed size there replaces autoscaling here, and the other way round."""
+        other = self.per_cluster.get(cluster)
+        if other is None:
+            return self
+        changes: dict[str, Any] = {name: getattr(other, name) for name in other.model_fields_set}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if "node_count" in changes and "autoscaling" not in changes:
+            changes |= {"autoscaling": None, "initial_node_count": changes.get("initial_node_count")}
+        elif "autoscaling" in changes and "node_count" not in changes:
+            changes["node_count"] = None
+        return self.model_copy(update={**changes, "per_cluster": {}})
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The rules of GKE for one pool, here and as it is on each cluster where it is different."""
+        found = list(pool_problems(self))
+        yield from found
+        said = {(problem.path, problem.wrong) for problem in found}
+        for cluster in self.per_cluster:
+            for problem in self._problems_on(cluster):
+                if (problem.path, problem.wrong) not in said:
+                    yield problem.at(f"perCluster[{cluster}]")
+
+    @rule
+    def _problems_on(self, cluster: str) -> Iterator[Problem]:
+        yield from pool_problems(self.on(cluster))

@@ -1,0 +1,270 @@
+"""What of an entry holds on which cluster.
+
+In: a fleet, an entry, the name of a cluster. Out: the wire model of the object there. A queue keeps the flavors that
+its cluster has, with the amounts for that cluster; the manager's copy of a dispatched queue has one flavor with the sum
+of the workers' quotas, unless they are written by hand, and the MultiKueue check. Turning models into objects is the
+job of `manifests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import is_
+
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.kueue_api import (
+    AdmissionChecksStrategy,
+    AdmissionCheckStrategyRule,
+    ClusterQueueSpec,
+    CohortSpec,
+    FlavorQuotas,
+    ResourceGroup,
+    ResourceQuota,
+)
+from kueue_fleet.kueue_api.quantity import ZERO, Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchGroup:
+    """Queues that are dispatched to the same workers, with the AdmissionCheck and MultiKueueConfig they share."""
+
+    check_name: str
+    config_name: str
+    workers: tuple[str, ...]
+    """Most preferred first."""
+    queues: tuple[str, ...]
+
+
+def dispatch_groups(fleet: FleetSpec) -> tuple[DispatchGroup, ...]:
+    """How queues are dispatched: one group for the queues on every worker, one for each smaller set of workers.
+
+    Kueue offers a job to every cluster of its queue's MultiKueueConfig, so a queue that only some workers have needs a
+    config of its own. The first group carries the names of the multiKueue section and is always there; a further one
+    adds the name of its first queue.
+    """
+    if fleet.multi_kueue is None or fleet.manager is None or not fleet.worker_names:
+        return ()
+    by_workers: dict[tuple[str, ...], list[str]] = {fleet.worker_names: []}
+    for name in fleet.dispatched:
+        by_workers.setdefault(fleet.dispatch_workers(name), []).append(name)
+    return tuple(
+        DispatchGroup(
+            check_name=_suffixed(fleet.multi_kueue.admission_check_name, queues if index else ()),
+            config_name=_suffixed(fleet.multi_kueue.config_name, queues if index else ()),
+            workers=workers,
+            queues=tuple(queues),
+        )
+        for index, (workers, queues) in enumerate(by_workers.items())
+    )
+
+
+def _suffixed(name: str, queues: Sequence[str]) -> str:
+    return f"{name}-{queues[0]}" if queues else name
+
+
+def groups_on(fleet: FleetSpec, groups: Iterable[FleetResourceGroup], cluster: str) -> tuple[ResourceGroup, ...]:
+    """The resource groups with the flavors and amounts of `cluster`; a group that loses all flavors is left out.
+
+    A flavor whose nodes wait for a calendar reservation is there, with a quota of 0.
+    """
+    flavors = fleet.flavors_on(cluster)
+    placed: list[ResourceGroup] = []
+    for group in groups:
+        kept = tuple(
+            _closed(flavor) if fleet.is_closed(flavor.name, cluster) else _flavor_on(flavor, cluster)
+            for flavor in group.flavors
+            if flavor.name in flavors
+        )
+        if len(kept) == len(group.flavors) and all(map(is_, kept, group.flavors)):
+            placed.append(group)
+        elif kept:
+            placed.append(ResourceGroup.model_construct(covered_resources=group.covered_resources, flavors=kept))
+    return tuple(placed)
+
+
+def _flavor_on(flavor: FleetFlavorQuotas, cluster: str) -> FlavorQuotas:
+    """The flavor with the amounts of `cluster`; itself where none are different."""
+    if not any(cluster in quota.per_cluster for quota in flavor.resources):
+        return flavor
+    return FlavorQuotas.model_construct(
+        name=flavor.name, resources=tuple(quota.on(cluster) for quota in flavor.resources)
+    )
+
+
+def _closed(flavor: FleetFlavorQuotas) -> FlavorQuotas:
+    """The flavor with nothing to give, and nothing to lend."""
+    return FlavorQuotas.model_construct(
+        name=flavor.name,
+        resources=tuple(
+            ResourceQuota.model_construct(
+                name=quota.name,
+                nominal_quota=ZERO,
+                borrowing_limit=None if quota.borrowing_limit is None else ZERO,
+                lending_limit=None if quota.lending_limit is None else ZERO,
+            )
+            for quota in flavor.resources
+        ),
+    )
+
+
+def summed_groups(
+    fleet: FleetSpec, groups: Sequence[FleetResourceGroup], clusters: Sequence[str], headroom_percent: int
+) -> tuple[ResourceGroup, ...]:
+    """One group with one flavor: for each resource the sum over `clusters` and flavors.
+
+    The nominal quota gets the headroom, rounded up. Limits are summed too; a limit that is missing anywhere is missing
+    in the sum.
+    """
+    covered = tuple(dict.fromkeys(name for group in groups for name in group.covered_resources))
+    quotas: dict[str, list[ResourceQuota]] = {name: [] for name in covered}
+    for cluster in clusters:
+        for group in groups_on(fleet, groups, cluster):
+            for flavor in group.flavors:
+                for quota in flavor.resources:
+                    quotas.setdefault(quota.name, []).append(quota)
+    names = tuple(name for name in covered if quotas[name])
+    if not names or fleet.multi_kueue is None:
+        return ()
+    summed = FlavorQuotas.model_construct(
+        name=fleet.multi_kueue.manager_flavor_name,
+        resources=tuple(
+            ResourceQuota.model_construct(
+                name=name,
+                nominal_quota=Quantity.total(q.nominal_quota for q in quotas[name]).with_headroom(headroom_percent),
+                borrowing_limit=_sum_limits([q.borrowing_limit for q in quotas[name]]),
+                lending_limit=_sum_limits([q.lending_limit for q in quotas[name]]),
+            )
+            for name in names
+        ),
+    )
+    return (ResourceGroup.model_construct(covered_resources=names, flavors=(summed,)),)
+
+
+def _sum_limits(limits: Sequence[Quantity | None]) -> Quantity | None:
+    given = [limit for limit in limits if limit is not None]
+    return Quantity.total(given) if len(given) == len(limits) else None
+
+
+def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> ClusterQueueSpec:
+    """The ClusterQueue as it is on `cluster`: a worker's or standalone cluster's own, or the manager's copy."""
+    dispatching = _dispatches(fleet, queue, cluster)
+    groups = quotas_on(fleet, queue, cluster)
+    rules = _rules_on(fleet, queue, cluster, groups)
+    if dispatching:
+        group = next(group for group in dispatch_groups(fleet) if queue.name in group.queues)
+        rules.append(AdmissionCheckStrategyRule.model_construct(name=group.check_name, on_flavors=()))
+    if is_assigned(fleet, queue, cluster):
+        rules.append(AdmissionCheckStrategyRule.model_construct(name=ASSIGNMENT_CHECK, on_flavors=()))
+    return ClusterQueueSpec.model_construct(
+        resource_groups=groups,
+        cohort_name=queue.cohort_name,
+        queueing_strategy=queue.queueing_strategy,
+        namespace_selector=queue.namespace_selector,
+        flavor_fungibility=queue.flavor_fungibility,
+        preemption=queue.preemption,
+        admission_checks_strategy=AdmissionChecksStrategy.model_construct(admission_checks=tuple(rules))
+        if rules
+        else None,
+        stop_policy=queue.stop_policy,
+        fair_sharing=queue.fair_sharing,
+        admission_scope=queue.admission_scope,
+        concurrent_admission_policy=None if dispatching else queue.concurrent_admission_policy,
+    )
+
+
+def is_assigned(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> bool:
+    """Whether the fleet's own controller says which jobs of the queue may be admitted on `cluster`.
+
+    So it is on every worker, and on one that gets no jobs any more too, where some may still wait.
+    """
+    if fleet.admission_controller is None or fleet.multi_kueue is None or fleet.cluster(cluster).role != "worker":
+        return False
+    return fleet.multi_kueue.queues is None or queue.name in fleet.multi_kueue.queues
+
+
+def _dispatches(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> bool:
+    return fleet.manager is not None and fleet.manager.name == cluster and fleet.is_dispatched(queue.name)
+
+
+def quotas_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> tuple[ResourceGroup, ...]:
+    """The queue's quotas on `cluster`; on the manager that dispatches it, those of `manager_groups`."""
+    if _dispatches(fleet, queue, cluster):
+        return manager_groups(fleet, queue)
+    return groups_on(fleet, queue.resource_groups, cluster)
+
+
+def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[ResourceGroup, ...]:
+    """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'."""
+    if queue.manager is not None:
+        return queue.manager.resource_groups
+    headroom = fleet.multi_kueue.headroom_percent if fleet.multi_kueue else 0
+    return summed_groups(fleet, queue.resource_groups, fleet.dispatch_workers(queue.name), headroom)
+
+
+def _rules_on(
+    fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str, groups: Sequence[ResourceGroup]
+) -> list[AdmissionCheckStrategyRule]:
+    """The queue's own checks on `cluster`: those that exist there, for the flavors that are there.
+
+    A check for flavors none of which a worker has is left out, since an empty list would mean every flavor. The
+    manager has flavors of its own, which stand for all of the workers', so there such a check is for every job.
+    """
+    dispatching = _dispatches(fleet, queue, cluster)
+    here = fleet.checks_on(cluster)
+    flavors = {flavor.name for group in groups for flavor in group.flavors}
+    strategy = queue.admission_checks_strategy
+    rules = []
+    for rule in strategy.admission_checks if strategy is not None else ():
+        if rule.name not in here:
+            continue
+        kept = tuple(name for name in rule.on_flavors if name in flavors)
+        if dispatching or kept or not rule.on_flavors:
+            rules.append(AdmissionCheckStrategyRule.model_construct(name=rule.name, on_flavors=kept))
+    return rules
+
+
+def cohorts_on(fleet: FleetSpec, cluster: str) -> tuple[CohortEntry, ...]:
+    """The cohorts that `cluster` needs: those of its queues and all above them; parents first, else in file order."""
+    needed = _cohort_names(fleet, cluster)
+    return tuple(sorted((cohort for cohort in fleet.cohorts if cohort.name in needed), key=lambda c: _depth(fleet, c)))
+
+
+def _cohort_names(fleet: FleetSpec, cluster: str) -> set[str]:
+    needed: set[str] = set()
+    for queue in fleet.queues_on(cluster):
+        name = queue.cohort_name
+        while name is not None and name not in needed:
+            needed.add(name)
+            cohort = fleet.cohort(name)
+            name = cohort.parent_name if cohort is not None else None
+    return needed
+
+
+def _depth(fleet: FleetSpec, cohort: CohortEntry) -> int:
+    depth, seen = 0, {cohort.name}
+    parent = cohort.parent_name
+    while parent is not None and parent not in seen:
+        depth += 1
+        seen.add(parent)
+        above = fleet.cohort(parent)
+        parent = above.parent_name if above is not None else None
+    return depth
+
+
+def cohort_on(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> CohortSpec:
+    """The Cohort as it is on `cluster`; the manager's has the sum of the workers' quotas."""
+    if fleet.manager is not None and fleet.manager.name == cluster and fleet.multi_kueue is not None:
+        groups = summed_groups(
+            fleet,
+            cohort.resource_groups,
+            [worker for worker in fleet.worker_names if cohort.name in _cohort_names(fleet, worker)],
+            fleet.multi_kueue.headroom_percent,
+        )
+    else:
+        groups = groups_on(fleet, cohort.resource_groups, cluster)
+    return CohortSpec.model_construct(
+        parent_name=cohort.parent_name, resource_groups=groups, fair_sharing=cohort.fair_sharing
+    )

@@ -1,0 +1,283 @@
+"""What a node pool is on one cluster, with everything filled in.
+
+In: a pool of the file and its cluster. Out: `ResolvedNodePool`: zones, GPUs, sizes, and all labels and taints that its
+nodes carry, GKE's own among them. Components declare pools from it, rules compare flavors with it, and the rehearsal
+makes nodes from it, so that all three mean the same nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.node_pools import (
+    DriverVersion,
+    NodePoolEntry,
+    PoolAutoscaling,
+    PoolManagement,
+    PoolUpgrade,
+)
+from kueue_fleet.fleet_file.model.pool_rules import is_closed
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    ARM_TAINT,
+    BOOT_DISK,
+    DRIVER_VERSION,
+    FLEX_START,
+    GPU_TAINT,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    NODE_POOL,
+    PROVISIONING,
+    QUEUED,
+    QUEUED_TAINT,
+    REGION,
+    SPOT,
+    ZONE,
+    NodeTaint,
+)
+from kueue_fleet.gke.machines import HYPERDISK_ONLY, PODS_PER_NODE, MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
+from kueue_fleet.kueue_api.resource_flavor import Taint
+
+SYSTEM_POOL: Final = "system"
+"""Name of the pool that every Standard cluster has for Kueue and the like."""
+_DRIVER_LABELS: Final[Mapping[str, str]] = {"DEFAULT": "default", "LATEST": "latest"}
+"""Nodes whose drivers GKE does not install have no such label."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedNodePool:
+    """A node pool as it is on one cluster."""
+
+    name: str
+    cluster: str
+    region: str
+    zones: tuple[str, ...]
+    """Zones of the nodes that are named, for the pool or for its cluster."""
+    machine_type: str
+    machine: MachineType | None
+    """Its machines with the GPUs attached to them; None if the type is not in the catalogue."""
+    accelerator: str | None
+    """Kind of GPU, as in the label cloud.google.com/gke-accelerator."""
+    gpus_per_node: int
+    driver_version: DriverVersion
+    node_count: int | None
+    """Nodes in each zone, fixed; 0 before a calendar reservation is active."""
+    autoscaling: PoolAutoscaling | None
+    """Limits for all zones together; None with a fixed size."""
+    initial_node_count: int | None
+    disk_size_gb: int
+    disk_type: str
+    local_ssd_count: int
+    max_pods_per_node: int | None
+    own_labels: Mapping[str, str]
+    """Labels that this fleet asks for."""
+    own_taints: tuple[Taint, ...]
+    """Taints that this fleet asks for."""
+    labels: Mapping[str, str]
+    """Every label that all of its nodes carry, GKE's own among them; the zone only where there is one."""
+    taints: tuple[Taint, ...]
+    """Every taint of its nodes, GKE's own among them."""
+    compact_placement: bool
+    auto_repair: bool
+    auto_upgrade: bool
+    upgrade: PoolUpgrade | None
+    """How nodes are upgraded; None: in GKE's own way, which is that of flex-start."""
+    capacity: Capacity
+    full_nodes: int
+    """The most nodes it ever has, once its reservation is active."""
+
+    @property
+    def node_locations(self) -> tuple[str, ...]:
+        """The zones that GKE is asked for: those that are named, or the region's first three; empty: GKE's choice."""
+        return self.zones or default_zones(self.region)
+
+    @property
+    def zone_count(self) -> int:
+        """In how many zones its nodes are."""
+        return len(self.zones) or DEFAULT_ZONES
+
+    @property
+    def closed(self) -> bool:
+        """Whether it waits for its calendar reservation, and has no nodes until then."""
+        return isinstance(self.capacity, Calendar) and not self.capacity.active
+
+    @property
+    def queued(self) -> bool:
+        """Whether nodes come only for ProvisioningRequests."""
+        return isinstance(self.capacity, FlexStart) and self.capacity.queued_provisioning
+
+    @property
+    def sized(self) -> bool:
+        """Whether the file says how many nodes it has."""
+        return self.node_count is not None or self.autoscaling is not None or self.full_nodes > 0
+
+    @property
+    def min_nodes(self) -> int:
+        """The fewest nodes it has, in all zones."""
+        if self.node_count is not None:
+            return self.node_count * self.zone_count
+        return self.autoscaling.total_min_node_count if self.autoscaling else 0
+
+    @property
+    def max_nodes(self) -> int:
+        """The most nodes it has as it is now, in all zones; 0 before a calendar reservation is active."""
+        return 0 if self.closed else self.full_nodes
+
+    @property
+    def node_capacity(self) -> Mapping[str, int]:
+        """What one node reports: milli-CPUs, bytes, pieces. Raises LookupError for machines not in the catalogue."""
+        return self._known_machine.capacity_with(self._disk_bytes, self.pods_per_node)
+
+    @property
+    def allocatable(self) -> Mapping[str, int]:
+        """What pods may ask of one node: milli-CPUs, bytes, pieces. Raises LookupError as `node_capacity` does."""
+        return self._known_machine.allocatable_with(self._disk_bytes, self.pods_per_node)
+
+    @property
+    def pods_per_node(self) -> int:
+        """How many pods run on one node."""
+        return self.max_pods_per_node or PODS_PER_NODE
+
+    @property
+    def _disk_bytes(self) -> int:
+        return self.disk_size_gb * 1000**3
+
+    @property
+    def _known_machine(self) -> MachineType:
+        if self.machine is None:
+            raise LookupError(f"{self.machine_type} is not in the machine catalogue")
+        return self.machine
+
+
+def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePool:
+    """The pool of the file as it is on `cluster`."""
+    pool = entry.on(cluster.name)
+    machine = _machine(pool)
+    accelerator = machine.accelerator if machine else pool.accelerator.type if pool.accelerator else None
+    gpus = machine.gpus if machine else (pool.accelerator.count or 0) if pool.accelerator else 0
+    driver: DriverVersion = pool.accelerator.driver_version if pool.accelerator else "DEFAULT"
+    zones = pool.zones or cluster.zones
+    closed = is_closed(pool)
+    own_labels = dict(pool.labels)
+    if isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning:
+        own_labels.setdefault(QUEUED, "true")
+    default_disk = "hyperdisk-balanced" if pool.machine_type.startswith(HYPERDISK_ONLY) else "pd-balanced"
+    disk_type = pool.disk_type or default_disk
+    fixed = (pool.node_count or 0) * (len(zones) or DEFAULT_ZONES)
+    return ResolvedNodePool(
+        name=pool.name,
+        cluster=cluster.name,
+        region=cluster.region,
+        zones=zones,
+        machine_type=pool.machine_type,
+        machine=machine,
+        accelerator=accelerator,
+        gpus_per_node=gpus,
+        driver_version=driver,
+        node_count=0 if closed else pool.node_count,
+        autoscaling=None if closed else pool.autoscaling,
+        initial_node_count=None if closed else pool.initial_node_count,
+        disk_size_gb=pool.disk_size_gb,
+        disk_type=disk_type,
+        local_ssd_count=pool.local_ssd_count,
+        max_pods_per_node=pool.max_pods_per_node,
+        own_labels=own_labels,
+        own_taints=pool.taints,
+        labels=own_labels | _gke_labels(pool, cluster.region, zones, machine, accelerator, gpus, driver, disk_type),
+        taints=_all_taints(pool, machine, gpus),
+        compact_placement=pool.compact_placement,
+        auto_repair=_auto_repair(pool),
+        auto_upgrade=pool.management.auto_upgrade,
+        upgrade=pool.upgrades,
+        capacity=pool.capacity,
+        full_nodes=pool.autoscaling.total_max_node_count if pool.autoscaling else fixed,
+    )
+
+
+def system_pool_entry(cluster: ClusterEntry) -> NodePoolEntry:
+    """The pool for Kueue and the like that a Standard cluster has, as an entry of the file would have it."""
+    system = cluster.system_pool
+    return NodePoolEntry.model_construct(
+        name=SYSTEM_POOL,
+        machine_type=system.machine_type,
+        autoscaling=PoolAutoscaling.model_construct(
+            total_min_node_count=system.total_min_node_count,
+            total_max_node_count=system.total_max_node_count,
+            location_policy="ANY" if system.spot else "BALANCED",
+        ),
+        disk_size_gb=system.disk_size_gb,
+        capacity=Spot(type="spot") if system.spot else OnDemand(type="onDemand"),
+        management=PoolManagement(),
+        labels={},
+        per_cluster={},
+    )
+
+
+def _machine(pool: NodePoolEntry) -> MachineType | None:
+    machine, asked = machine_type(pool.machine_type), pool.accelerator
+    if machine is None or machine.accelerator is not None or asked is None:
+        return machine
+    if asked.type is None or asked.count is None:
+        return machine
+    return with_accelerator(machine, asked.type, asked.count)
+
+
+def _auto_repair(pool: NodePoolEntry) -> bool:
+    if pool.management.auto_repair is not None:
+        return pool.management.auto_repair
+    return not isinstance(pool.capacity, FlexStart)
+
+
+def _gke_labels(
+    pool: NodePoolEntry,
+    region: str,
+    zones: tuple[str, ...],
+    machine: MachineType | None,
+    accelerator: str | None,
+    gpus: int,
+    driver: DriverVersion,
+    disk_type: str,
+) -> dict[str, str]:
+    """The labels that GKE sets on the nodes of a pool."""
+    spot, flex = isinstance(pool.capacity, Spot), isinstance(pool.capacity, FlexStart)
+    labels = {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": machine.arch if machine else "amd64",
+        "cloud.google.com/gke-os-distribution": "cos",
+        NODE_POOL: pool.name,
+        INSTANCE_TYPE: pool.machine_type,
+        MACHINE_FAMILY: pool.machine_type.partition("-")[0],
+        PROVISIONING: "spot" if spot else "standard",
+        BOOT_DISK: disk_type,
+        REGION: region,
+    }
+    if len(zones) == 1:
+        labels[ZONE] = zones[0]
+    if accelerator is not None:
+        labels |= {ACCELERATOR: accelerator, ACCELERATOR_COUNT: str(gpus)}
+        if driver in _DRIVER_LABELS:
+            labels[DRIVER_VERSION] = _DRIVER_LABELS[driver]
+    if spot:
+        labels[SPOT] = "true"
+    if flex:
+        labels[FLEX_START] = "true"
+    return labels
+
+
+def _all_taints(pool: NodePoolEntry, machine: MachineType | None, gpus: int) -> tuple[Taint, ...]:
+    """The pool's own taints and those that GKE adds; its own come first, and replace GKE's of the same key."""
+    added: list[NodeTaint] = []
+    if gpus:
+        added.append(GPU_TAINT)
+    if isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning:
+        added.append(QUEUED_TAINT)
+    if machine is not None and machine.arch == "arm64":
+        added.append(ARM_TAINT)
+    own = {(taint.key, taint.effect) for taint in pool.taints}
+    return (*pool.taints, *(Taint(**taint._asdict()) for taint in added if (taint.key, taint.effect) not in own))

@@ -1,0 +1,113 @@
+"""Teams: their namespaces, queues, accounts and limits.
+
+In: the section teams. Out: `TeamEntry`. The objects are made by `render_teams`; rules between teams are in
+`check.tenants` and `check.accounts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import Field
+
+from kueue_fleet.fleet_file.model.gcp_names import GoogleServiceAccountAddress, IamRole, Member, Region
+from kueue_fleet.kueue_api import LocalQueueSpec
+from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, Text
+from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.quantity import Quantity, QuantityMapField
+from kueue_fleet.kueue_api.quotas import whole_problems
+
+DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
+"""What every job's account may do: write logs and metrics."""
+BASIC_ROLES: Final = frozenset({"roles/owner", "roles/editor", "roles/viewer"})
+"""Roles over everything in a project."""
+
+
+class TeamQueue(LocalQueueSpec):
+    """A LocalQueue that a team has in each of its namespaces."""
+
+    name: DnsSubdomain
+    """Name of the LocalQueue, as jobs give it."""
+
+
+class TeamGoogleServiceAccount(RuledModel):
+    """A Google service account made for the team, called <fleet>-<team>."""
+
+    roles: tuple[IamRole, ...] = DEFAULT_ROLES
+    """What it may do in the fleet's project; default: write logs and metrics."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Roles once each, and none over everything."""
+        yield from self.listed_once("roles", "role")
+        for index, role in enumerate(self.roles):
+            if role in BASIC_ROLES:
+                yield Problem(
+                    f"roles[{index}]",
+                    f"{role} reaches everything in the project",
+                    "name the roles that the jobs need, such as roles/storage.objectViewer",
+                )
+
+
+class TeamEntry(RuledModel):
+    """A team: its namespaces and the queues it may use."""
+
+    name: DnsLabel
+    """Name of the team; a namespace of this name is made for it, unless namespaces says otherwise."""
+    namespaces: Annotated[tuple[DnsLabel, ...], Field(min_length=1)] | None = None
+    """Default: one namespace of the team's name."""
+    local_queues: tuple[TeamQueue, ...] = ()
+    """LocalQueues, in each of the namespaces, on every cluster that has the ClusterQueue."""
+    service_account: DnsSubdomain | None = None
+    """Kubernetes service account for its jobs, in each namespace; default: one of the team's name where it has a
+    Google service account, else none."""
+    google_service_account: TeamGoogleServiceAccount | None = None
+    """Make a Google service account, which the Kubernetes one acts as by Workload Identity."""
+    existing_google_service_account: GoogleServiceAccountAddress | None = None
+    """Or one that exists: name@project.iam.gserviceaccount.com. Whoever owns it grants the binding."""
+    members: tuple[Member, ...] = ()
+    """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
+    resource_quota: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
+    """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters."""
+    allowed_regions: tuple[Region, ...] = ()
+    """Regions in which its jobs may run; default: any."""
+    pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
+    """Pod Security Standard that the API server enforces in its namespaces; default baseline, which refuses host
+    paths, the node's network and privileged containers."""
+
+    @property
+    def namespace_names(self) -> tuple[str, ...]:
+        """The team's namespaces."""
+        return self.namespaces or (self.name,)
+
+    @property
+    def has_google_account(self) -> bool:
+        """Whether its jobs act as a Google service account."""
+        return self.google_service_account is not None or self.existing_google_service_account is not None
+
+    @property
+    def service_account_name(self) -> str | None:
+        """The Kubernetes service account of its jobs; None: the namespace's default."""
+        return self.service_account or (self.name if self.has_google_account else None)
+
+    def own_problems(self) -> Iterator[Problem]:
+        """One Google account, a Kubernetes account of its own; members and regions once each; no negative limits."""
+        yield from self._accounts()
+        yield from self.listed_once("members", "member")
+        yield from self.listed_once("allowed_regions", "region")
+        yield from self._limits()
+
+    @rule
+    def _accounts(self) -> Iterator[Problem]:
+        if self.service_account == "default":
+            yield Problem("serviceAccount", "default is the account of every pod that names none", "use another name")
+        if self.google_service_account is not None and self.existing_google_service_account is not None:
+            yield Problem("existingGoogleServiceAccount", "set, but so is googleServiceAccount", "keep one of the two")
+
+    @rule
+    def _limits(self) -> Iterator[Problem]:
+        for name, amount in self.resource_quota.items():
+            if amount < Quantity(0):
+                yield Problem(f"resourceQuota[{name}]", f"{amount} is negative", "write 0 or more")
+            else:
+                yield from whole_problems(name, amount, f"resourceQuota[{name}]")

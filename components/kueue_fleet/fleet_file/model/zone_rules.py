@@ -1,0 +1,50 @@
+"""Zones that a fleet names, against the table of zones and of where machine types are offered.
+
+Source: https://cloud.google.com/compute/docs/regions-zones
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kueue_fleet.gke.zones import is_unknown_zone, zones_of, zones_offering
+from kueue_fleet.kueue_api.problem import Problem
+
+
+def region_of(zone: str) -> str:
+    """The region that a zone's name begins with."""
+    return zone.rpartition("-")[0]
+
+
+def zone_problems(path: str, zone: str) -> Iterator[Problem]:
+    """A zone that its region does not have."""
+    if is_unknown_zone(zone):
+        yield Problem(path, f"is {zone}, which does not exist", f"use one of {', '.join(zones_of(region_of(zone)))}")
+
+
+def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Problem]:
+    """Zones of a cluster that are in its region and exist, each once."""
+    for index, zone in enumerate(zones):
+        here = f"{path}[{index}]"
+        if region_of(zone) != region:
+            wrong = f"is {zone}, which is not in {region}, the cluster's region"
+            yield Problem(here, wrong, f"name zones of {region}, or change region")
+        elif zone in zones[:index]:
+            yield Problem(here, f"{zone} is listed twice", "list each zone once")
+        else:
+            yield from zone_problems(here, zone)
+
+
+def offered_problems(path: str, machine_type: str, zones: Sequence[str], region: str) -> Iterator[Problem]:
+    """A machine type that some of the zones are not known to offer, or the whole region."""
+    offered = zones_offering(machine_type, region)
+    if offered is None or not zones_of(region):
+        return
+    missing = [zone for zone in zones if zone in zones_of(region) and zone not in offered]
+    if missing and offered:
+        yield Problem(
+            path,
+            f"{machine_type} is not known to be offered in {', '.join(missing)}",
+            f"use {', '.join(offered)}, or make sure that it is",
+            "warning",
+        )

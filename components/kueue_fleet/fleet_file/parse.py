@@ -1,0 +1,156 @@
+"""From text or plain data to a checked fleet.
+
+In two phases: first the form of everything (`form`), then the rules (`check`), on what could be read. So one mistake
+hides no other, and no rule speaks of what was not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.check import check_scope
+from kueue_fleet.fleet_file.check.dates import check_dates
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.form import read_form
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, read_rehearsal_section
+from kueue_fleet.fleet_file.yaml_text import YamlDocument, load_document
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.problem import Problem, SpecError, errors_of
+
+PULUMI_KEY: Final = "kueue-fleet:fleet"
+"""Config key of a Pulumi.<env>.yaml that holds the fleet."""
+PROJECT_KEY: Final = "gcp:project"
+"""Config key of the project that Pulumi's own provider uses."""
+CHARTS_KEY: Final = "kueue-fleet:charts"
+"""Config key that replaces the references of charts."""
+_STACK_KEYS: Final = frozenset({"config", "environment", "secretsprovider", "encryptionsalt", "encryptedkey"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A fleet, None where a problem of it is an error, and every problem of the file, warnings too."""
+
+    fleet: FleetSpec | None
+    problems: tuple[Problem, ...]
+
+    def whole(self) -> FleetSpec:
+        """The fleet. Raises SpecError, with every problem, where one of them is an error."""
+        if self.fleet is None:
+            raise SpecError(self.problems)
+        return self.fleet
+
+
+def read_fleet_text(text: str, source: str, today: date | None = None) -> Reading:
+    """The fleet in `text`, which came from `source`; problems have file and line, in the order of the lines.
+
+    With `today`, what is due by then is among them.
+    """
+    try:
+        document = load_document(text, source)
+        part = fleet_part(document)
+    except SpecError as refused:
+        return Reading(None, refused.problems)
+    reading = read_fleet(part.data, today)
+    problems = [*reading.problems, *_other_project(document, part)]
+    fleet = None if errors_of(problems) else reading.fleet
+    placed = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
+    if document is not part:
+        of_stack = [*_rehearsal(document), *_unknown_keys(document)]
+        placed += [replace(problem, source=source, line=document.line_of(problem.path)) for problem in of_stack]
+    placed.sort(key=lambda problem: problem.line or 0)
+    return Reading(fleet, tuple(placed))
+
+
+def read_fleet(data: Any, today: date | None = None) -> Reading:
+    """The fleet in `data`, plain data as YAML or JSON gives it; with `today`, also what is due by then."""
+    fleet, problems = read_form(FleetSpec, data)
+    if fleet is not None:
+        scope = Scope(fleet, data)
+        problems = scope.in_file_order([*problems, *check_scope(scope)])
+    if fleet is None or errors_of(problems):
+        return Reading(None, tuple(problems))
+    return Reading(fleet, (*problems, *(check_dates(fleet, today) if today is not None else ())))
+
+
+def parse_fleet_text(text: str, source: str) -> FleetSpec:
+    """The fleet in `text`, which came from `source` (for messages). Raises SpecError with all problems."""
+    return read_fleet_text(text, source).whole()
+
+
+def parse_fleet(data: Any) -> FleetSpec:
+    """The fleet in `data`, plain data as YAML or JSON gives it. Raises SpecError with all problems."""
+    return read_fleet(data).whole()
+
+
+def fleet_part(document: YamlDocument) -> YamlDocument:
+    """The fleet's part of a document: the whole of it, or its config value if it is a Pulumi stack file.
+
+    Raises SpecError where there is none.
+    """
+    data = document.data
+    if data is None:
+        raise _not_a_fleet(document, "is empty", "write a fleet: name, project and clusters to begin with")
+    if not isinstance(data, Mapping):
+        kind = "a list" if isinstance(data, list) else "a single value"
+        raise _not_a_fleet(document, f"holds {kind}, not a map of fields", "begin with name:, project:, clusters:")
+    if {"apiVersion", "kind"} <= set(data):
+        wrong = f"holds a Kubernetes object, a {data['kind']}"
+        raise _not_a_fleet(document, wrong, "write a fleet, which holds the fields of its spec")
+    if not _STACK_KEYS.intersection(data):
+        if "jobs" in data and not {"name", "clusters"} & set(data):
+            raise _not_a_fleet(document, "is a workload file", "give it with --workload, and a fleet here")
+        return document
+    config = data.get("config")
+    if not isinstance(config, Mapping) or PULUMI_KEY not in config:
+        near = suggest.nearest(PULUMI_KEY, map(str, config)) if isinstance(config, Mapping) else None
+        raise _not_a_fleet(
+            document,
+            f"has no {PULUMI_KEY}" + (f", but {near}" if near else ""),
+            f"rename it to {PULUMI_KEY}" if near else f"add {PULUMI_KEY}: and the fleet below it",
+            "config",
+            line=document.line_of(f"config.{near or ''}"),
+        )
+    fleet, path = config[PULUMI_KEY], f"config.{PULUMI_KEY}"
+    if isinstance(fleet, Mapping) and set(fleet) == {"secure"}:
+        raise _not_a_fleet(document, "is encrypted", "write it plainly: a fleet holds no secrets", path)
+    if not isinstance(fleet, Mapping):
+        raise _not_a_fleet(document, "is not a map of fields", "write name:, project:, clusters: below it", path)
+    return document.below("config", PULUMI_KEY)
+
+
+def _not_a_fleet(document: YamlDocument, wrong: str, fix: str, path: str = "", line: int | None = None) -> SpecError:
+    at = line if line is not None or not path else document.line_of(path)
+    return SpecError([Problem(path, wrong, fix, source=document.source, line=at)])
+
+
+def _other_project(document: YamlDocument, fleet: YamlDocument) -> Iterator[Problem]:
+    """The stack's own project, where it has one, is the fleet's."""
+    if document is fleet:
+        return
+    of_stack, project = document.data["config"].get(PROJECT_KEY), fleet.data.get("project")
+    if isinstance(of_stack, str) and isinstance(project, str) and of_stack != project:
+        yield Problem(
+            "project", f"{project}, but {PROJECT_KEY} of the stack is {of_stack}", "write the same project in both"
+        )
+
+
+def _rehearsal(document: YamlDocument) -> Iterator[Problem]:
+    """The section of the stack that only a rehearsal reads."""
+    config = document.data["config"]
+    if config.get(REHEARSAL_KEY) is not None:
+        for problem in read_rehearsal_section(config[REHEARSAL_KEY])[1]:
+            yield problem.at(f"config.{REHEARSAL_KEY}")
+
+
+def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:
+    """Config keys that look like one of this project's, and are none."""
+    prefix = PULUMI_KEY.partition(":")[0] + ":"
+    known = [key.removeprefix(prefix) for key in (PULUMI_KEY, REHEARSAL_KEY, CHARTS_KEY)]
+    for key in map(str, document.data["config"]):
+        near = suggest.nearest(key.removeprefix(prefix), known)
+        if key.startswith(prefix) and near is not None and key != prefix + near:
+            yield Problem(f"config.{key}", "is not read by anything", f"did you mean {prefix}{near}?", "warning")

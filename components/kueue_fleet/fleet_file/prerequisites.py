@@ -1,0 +1,82 @@
+"""What has to be there in Google Cloud before a fleet: APIs that are enabled, and rights on keys.
+
+In: a fleet. Out: plain data, each with its reason. Whether they are there is not known without the cloud.
+
+Source: the pages named at each API; https://cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets and
+https://cloud.google.com/kubernetes-engine/docs/how-to/using-cmek (service agents).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+
+KEY_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+"""To encrypt and decrypt with a key of Cloud KMS."""
+
+
+class RequiredApi(NamedTuple):
+    """An API of Google Cloud that the fleet's project has to have enabled."""
+
+    name: str
+    """Such as container.googleapis.com."""
+    reason: str
+    """What needs it."""
+
+
+class KeyGrant(NamedTuple):
+    """A right on a key of Cloud KMS that a service agent of Google has to have."""
+
+    key: str
+    """The key's full name."""
+    agent: str
+    """Address of the service agent, with PROJECT_NUMBER for the number of the fleet's project."""
+    reason: str
+    """What it encrypts."""
+
+
+def required_apis(fleet: FleetSpec) -> list[RequiredApi]:
+    """The APIs that `fleet` needs, those that every fleet needs first."""
+    clusters = fleet.clusters
+    some = {
+        "gkehub.googleapis.com": (
+            any(cluster.fleet_membership for cluster in clusters),
+            "membership of clusters in the project's GKE fleet",
+        ),
+        "containerfilesystem.googleapis.com": (
+            any(cluster.image_streaming for cluster in clusters),
+            "image streaming",
+        ),
+        "cloudkms.googleapis.com": (bool(key_grants(fleet)), "keys of Cloud KMS, in their own project too"),
+        "binaryauthorization.googleapis.com": (
+            any(cluster.binary_authorization for cluster in clusters),
+            "attestations of images",
+        ),
+    }
+    return [
+        RequiredApi("container.googleapis.com", "clusters and node pools"),
+        RequiredApi("compute.googleapis.com", "networks, nodes, reservations and commitments"),
+        RequiredApi("iam.googleapis.com", "service accounts of nodes and teams"),
+        RequiredApi("iamcredentials.googleapis.com", "Workload Identity: pods that act as service accounts"),
+        RequiredApi("cloudresourcemanager.googleapis.com", "roles in the project"),
+        RequiredApi("logging.googleapis.com", "logs of clusters and jobs"),
+        RequiredApi("monitoring.googleapis.com", "metrics, dashboards and alerts"),
+        RequiredApi("artifactregistry.googleapis.com", "images of jobs; image streaming takes them from there"),
+        *(RequiredApi(name, reason) for name, (needed, reason) in some.items() if needed),
+    ]
+
+
+def key_grants(fleet: FleetSpec) -> list[KeyGrant]:
+    """Who needs `KEY_ROLE` on which key: GKE's service agent for Secrets, Compute Engine's for disks."""
+    grants = []
+    for cluster in fleet.clusters:
+        of_cluster = (
+            (cluster.database_encryption_key, "container-engine-robot", "Secrets in etcd"),
+            (cluster.disk_encryption_key, "compute-system", "boot disks"),
+        )
+        for key, agent, what in of_cluster:
+            if key is not None:
+                address = f"service-PROJECT_NUMBER@{agent}.iam.gserviceaccount.com"
+                grants.append(KeyGrant(key, address, what))
+    return list(dict.fromkeys(grants))

@@ -1,0 +1,113 @@
+"""The JSON schema of fleet files, so that editors complete and check them.
+
+In: nothing. Out: the schema, with the docstrings of the models as descriptions. Rules across fields are beyond a
+schema; `parse` has them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, RehearsalSection
+from kueue_fleet.fleet_file.parse import PULUMI_KEY
+
+DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+"""The dialect of JSON schema that is written."""
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema of a bare fleet file, or of a Pulumi.<env>.yaml with a fleet in its config."""
+    definitions: dict[str, Any] = {}
+    documented: dict[str, type[BaseModel]] = {}
+    for root in (FleetSpec, RehearsalSection):
+        schema = root.model_json_schema(by_alias=True)
+        definitions |= schema.pop("$defs")
+        definitions[root.__name__] = schema
+        documented |= {model.__name__: model for model in models_in(root, set())}
+    for name, definition in definitions.items():
+        if name in documented:
+            describe(documented[name], definition)
+    stack = {
+        "type": "object",
+        "required": ["config"],
+        "properties": {
+            "config": {
+                "type": "object",
+                "required": [PULUMI_KEY],
+                "properties": {
+                    PULUMI_KEY: {"$ref": "#/$defs/FleetSpec"},
+                    REHEARSAL_KEY: {"$ref": "#/$defs/RehearsalSection"},
+                },
+            }
+        },
+    }
+    return {
+        "$schema": DRAFT,
+        "title": "kueue-fleet",
+        "description": "A GPU batch fleet, bare or in the config of a Pulumi stack.",
+        "if": {"type": "object", "required": ["config"]},
+        "then": stack,
+        "else": {"$ref": "#/$defs/FleetSpec"},
+        "$defs": definitions,
+    }
+
+
+def models_in(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
+    """`model` and every model that its fields lead to."""
+    if model in seen:
+        return
+    seen.add(model)
+    yield model
+    for field in model.model_fields.values():
+        for found in _classes_in(field.annotation):
+            yield from models_in(found, seen)
+
+
+def _classes_in(tp: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(tp, type) and issubclass(tp, BaseModel):
+        yield tp
+    for argument in getattr(tp, "__args__", ()):
+        yield from _classes_in(argument)
+
+
+def describe(model: type[BaseModel], definition: dict[str, Any]) -> None:
+    """Put the docstrings below the fields of `model` and its bases into the schema."""
+    definition.pop("title", None)
+    for known in definition.get("properties", {}).values():
+        known.pop("title", None)
+        if known.get("default", "") is None:
+            del known["default"]
+    definition["description"] = inspect.cleandoc(model.__doc__ or "")
+    for base in reversed(model.__mro__):
+        if not (isinstance(base, type) and issubclass(base, BaseModel)) or base is BaseModel:
+            continue
+        for name, text in field_docs(base).items():
+            field = model.model_fields.get(name)
+            known = definition.get("properties", {}).get(field.alias or name) if field is not None else None
+            if known is not None:
+                known["description"] = text
+
+
+def field_docs(model: type[Any]) -> dict[str, str]:
+    """The string below each annotated field in the source of the class `model`."""
+    tree = ast.parse(inspect.getsource(sys.modules[model.__module__]))
+    body = next((n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == model.__name__), [])
+    docs = {}
+    for statement, after in pairwise(body):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and isinstance(after.value.value, str)
+        ):
+            docs[statement.target.id] = inspect.cleandoc(after.value.value)
+    return docs

@@ -1,0 +1,83 @@
+"""Admission checks: Kueue's own ProvisioningRequest check, and checks that somebody's controller answers.
+
+In: wire models, or manifests that the spec rendered. Out: checks that are Active when they are done, if it is Kueue
+that answers them. The MultiKueue check is in `kueue_fleet.kueue.multikueue`.
+"""
+
+import pulumi
+
+from kueue_fleet.fleet_file import AdmissionCheckEntry
+from kueue_fleet.kueue.applied_objects import KubernetesObject
+from kueue_fleet.kueue.component import ObjectComponent, declare_object, manifest_of
+from kueue_fleet.kueue_api import AdmissionCheckSpec, Manifest
+from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_fleet.kueue_api.manifests import admission_check_manifest
+from kueue_fleet.objects.render import render_admission_check, render_provisioning_request_config
+
+OWN_CONTROLLERS = frozenset({MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER})
+"""Controllers that are part of Kueue, which is there when the check is made."""
+
+
+class AdmissionCheck(ObjectComponent):
+    """An AdmissionCheck."""
+
+    pulumi_type = "kueue-fleet:index:AdmissionCheck"
+    kind = "AdmissionCheck"
+
+    expect_active: bool
+    """Whether the check was waited for; queues that use one that was not may stay inactive for now."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: AdmissionCheckSpec | Manifest,
+        *,
+        object_name: str | None = None,
+        expect_active: bool | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the check.
+
+        By default only a check that Kueue answers itself is waited for: another controller may be installed later.
+        The controller is immutable, and Kueue keeps a deleted check until no queue uses it, so replacing one would
+        hang: the update is refused with the advice to use a new name.
+        """
+        manifest = manifest_of(self.kind, spec, object_name or name, AdmissionCheckSpec, admission_check_manifest)
+        own = manifest["spec"]["controllerName"] in OWN_CONTROLLERS
+        self.expect_active = own if expect_active is None else expect_active
+        self._declare(name, manifest, opts, expect_active=self.expect_active)
+
+
+class ProvisioningRequestCheck(pulumi.ComponentResource):
+    """A check that asks for capacity before a job starts, with its ProvisioningRequestConfig."""
+
+    config: KubernetesObject
+    """The ProvisioningRequestConfig."""
+    check: AdmissionCheck
+    """The AdmissionCheck."""
+    object_name: str
+    """Name of the AdmissionCheck."""
+    expect_active: bool = True
+    """The check is always waited for."""
+
+    def __init__(self, name: str, spec: AdmissionCheckEntry, *, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Declare the check and its config; both have their names from the entry.
+
+        Raises:
+            ValueError: the entry is not a ProvisioningRequest check.
+        """
+        configs = render_provisioning_request_config(spec)
+        if not configs:
+            raise ValueError(
+                f"admission check {spec.name}: no provisioningRequest; use AdmissionCheck for other checks"
+            )
+        super().__init__("kueue-fleet:index:ProvisioningRequestCheck", name, None, opts)
+        deleted_with = opts.deleted_with if opts else None
+        self.config = declare_object(self, name, configs[0], deleted_with=deleted_with)
+        self.check = AdmissionCheck(
+            name,
+            render_admission_check(spec),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.config], deleted_with=deleted_with),
+        )
+        self.object_name = self.check.object_name
+        self.register_outputs({"name": self.object_name})

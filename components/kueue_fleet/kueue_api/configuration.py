@@ -1,0 +1,432 @@
+"""Kueue's own Configuration (config.kueue.x-k8s.io/v1beta2), field by field.
+
+In: the `kueue.configuration` of the fleet or of one cluster. Out: a frozen model of what was written; what was left out
+stays out, so that Kueue's own defaults hold. The rules across fields are in `configuration_rules`; merging the fleet's
+with a cluster's is in `install`.
+
+Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from kueue_fleet.kueue_api.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text, Whole
+from kueue_fleet.kueue_api.duration import Duration
+from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityMapField
+from kueue_fleet.kueue_api.selector import LabelSelector
+
+Port = Annotated[Whole, Field(ge=1, le=65535)]
+"""A TCP port."""
+
+
+class WebhookServer(SpecModel):
+    """The webhook server."""
+
+    port: Port | None = None
+    """Default 9443."""
+    host: Text | None = None
+    """Address to listen on; default all."""
+    cert_dir: Text | None = None
+    """Folder of tls.crt and tls.key; default /tmp/k8s-webhook-server/serving-certs."""
+
+
+class LeaderElection(SpecModel):
+    """Leader election between the replicas of Kueue."""
+
+    leader_elect: Flag | None = None
+    """Whether there is one; default true."""
+    lease_duration: Duration | None = None
+    """How long others wait before they take over; default 15s."""
+    renew_deadline: Duration | None = None
+    """How long the leader tries to stay leader; default 10s."""
+    retry_period: Duration | None = None
+    """From one try to the next; default 2s."""
+    resource_lock: Text | None = None
+    """Kind of the lock; default leases."""
+    resource_name: Text | None = None
+    """Default c1f6bfd2.kueue.x-k8s.io."""
+    resource_namespace: Text | None = None
+    """Namespace of the lock; default Kueue's own."""
+
+
+class CustomMetricLabel(SpecModel):
+    """A label or annotation that becomes a label of Kueue's metrics (alpha, feature gate CustomMetricLabels)."""
+
+    name: Text
+    """The metric's label without the prefix `custom_`."""
+    source_label_key: Text | None = None
+    """The label whose value is taken; or else `sourceAnnotationKey`."""
+    source_annotation_key: Text | None = None
+    """The annotation whose value is taken; or else `sourceLabelKey`."""
+    source_kind: Text | None = None
+    """Cohort, LocalQueue, ClusterQueue (default) or Workload."""
+    tracked_values: tuple[Text, ...] = ()
+    """Values that are told apart; for Workload 1 to 12, else at most 16, none: all."""
+
+
+class LocalQueueMetrics(SpecModel):
+    """Metrics per LocalQueue."""
+
+    enable: Flag | None = None
+    """Whether there are any; default false."""
+    local_queue_selector: LabelSelector | None = None
+    """Which LocalQueues have them; default: all."""
+
+
+class Metrics(SpecModel):
+    """What Kueue reports."""
+
+    bind_address: Text | None = None
+    """Default :8443; 0: off."""
+    enable_cluster_queue_resources: Flag | None = None
+    """Also quota and usage per queue, flavor and resource; default false."""
+    custom_labels: tuple[CustomMetricLabel, ...] | None = None
+    """Labels and annotations that become labels of metrics."""
+    local_queue_metrics: LocalQueueMetrics | None = None
+    """Metrics of single LocalQueues."""
+
+
+class Health(SpecModel):
+    """Probes."""
+
+    health_probe_bind_address: Text | None = None
+    """Default :8081."""
+    readiness_endpoint_name: Text | None = None
+    """Path of the readiness probe; default readyz."""
+    liveness_endpoint_name: Text | None = None
+    """Path of the liveness probe; default healthz."""
+
+
+class Controller(SpecModel):
+    """Kueue's controllers."""
+
+    group_kind_concurrency: Mapping[Text, Annotated[Whole, Field(ge=1)]] | None = None
+    """Parallel reconciles by `Kind.group`."""
+    cache_sync_timeout: Annotated[Whole, Field(ge=0, le=2**63 - 1)] | None = None
+    """In nanoseconds: Kueue reads this field as a bare number; default 2 minutes."""
+
+
+class TlsOptions(SpecModel):
+    """TLS of all of Kueue's servers."""
+
+    min_version: Text | None = None
+    """Least version, such as VersionTLS12; default Go's."""
+    cipher_suites: tuple[Text, ...] | None = None
+    """Cipher suites of TLS 1.2, by Go's names; default Go's."""
+    curve_preferences: tuple[Int32, ...] | None = None
+    """Key exchanges, by IANA's numbers of TLS Supported Groups; default Go's."""
+
+
+class InternalCertManagement(SpecModel):
+    """Certificates that Kueue makes for itself."""
+
+    enable: Flag | None = None
+    """Default true."""
+    webhook_service_name: Text | None = None
+    """Service in the certificate's name; default kueue-webhook-service."""
+    webhook_secret_name: Text | None = None
+    """Secret that holds the certificate; default kueue-webhook-server-cert."""
+
+
+class RequeuingStrategy(SpecModel):
+    """When a workload whose pods were not ready in time is tried again."""
+
+    timestamp: Text | None = None
+    """Eviction (default) or Creation: which time orders it among the waiting."""
+    backoff_limit_count: Int32 | None = None
+    """Tries before it is deactivated; absent: endless."""
+    backoff_base_seconds: Int32 | None = None
+    """First wait; default 60."""
+    backoff_max_seconds: Int32 | None = None
+    """Longest wait; default 3600."""
+
+
+class WaitForPodsReady(SpecModel):
+    """Eviction of workloads whose pods do not all become ready. On by default since Kueue 0.19, after 30 minutes."""
+
+    timeout: Duration | None = None
+    """Default 30m."""
+    block_admission: Flag | None = None
+    """Admit one workload after the other; default false."""
+    requeuing_strategy: RequeuingStrategy | None = None
+    """When an evicted workload is tried again."""
+    recovery_timeout: Duration | None = None
+    """The same for pods that fail later; default `timeout`; 0s: off."""
+
+
+class ClientConnection(SpecModel):
+    """Kueue's requests to the API server."""
+
+    qps: Number | None = None
+    """Requests a second; default 300; negative: unlimited."""
+    burst: Int32 | None = None
+    """Requests at once beyond `qps`; default 500."""
+
+
+class Integrations(SpecModel):
+    """Kinds of job that Kueue manages."""
+
+    frameworks: tuple[Text, ...] | None = None
+    """Default batch/job, and jobset.x-k8s.io/jobset where the fleet installs JobSet."""
+    external_frameworks: tuple[Text, ...] | None = None
+    """`Kind.version.group` of kinds that other controllers integrate."""
+    label_keys_to_copy: tuple[Text, ...] | None = None
+    """Labels copied from the job to its Workload."""
+
+
+class ExternalFramework(SpecModel):
+    """A kind of job dispatched by the generic MultiKueue adapter."""
+
+    name: Text
+    """`Kind.version.group`."""
+
+
+class ExecEnvVar(SpecModel):
+    """An environment variable of an exec plugin."""
+
+    name: Text
+    """Name of the variable."""
+    value: Text = ""
+    """Its value; default empty."""
+
+
+class ExecConfig(SpecModel):
+    """An exec plugin that prints credentials."""
+
+    command: Text = ""
+    """The program, a path or a name on PATH."""
+    args: tuple[Text, ...] | None = None
+    """Its arguments."""
+    env: tuple[ExecEnvVar, ...] | None = None
+    """Variables beyond those of Kueue itself."""
+    api_version: Text = ""
+    """Version of client.authentication.k8s.io that it speaks."""
+    install_hint: Text | None = None
+    """What to say where the program is missing."""
+    provide_cluster_info: Flag | None = None
+    """Whether it is told about the cluster; default false."""
+    interactive_mode: Text = ""
+    """Whether it may ask on a terminal: Never, IfAvailable or Always."""
+
+
+class ClusterProfileProvider(SpecModel):
+    """A provider of access by ClusterProfile."""
+
+    name: Text = ""
+    """Name of the provider, as ClusterProfiles give it."""
+    exec_config: ExecConfig = Field(default_factory=ExecConfig)
+    """The plugin that prints its credentials."""
+
+
+class ClusterProfileConfiguration(SpecModel):
+    """Access to workers by ClusterProfile (alpha, feature gate MultiKueueClusterProfile)."""
+
+    access_providers: tuple[ClusterProfileProvider, ...] | None = None
+    """Who gives access, by the provider's name."""
+    credentials_providers: tuple[ClusterProfileProvider, ...] | None = None
+    """Deprecated: use accessProviders."""
+
+
+class IncrementalDispatcherConfig(SpecModel):
+    """The incremental dispatcher."""
+
+    step_size: Int32 | None = None
+    """Workers added per round; default 3."""
+
+
+class MultiKueueConfiguration(SpecModel):
+    """The manager's MultiKueue controller. The fleet's `multiKueue` section sets the first five."""
+
+    gc_interval: Duration | None = None
+    """From one search for orphans on the workers to the next; default 1m; 0s: never."""
+    origin: Text | None = None
+    """Label value on what this manager makes on workers; default multikueue."""
+    worker_lost_timeout: Duration | None = None
+    """How long a lost worker keeps its jobs; default 15m."""
+    dispatcher_name: Text | None = None
+    """Who nominates workers; default Kueue's all-at-once dispatcher."""
+    incremental_dispatcher_config: IncrementalDispatcherConfig | None = None
+    """Settings of the incremental dispatcher."""
+    external_frameworks: tuple[ExternalFramework, ...] | None = None
+    """Further kinds of job that are dispatched."""
+    cluster_profile: ClusterProfileConfiguration | None = None
+    """Access by ClusterProfile."""
+
+
+class FairSharingConfiguration(SpecModel):
+    """Fair sharing between queues and cohorts; on where this section is present."""
+
+    preemption_strategies: tuple[Text, ...] | None = None
+    """[LessThanOrEqualToFinalShare], [LessThanInitialShare], or both in that order."""
+
+
+class AdmissionFairSharing(SpecModel):
+    """Order of the LocalQueues of a queue by their past usage."""
+
+    usage_half_life_time: Duration | None = None
+    """After which past usage counts half; 0s: past usage does not count."""
+    usage_sampling_interval: Duration | None = None
+    """Default 5m."""
+    resource_weights: Mapping[LabelKey, Number] | None = None
+    """Weight of each resource in the usage; default 1."""
+
+
+class ResourceTransformation(SpecModel):
+    """Turns one resource of a pod into others before quota is counted."""
+
+    input: Text
+    """The resource; each at most once in the list."""
+    strategy: Text | None = None
+    """Retain (default) or Replace the input."""
+    multiply_by: Text | None = None
+    """A resource whose amount multiplies the outputs."""
+    outputs: OptionalQuantityMapField[LabelKey] = NOT_GIVEN
+    """What one unit of the input becomes."""
+
+
+class CelSelector(SpecModel):
+    """A CEL expression on devices."""
+
+    expression: Text = ""
+    """True for the devices that count."""
+
+
+class DeviceSelector(SpecModel):
+    """Which devices count."""
+
+    cel: CelSelector | None = None
+    """The selector; CEL is the only kind there is."""
+
+
+class DeviceSource(SpecModel):
+    """A counter or a capacity of devices."""
+
+    name: Text = ""
+    """Name of the counter or of the capacity, as the driver publishes it."""
+    driver: Text = ""
+    """Name of the DRA driver."""
+    device_selector: DeviceSelector = Field(default_factory=DeviceSelector)
+    """The devices that count."""
+
+
+class DeviceClassSource(SpecModel):
+    """What of a device class is counted: exactly one of the two."""
+
+    counter: DeviceSource | None = None
+    """A counter of devices that are divided into partitions."""
+    capacity: DeviceSource | None = None
+    """A capacity of devices that several pods share."""
+
+
+class DeviceClassMapping(SpecModel):
+    """A resource name for device classes of Dynamic Resource Allocation."""
+
+    name: Text
+    """Resource that quotas name."""
+    device_class_names: tuple[Text, ...] = ()
+    """Device classes that count as this resource."""
+    sources: tuple[DeviceClassSource, ...] | None = None
+    """What is counted; default: devices."""
+
+
+class Resources(SpecModel):
+    """Which resources count, and how."""
+
+    quota_check_strategy: Text | None = None
+    """BlockUndeclared (default): a job may not ask for what its queue does not cover; IgnoreUndeclared: it may."""
+    exclude_resource_prefixes: tuple[Text, ...] | None = None
+    """Resources that never count."""
+    transformations: tuple[ResourceTransformation, ...] | None = None
+    """Resources that become others before quota is counted."""
+    device_class_mappings: tuple[DeviceClassMapping, ...] | None = None
+    """Names for the devices of Dynamic Resource Allocation."""
+
+
+class WorkloadRetention(SpecModel):
+    """When Workloads are deleted."""
+
+    after_finished: Duration | None = None
+    """After their end; absent: never."""
+    after_deactivated_by_kueue: Duration | None = None
+    """After Kueue deactivated them, with the job; absent: never."""
+
+
+class ObjectRetentionPolicies(SpecModel):
+    """When Kueue deletes what it no longer needs."""
+
+    workloads: WorkloadRetention | None = None
+    """When Workloads go; default: never."""
+
+
+class VisibilityServer(SpecModel):
+    """The server of pending workloads."""
+
+    bind_address: Text | None = None
+    """Default 0.0.0.0."""
+    bind_port: Whole | None = None
+    """Default 8082."""
+
+
+class KueueConfiguration(SpecModel):
+    """Kueue's Configuration. `apiVersion` and `kind` are added when it is rendered."""
+
+    read_whole: ClassVar[bool] = True
+    # Every render needs it by itself too; built later, its half of a fleet's model would be built twice.
+    model_config = ConfigDict(defer_build=False)
+
+    namespace: DnsLabel | None = None
+    """Set by the fleet from `kueue.namespace`."""
+    webhook: WebhookServer | None = None
+    """Kueue's webhook server."""
+    leader_election: LeaderElection | None = None
+    """Which replica leads."""
+    metrics: Metrics | None = None
+    """What Kueue reports, and where."""
+    health: Health | None = None
+    """Probes."""
+    pprof_bind_address: Text | None = None
+    """Address of Go's profiles; default: off."""
+    controller: Controller | None = None
+    """How Kueue's controllers work."""
+    tls: TlsOptions | None = None
+    """TLS of all of Kueue's servers."""
+    manage_jobs_without_queue_name: Flag | None = None
+    """Also manage jobs without a queue label; default false."""
+    managed_jobs_namespace_selector: LabelSelector | None = None
+    """Default: every namespace but kube-system and Kueue's own."""
+    internal_cert_management: InternalCertManagement | None = None
+    """Certificates that Kueue makes for itself."""
+    wait_for_pods_ready: WaitForPodsReady | None = None
+    """Eviction of workloads whose pods do not become ready."""
+    client_connection: ClientConnection | None = None
+    """How fast Kueue asks the API server."""
+    integrations: Integrations | None = None
+    """Kinds of job that Kueue manages."""
+    multi_kueue: MultiKueueConfiguration | None = None
+    """The manager's MultiKueue controller."""
+    fair_sharing: FairSharingConfiguration | None = None
+    """Fair sharing between queues and cohorts; default: off."""
+    admission_fair_sharing: AdmissionFairSharing | None = None
+    """Order of the LocalQueues of a queue by their past usage; default: off."""
+    resources: Resources | None = None
+    """Which resources count, and how."""
+    feature_gates: Mapping[Text, Flag] | None = None
+    """Overrides by name; the gates of Kueue 0.19.2 are known."""
+    object_retention_policies: ObjectRetentionPolicies | None = None
+    """When Kueue deletes what has ended."""
+    visibility_server: VisibilityServer | None = None
+    """The server of pending workloads."""
+
+
+def overlay(base: Any, top: Any) -> Any:
+    """`base` with `top` laid over it: maps are merged key by key, everything else is replaced."""
+    if not (isinstance(base, dict) and isinstance(top, dict)):
+        return top
+    merged = dict(base)
+    for key, value in top.items():
+        merged[key] = overlay(base[key], value) if key in base else value
+    return merged

@@ -1,0 +1,94 @@
+"""What the deployed controller is told: the parts of the fleet that it decides by.
+
+In: a fleet with an `admissionController`. Out: `ControllerConfiguration`, which goes to the controller as a file. What
+it finds in the clusters (queues, quotas, who is connected) is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionController
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.kueue_api.base import Flag, SpecModel, Text
+
+DEFAULT_ORIGIN: Final = "multikueue"
+"""Kueue's own default. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go."""
+LEASE_NAME: Final = "kueue-fleet-controller"
+"""Name of the Lease that the leader holds, in the controller's namespace."""
+
+
+class WorkerConfiguration(SpecModel):
+    """A worker cluster."""
+
+    name: Text
+    """Name of the cluster."""
+    region: Text
+    """Its region."""
+    kueue: Mapping[str, Any]
+    """Kueue's Configuration there, as far as it decides."""
+
+
+class ControllerConfiguration(SpecModel):
+    """Everything that the controller takes from the fleet."""
+
+    fleet: Text
+    """Name of the fleet."""
+    namespace: Text
+    """Where the Lease is."""
+    origin: Text
+    """Mark on the copies that the manager makes on the workers."""
+    dispatches: Flag
+    """Whether Kueue leaves the choice of clusters to this controller."""
+    controller: AdmissionController
+    """The section `admissionController` of the fleet file."""
+    workers: tuple[WorkerConfiguration, ...]
+    """The workers, most preferred first; those too that get no jobs any more."""
+    team_regions: Mapping[Text, tuple[Text, ...]]
+    """Regions where a team's jobs may run, by namespace; a namespace that is not there has no such rule."""
+    kueue: Mapping[str, Any]
+    """Kueue's Configuration on the manager, as far as it decides."""
+
+
+def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
+    """What the controller of this fleet is told. Raises ValueError for a fleet without one, or without a manager."""
+    section, settings = fleet.admission_controller, fleet.multi_kueue
+    if section is None or settings is None or fleet.manager is None:
+        raise ValueError("the fleet has no admissionController on a manager; add the section, and multiKueue")
+    return ControllerConfiguration(
+        fleet=fleet.name,
+        namespace=section.namespace,
+        origin=kueue_configuration(fleet, fleet.manager.name).get("multiKueue", {}).get("origin", DEFAULT_ORIGIN),
+        dispatches=settings.dispatcher_name == DISPATCHER_NAME,
+        controller=section.model_copy(update={"checks": fleet_checks(fleet)}),
+        workers=tuple(
+            WorkerConfiguration(name=name, region=fleet.cluster(name).region, kueue=_decisive(fleet, name))
+            for name in _workers(fleet)
+        ),
+        team_regions=_team_regions(fleet),
+        kueue=_decisive(fleet, fleet.manager.name),
+    )
+
+
+def _workers(fleet: FleetSpec) -> tuple[str, ...]:
+    """The workers, most preferred first; then those that get no jobs any more, which may still run some."""
+    others = (cluster.name for cluster in fleet.clusters if cluster.role == "worker")
+    return tuple(dict.fromkeys((*fleet.worker_names, *others)))
+
+
+_DECISIVE: Final = ("featureGates", "fairSharing", "resources", "waitForPodsReady")
+
+
+def _decisive(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
+    return {key: value for key, value in kueue_configuration(fleet, cluster).items() if key in _DECISIVE}
+
+
+def _team_regions(fleet: FleetSpec) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for team in fleet.teams:
+        if team.allowed_regions:
+            found.update(dict.fromkeys(team.namespace_names, team.allowed_regions))
+    return found

@@ -1,0 +1,148 @@
+"""What lets a Prometheus read Kueue's metrics, managed or in the cluster.
+
+In: a fleet and the name of a cluster. Out: objects as plain data; none where the fleet's `observability` does not ask
+for them. Kueue serves its metrics only to accounts that may `get /metrics`, so there is one such account: managed
+Prometheus gets its token by a Secret that its collector alone may read, a Prometheus in the cluster is bound itself.
+
+Sources: kueue@v0.19.2 charts/kueue/templates/rbac/metrics_reader_role.yaml and manager/manager.yaml;
+https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md (PodMonitoring).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_fleet.objects.dashboards import grafana_dashboard
+
+READER_ROLE: Final = "kueue-metrics-reader"
+"""ClusterRole of Kueue's chart; the account, its token and what belongs to them have the same name."""
+POD_MONITORING_API: Final = "monitoring.googleapis.com/v1"
+"""`apiVersion` of Google's managed Prometheus."""
+SERVICE_MONITOR_API: Final = "monitoring.coreos.com/v1"
+"""`apiVersion` of the Prometheus operator."""
+GRAFANA_RELEASE: Final = "kube-prometheus-stack"
+"""Name of the Helm release of Prometheus and Grafana."""
+DASHBOARD_LABEL: Final = "grafana_dashboard"
+"""Grafana's sidecar loads ConfigMaps with this label."""
+_RBAC: Final = "rbac.authorization.k8s.io"
+_POD_LABELS: Final = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+_SERVICE_LABELS: Final = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "metrics-service"}
+_INTERVAL: Final = "30s"
+
+
+def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """The objects for managed Prometheus: an account with its token, who may read that, and a PodMonitoring."""
+    if not fleet.observability.managed_prometheus:
+        return []
+    namespace = fleet.kueue.namespace
+    # Autopilot runs the collectors in a namespace of its own.
+    collectors = "gke-gmp-system" if fleet.cluster(cluster).mode == "Autopilot" else "gmp-system"
+    secret = manifest("v1", "Secret", READER_ROLE, namespace, type="kubernetes.io/service-account-token")
+    secret["metadata"]["annotations"] = {"kubernetes.io/service-account.name": READER_ROLE}
+    readable = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [READER_ROLE], "verbs": ["get"]}
+    endpoint = {
+        "port": "metrics",
+        "path": "/metrics",
+        "scheme": "https",
+        "interval": _INTERVAL,
+        # Kueue's certificate is signed by itself.
+        "tls": {"insecureSkipVerify": True},
+        "authorization": {"type": "Bearer", "credentials": {"secret": {"name": READER_ROLE, "key": "token"}}},
+    }
+    return [
+        manifest("v1", "ServiceAccount", READER_ROLE, namespace),
+        _may_read_metrics(READER_ROLE, READER_ROLE, namespace),
+        secret,
+        manifest(f"{_RBAC}/v1", "Role", READER_ROLE, namespace, rules=[readable]),
+        manifest(
+            f"{_RBAC}/v1",
+            "RoleBinding",
+            READER_ROLE,
+            namespace,
+            roleRef={"apiGroup": _RBAC, "kind": "Role", "name": READER_ROLE},
+            subjects=[{"kind": "ServiceAccount", "name": "collector", "namespace": collectors}],
+        ),
+        manifest(
+            POD_MONITORING_API,
+            "PodMonitoring",
+            "kueue",
+            namespace,
+            spec={"selector": {"matchLabels": dict(_POD_LABELS)}, "endpoints": [endpoint]},
+        ),
+    ]
+
+
+def render_grafana(fleet: FleetSpec) -> list[Manifest]:
+    """What the Prometheus and Grafana in a cluster get: leave to read, where to read, and the dashboard."""
+    settings = fleet.observability.grafana
+    if not settings.enabled:
+        return []
+    controller = fleet.admission_controller is not None
+    dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller)
+    board = manifest(
+        "v1",
+        "ConfigMap",
+        "kueue-fleet-dashboard",
+        settings.namespace,
+        data={"kueue-fleet.json": json.dumps(dashboard)},
+    )
+    board["metadata"]["labels"] = {DASHBOARD_LABEL: "1"}
+    endpoint = {
+        "port": "https",
+        "path": "/metrics",
+        "scheme": "https",
+        "interval": _INTERVAL,
+        "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        "tlsConfig": {"insecureSkipVerify": True},
+    }
+    return [
+        board,
+        _may_read_metrics("kueue-metrics-prometheus", f"{GRAFANA_RELEASE}-prometheus", settings.namespace),
+        manifest(
+            SERVICE_MONITOR_API,
+            "ServiceMonitor",
+            "kueue",
+            settings.namespace,
+            spec={
+                "namespaceSelector": {"matchNames": [fleet.kueue.namespace]},
+                "selector": {"matchLabels": dict(_SERVICE_LABELS)},
+                "endpoints": [endpoint],
+            },
+        ),
+    ]
+
+
+def grafana_helm_values() -> dict[str, Any]:
+    """Values of the kube-prometheus-stack chart on GKE: what Google runs and hides is not looked for.
+
+    Grafana's password is made by the chart at random, in the Secret kube-prometheus-stack-grafana; the chart's own
+    default is known to everybody. There is no node exporter: Autopilot refuses its host paths, and GKE has its own.
+    """
+    hidden = ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy", "coreDns", "kubeDns")
+    return {
+        "fullnameOverride": GRAFANA_RELEASE,
+        "nodeExporter": {"enabled": False},
+        "alertmanager": {"enabled": False},
+        "prometheusOperator": {"kubeletService": {"enabled": False}},
+        "kubelet": {"enabled": False},
+        **{name: {"enabled": False} for name in hidden},
+        "prometheus": {"prometheusSpec": {"serviceMonitorSelectorNilUsesHelmValues": False, "retention": "15d"}},
+        "grafana": {
+            "fullnameOverride": f"{GRAFANA_RELEASE}-grafana",
+            "adminPassword": "",
+            "sidecar": {"dashboards": {"enabled": True, "label": DASHBOARD_LABEL, "labelValue": "1"}},
+        },
+    }
+
+
+def _may_read_metrics(name: str, account: str, namespace: str) -> Manifest:
+    return manifest(
+        f"{_RBAC}/v1",
+        "ClusterRoleBinding",
+        name,
+        roleRef={"apiGroup": _RBAC, "kind": "ClusterRole", "name": READER_ROLE},
+        subjects=[{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    )

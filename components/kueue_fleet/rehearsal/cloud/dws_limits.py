@@ -1,0 +1,43 @@
+"""What the simulated DWS can never give out, so that a rehearsal does not wait for it.
+
+In: a fleet, the settings of the simulated cloud, and a Workload that has quota and waits for its checks. Out: why
+waiting does not help. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings, stock_range
+
+
+def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload: Mapping[str, Any]) -> str | None:
+    """Why DWS never has the GPUs for which the Workload has quota on the cluster; None if it may have them.
+
+    DWS gives out whole nodes, which have at least the GPUs that are asked for.
+    """
+    checks = {check.name for check in fleet.admission_checks if check.provisioning_request is not None}
+    states = workload["status"].get("admissionChecks") or ()
+    if not any(check["name"] in checks and check["state"] != "Ready" for check in states):
+        return None
+    region = fleet.cluster(cluster).region
+    kinds = {flavor.name: flavor.node_labels.get(ACCELERATOR, "") for flavor in fleet.flavors}
+    for kind, gpus in _gpus(workload, kinds).items():
+        most = stock_range(settings, region, kind)[1]
+        if gpus > most:
+            return f"asks for {gpus} {kind}, and the simulated DWS never has more than {most} in {region}"
+    return None
+
+
+def _gpus(workload: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, int]:
+    """GPUs of each kind for which it has quota."""
+    found: dict[str, int] = {}
+    for assigned in (workload["status"].get("admission") or {}).get("podSetAssignments") or ():
+        kind = kinds.get((assigned.get("flavors") or {}).get(GPU_RESOURCE, ""))
+        amount = str((assigned.get("resourceUsage") or {}).get(GPU_RESOURCE, ""))
+        if kind and amount.isdigit():
+            found[kind] = found.get(kind, 0) + int(amount)
+    return found

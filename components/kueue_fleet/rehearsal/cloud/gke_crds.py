@@ -1,0 +1,155 @@
+"""The resource definitions of managed Prometheus, which GKE has in every cluster, and what GKE refuses there.
+
+In: one API server. Out: PodMonitoring and ClusterPodMonitoring, with the fields that theirs have. Nothing collects
+metrics here: objects are checked, kept, and left alone.
+
+Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kueue_fleet.rehearsal.control_planes.kube_api import Json, KubeApi
+
+_GROUP = "monitoring.googleapis.com"
+_POLL_SECONDS = 0.05
+_TEXT: Json = {"type": "string"}
+_TEXTS: Json = {"type": "array", "items": _TEXT}
+_ANY: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _object(required: tuple[str, ...] = (), **properties: Json) -> Json:
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
+
+
+def _definition(kind: str, plural: str, scope: str) -> Json:
+    secret = _object(("secret",), secret=_object(("name", "key"), name=_TEXT, key=_TEXT, namespace=_TEXT))
+    endpoint = _object(
+        ("port",),
+        port={"x-kubernetes-int-or-string": True},
+        scheme={"type": "string", "enum": ["http", "https"]},
+        path=_TEXT,
+        params={"type": "object", "additionalProperties": _TEXTS},
+        interval=_TEXT,
+        timeout=_TEXT,
+        proxyUrl=_TEXT,
+        metricRelabeling={"type": "array", "items": _ANY},
+        authorization=_object(type=_TEXT, credentials=secret),
+        basicAuth=_object(username=_TEXT, password=secret),
+        oauth2=_ANY,
+        tls=_object(
+            insecureSkipVerify={"type": "boolean"},
+            serverName=_TEXT,
+            minVersion=_TEXT,
+            maxVersion=_TEXT,
+            ca=_ANY,
+            cert=_ANY,
+            key=_ANY,
+        ),
+    )
+    spec = _object(
+        ("selector", "endpoints"),
+        selector=_object(
+            matchLabels={"type": "object", "additionalProperties": _TEXT},
+            matchExpressions={
+                "type": "array",
+                "items": _object(("key", "operator"), key=_TEXT, operator=_TEXT, values=_TEXTS),
+            },
+        ),
+        endpoints={"type": "array", "minItems": 1, "items": endpoint},
+        targetLabels=_object(metadata=_TEXTS, fromPod={"type": "array", "items": _ANY}),
+        limits=_ANY,
+        filterRunning={"type": "boolean"},
+    )
+    schema = _object(("spec",), apiVersion=_TEXT, kind=_TEXT, metadata={"type": "object"}, spec=spec, status=_ANY)
+    version: dict[str, Any] = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{_GROUP}"},
+        "spec": {
+            "group": _GROUP,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "scope": scope,
+            "versions": [version],
+        },
+    }
+
+
+DEFINITIONS = (
+    _definition("PodMonitoring", "podmonitorings", "Namespaced"),
+    _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),
+)
+"""CustomResourceDefinitions that a GKE cluster has from the beginning."""
+
+
+_POLICY = "queued-provisioning-single-pod-set"
+
+
+def _admission(kind: str, spec: Json) -> Json:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": _POLICY},
+        "spec": spec,
+    }
+
+
+SINGLE_POD_SET = _admission(
+    "ValidatingAdmissionPolicy",
+    {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": ["autoscaling.x-k8s.io"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["provisioningrequests"],
+                }
+            ]
+        },
+        "validations": [
+            {
+                "expression": "object.spec.provisioningClassName != 'queued-provisioning.gke.io' || "
+                "size(object.spec.podSets) <= 1",
+                "message": "the queued provisioning feature currently supports only single PodSet per request",
+                "reason": "Forbidden",
+            }
+        ],
+    },
+)
+"""What GKE's Warden refuses of ProvisioningRequests, in its words.
+
+Source: https://github.com/ray-project/ray/issues/57839.
+"""
+SINGLE_POD_SET_BINDING = _admission(
+    "ValidatingAdmissionPolicyBinding", {"policyName": _POLICY, "validationActions": ["Deny"]}
+)
+"""Puts `SINGLE_POD_SET` into force."""
+
+
+async def install_definition(api: KubeApi, definition: Json) -> None:
+    """Installs a resource definition and waits until it is served. Raises ApiError."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition['metadata']['name']}"
+    await api.apply(path, definition)
+    while True:
+        found = await api.get(path)
+        conditions = (found.get("status") or {}).get("conditions") or ()
+        if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def install_gke_definitions(api: KubeApi) -> None:
+    """Installs what GKE has in every cluster. Raises ApiError."""
+    for definition in DEFINITIONS:
+        await install_definition(api, definition)

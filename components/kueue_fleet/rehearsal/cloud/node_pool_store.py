@@ -1,0 +1,82 @@
+"""The node pools and the auto-provisioning of one cluster, as they were last asked for.
+
+In: what the Cluster and NodePool resources say. Out: the same, also after the supervisor has been started again: it is
+in a file in the cluster's folder, written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kueue_fleet.rehearsal.cloud.node_pools import NodePool, parse_node_pool
+from kueue_fleet.rehearsal.cloud.node_sources import ResourceLimits
+from kueue_fleet.rehearsal.cloud.node_templates import Place
+from kueue_fleet.rehearsal.control_planes.certificates import write_private
+
+Json = Mapping[str, Any]
+"""An object as the API server sends it."""
+
+
+class NodePoolStore:
+    """What a cluster's nodes should be like."""
+
+    def __init__(self, path: Path, place: Place, *, autopilot: bool) -> None:
+        self.autopilot = autopilot
+        self._path = path
+        self._place = place
+        self._settings: Json = {}
+        self.pools: dict[str, NodePool] = {}
+        if path.is_file():
+            content = json.loads(path.read_text())
+            self._settings = content["settings"]
+            for name, body in content["pools"].items():
+                self.pools[name] = parse_node_pool(name, body, self.place.zones)
+
+    @property
+    def place(self) -> Place:
+        """The cluster's place, with the zones that it names for its nodes."""
+        zones = tuple(self._settings.get("nodeLocations") or ())
+        return Place(self._place.cluster, self._place.region, zones or self._place.zones)
+
+    def put_settings(self, settings: Json) -> None:
+        """Keeps the cluster's `nodeLocations` and `clusterAutoscaling`."""
+        self._settings = {key: settings[key] for key in ("nodeLocations", "clusterAutoscaling") if settings.get(key)}
+        self._write()
+
+    def put(self, name: str, body: Json) -> NodePool:
+        """Keeps a pool; `node_pool_rules.refusals` has found nothing wrong with it."""
+        pool = parse_node_pool(name, body, self.place.zones)
+        self.pools[name] = pool
+        self._write()
+        return pool
+
+    def remove(self, name: str) -> None:
+        """Forgets a pool."""
+        if self.pools.pop(name, None) is not None:
+            self._write()
+
+    @property
+    def auto_provisions(self) -> bool:
+        """Whether GKE makes pools for pods that fit nowhere."""
+        return self.autopilot or (self._settings.get("clusterAutoscaling") or {}).get("enabled") is True
+
+    @property
+    def auto_provisioning_place(self) -> Place:
+        """Where auto-provisioned nodes are."""
+        scaling = self._settings.get("clusterAutoscaling") or {}
+        zones = tuple(scaling.get("autoProvisioningLocations") or ())
+        return Place(self._place.cluster, self._place.region, zones or self.place.zones)
+
+    def limits(self, nodes: Mapping[str, Json]) -> ResourceLimits | None:
+        """The cluster's resource limits, with what `nodes` use of them; None on Autopilot and where none are set."""
+        limits = (self._settings.get("clusterAutoscaling") or {}).get("resourceLimits")
+        if self.autopilot or not self.auto_provisions or not limits:
+            return None
+        return ResourceLimits.of(limits, nodes.values())
+
+    def _write(self) -> None:
+        content = {"settings": self._settings, "pools": {name: pool.body for name, pool in self.pools.items()}}
+        write_private(self._path, json.dumps(content, indent=1).encode())

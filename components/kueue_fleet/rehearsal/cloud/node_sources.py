@@ -1,0 +1,318 @@
+"""Where new nodes come from: the autoscaled pools of a Standard cluster, and auto-provisioning, which makes pools for
+the pods that wait (in Autopilot clusters without limits, in Standard clusters within the cluster's resource limits).
+
+In: pods' needs. Out: one node at a time, with GKE's own names, labels and taints. Not modelled: custom ComputeClasses,
+TPUs, split GPUs; pods that ask for them are refused by name.
+
+Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning (limits count all pools, Spot
+and workload separation), https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (placement groups)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    DRIVER_VERSION,
+    FLEX_START,
+    GPU_RESOURCE,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    NODE_POOL,
+    PROVISIONING,
+    REGION,
+    SPOT,
+    ZONE,
+)
+from kueue_fleet.gke.machines import MachineType, accelerators, machine_catalogue
+from kueue_fleet.rehearsal.cloud.node_planning import misfit
+from kueue_fleet.rehearsal.cloud.node_pools import NodePool, pool_nodes
+from kueue_fleet.rehearsal.cloud.node_templates import (
+    AUTOSCALED,
+    PLACEMENT_GROUP,
+    NodeTemplate,
+    Place,
+    machine_labels,
+    numbered_name,
+)
+from kueue_fleet.rehearsal.cloud.pod_needs import PodNeeds, amounts, fits_node, tolerates
+
+Json = Mapping[str, Any]
+"""An object as the API server sends it."""
+
+COMPUTE_CLASS = "cloud.google.com/compute-class"
+"""Label by which pods ask for a ComputeClass."""
+_COMPUTE_CLASSES = {"Accelerator", "Balanced", "General-Purpose", "general-purpose", "Performance", "Scale-Out"}
+# k8s.io label namespaces and GKE's own: such labels cannot be invented by a pod.
+_SYSTEM_LABEL = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
+# What a pod may select and this catalogue decides by the machine or the place.
+_FREE_CHOICE = {DRIVER_VERSION, "cloud.google.com/gke-boot-disk", "cloud.google.com/gke-max-pods-per-node"}
+_COMPACT_FAMILIES = {"n2", "a2", "a3", "g2"}
+_GB = 1000**3
+
+
+@dataclass(slots=True)
+class ResourceLimits:
+    """What all nodes of a Standard cluster may have together; a GPU that is not listed is not auto-provisioned.
+
+    Amounts in cores, GB and GPUs, as GKE counts them; `used` is what the nodes have.
+    """
+
+    most: Mapping[str, float]
+    used: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, limits: Sequence[Json], nodes: Iterable[Json]) -> ResourceLimits:
+        """From `clusterAutoscaling.resourceLimits` and the nodes of all pools."""
+        made = cls({str(one["resourceType"]): float(one.get("maximum") or 0) for one in limits})
+        for node in nodes:
+            labels = node["metadata"].get("labels") or {}
+            made.add(amounts(node["status"].get("capacity") or {}), labels.get(ACCELERATOR))
+        return made
+
+    def add(self, capacity: Mapping[str, int], accelerator: str | None) -> None:
+        """Counts a node."""
+        for name, amount in _counted(capacity, accelerator).items():
+            self.used[name] = self.used.get(name, 0) + amount
+
+    def problem(self, template: NodeTemplate, *, listed_only: bool) -> str | None:
+        """Why such a node would be too much; None when it would not.
+
+        `listed_only`: what has no limit is not limited, as for node pools that are there already.
+        """
+        for name, amount in _counted(template.capacity, template.machine.accelerator).items():
+            if name not in self.most:
+                if listed_only or name in ("cpu", "memory"):
+                    continue
+                return f"node auto-provisioning has no resource limit for {name}, so it makes no nodes with it"
+            used = self.used.get(name, 0)
+            if used + amount > self.most[name]:
+                unit = " GB" if name == "memory" else ""
+                return (
+                    f"the cluster's resource limit of {self.most[name]:g}{unit} {name} would be exceeded: "
+                    f"{used:g}{unit} in use, {template.machine.name} has {amount:g}{unit}"
+                )
+        return None
+
+
+def _counted(capacity: Mapping[str, int], accelerator: str | None) -> dict[str, float]:
+    counted = {"cpu": capacity.get("cpu", 0) / 1000, "memory": capacity.get("memory", 0) / _GB}
+    return counted | ({accelerator: capacity.get(GPU_RESOURCE, 0)} if accelerator else {})
+
+
+@dataclass(slots=True)
+class PoolSource:
+    """An autoscaled node pool, up to its limit, the cluster's, and what there is of its capacity."""
+
+    pool: NodePool
+    place: Place
+    nodes: Mapping[str, Json]
+    """All nodes of the cluster."""
+    limits: ResourceLimits | None = None
+    stock: dict[str, int] | None = None
+    """GPUs of each accelerator that DWS can give out now; None for other pools."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
+    """Whether to plan as if the pool were empty, for what has to fit into it at once."""
+    _taken: list[NodeTemplate] = field(default_factory=list)
+
+    def offer(self, needs: PodNeeds) -> NodeTemplate | str:
+        """A node of the pool that the pod fits on."""
+        present = {} if self.whole else pool_nodes(self.nodes, self.pool.name)
+        zone = needs.node_selector.get(ZONE, "")
+        if zone not in self.pool.zones:
+            zone = self.pool.zone_for_next([*present.values(), *(made.manifest() for made in self._taken)])
+        made = self.pool.template(self.place, zone, needs.uid, labels=self.labels, annotations=self.annotations)
+        reason = misfit(needs, made)
+        if reason is None and len(present) + len(self._taken) >= self.pool.most_nodes:
+            reason = f"it has its maximum of {self.pool.most_nodes} nodes"
+        if reason is None and self.limits is not None:
+            reason = self.limits.problem(made, listed_only=True)
+        if reason is None and self.stock is not None and made.machine.accelerator is not None:
+            left = self.stock.get(made.machine.accelerator, 0)
+            if left < made.machine.gpus:
+                reason = f"{made.machine.gpus} {made.machine.accelerator} are not available now, it waits for them"
+        return f"node pool {self.pool.name}: {reason}" if reason else made
+
+    def take(self, template: NodeTemplate) -> None:
+        """Counts the node."""
+        self._taken.append(template)
+        if self.limits is not None:
+            self.limits.add(template.capacity, template.machine.accelerator)
+        if self.stock is not None and template.machine.accelerator is not None:
+            self.stock[template.machine.accelerator] -= template.machine.gpus
+
+
+@dataclass(slots=True)
+class AutoProvisioning:
+    """Pools made for the pods that wait."""
+
+    place: Place
+    limits: ResourceLimits | None = None
+    """None on Autopilot: Google's own quota is the limit there."""
+    autopilot: bool = True
+    stock: dict[str, int] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """More labels for every node, for capacity that is bound to a request."""
+    taints: Sequence[Mapping[str, str]] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def offer(self, needs: PodNeeds) -> NodeTemplate | str:
+        """A node on the smallest machine that holds the pod."""
+        problem = _selector_problem(needs, self.labels)
+        if problem is not None:
+            return problem
+        reason = "no machine type is large enough"
+        for machine in machine_catalogue():
+            if not _suits(machine, needs):
+                continue
+            template = self._template(machine, needs)
+            if isinstance(template, str):
+                reason = template
+                continue
+            if not fits_node(needs, template.labels, template.taints, template.allocatable):
+                reason = _misfit(needs, template)
+                continue
+            over = self.limits.problem(template, listed_only=False) if self.limits else None
+            if over is None:
+                over = self._short(template)
+            if over is None:
+                return template
+            return over
+        return reason
+
+    def _short(self, template: NodeTemplate) -> str | None:
+        machine = template.machine
+        if self.stock is None or template.labels.get(FLEX_START) != "true" or machine.accelerator is None:
+            return None
+        if self.stock.get(machine.accelerator, 0) >= machine.gpus:
+            return None
+        return f"{machine.gpus} {machine.accelerator} are not available now, it waits for them"
+
+    def take(self, template: NodeTemplate) -> None:
+        """Counts the node against the limits."""
+        if self.limits is not None:
+            self.limits.add(template.capacity, template.machine.accelerator)
+        if self.stock is not None and template.labels.get(FLEX_START) == "true" and template.machine.accelerator:
+            self.stock[template.machine.accelerator] -= template.machine.gpus
+
+    def _template(self, machine: MachineType, needs: PodNeeds) -> NodeTemplate | str:
+        selector, place = needs.node_selector, self.place
+        group = selector.get(PLACEMENT_GROUP)
+        zone = selector.get(ZONE, _zone_of_group(group, place.zones) if group else place.zones[0])
+        if selector.get(REGION, place.region) != place.region or zone not in place.zones:
+            asked = selector.get(ZONE) or selector[REGION]
+            return f"the cluster has no nodes in {asked}; it is in {', '.join(place.zones)}"
+        if group and machine.family not in _COMPACT_FAMILIES:
+            return f"{PLACEMENT_GROUP}={group}: compact placement is not offered on {machine.name}"
+        taints: list[Mapping[str, str]] = []
+        provisioning = selector.get(PROVISIONING, "spot" if selector.get(SPOT) == "true" else "standard")
+        labels = {
+            **machine_labels(machine, place.region, zone, provisioning, "pd-balanced"),
+            AUTOSCALED: "true",
+        }
+        if machine.accelerator is not None:
+            labels |= {
+                ACCELERATOR: machine.accelerator,
+                ACCELERATOR_COUNT: str(machine.gpus),
+                DRIVER_VERSION: "default",
+            }
+            taints.append({"key": GPU_RESOURCE, "value": "present", "effect": "NoSchedule"})
+        if provisioning == "spot":
+            labels[SPOT] = "true"
+            taints.append({"key": SPOT, "value": "true", "effect": "NoSchedule"})
+        for key, value in selector.items():
+            if key in _FREE_CHOICE or key in (COMPUTE_CLASS, PLACEMENT_GROUP, FLEX_START):
+                labels[key] = value
+            elif not _SYSTEM_LABEL.search(key):
+                labels[key] = value
+                taints.append({"key": key, "value": value, "effect": "NoSchedule"})
+        labels |= self.labels
+        taints += self.taints
+        name = self._node_name(machine, needs.uid, group)
+        labels["kubernetes.io/hostname"] = name
+        labels[NODE_POOL] = group or f"nap-{machine.name}{'-spot' if provisioning == 'spot' else ''}"
+        return NodeTemplate(name, machine, labels, tuple(taints), self.annotations)
+
+    def _node_name(self, machine: MachineType, uid: str, group: str | None) -> str:
+        """The same pod always gets the same name, so that a plan carried out twice makes one node."""
+        digest = hashlib.sha256(f"{self.place.cluster}/{uid}".encode()).hexdigest()
+        kind = "gk3" if self.autopilot else "gke"
+        return numbered_name(f"{kind}-{self.place.cluster}-{group or f'nap-{machine.name}'}", digest)
+
+
+def _zone_of_group(group: str, zones: Sequence[str]) -> str:
+    """A placement group is in one zone."""
+    return zones[int(hashlib.sha256(group.encode()).hexdigest(), 16) % len(zones)]
+
+
+def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str | None:
+    selector = needs.node_selector
+    accelerator = selector.get(ACCELERATOR)
+    if accelerator is not None and accelerator not in accelerators():
+        return f"{ACCELERATOR}={accelerator}: no such accelerator; known are {', '.join(sorted(accelerators()))}"
+    if needs.requests.get(GPU_RESOURCE) and accelerator is None:
+        return f"the pod asks for {GPU_RESOURCE} and does not select {ACCELERATOR}; GKE needs to know which GPU"
+    compute_class = selector.get(COMPUTE_CLASS)
+    if compute_class is not None and compute_class not in _COMPUTE_CLASSES:
+        return f"{COMPUTE_CLASS}={compute_class}: custom compute classes are not modelled"
+    decided = {
+        ACCELERATOR,
+        ACCELERATOR_COUNT,
+        SPOT,
+        PROVISIONING,
+        FLEX_START,
+        PLACEMENT_GROUP,
+        COMPUTE_CLASS,
+        INSTANCE_TYPE,
+        MACHINE_FAMILY,
+        REGION,
+        ZONE,
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        *_FREE_CHOICE,
+        *extra_labels,
+    }
+    for key, value in selector.items():
+        if key in decided:
+            continue
+        if _SYSTEM_LABEL.search(key):
+            return f"nodeSelector {key}={value}: no node has this label, and the provisioner does not set it"
+        if not tolerates(needs.tolerations, {"key": key, "value": value, "effect": "NoSchedule"}):
+            return (
+                f"nodeSelector {key}={value}: GKE makes nodes with a label of one's own only for pods that also "
+                "tolerate the taint of the same key and value (workload separation)"
+            )
+    return None
+
+
+def _suits(machine: MachineType, needs: PodNeeds) -> bool:
+    selector = needs.node_selector
+    wanted = {
+        ACCELERATOR: machine.accelerator,
+        INSTANCE_TYPE: machine.name,
+        MACHINE_FAMILY: machine.family,
+    }
+    if any(key in selector and selector[key] != value for key, value in wanted.items()):
+        return False
+    if machine.accelerator is not None and ACCELERATOR not in selector:
+        return False
+    if ACCELERATOR_COUNT in selector and selector[ACCELERATOR_COUNT] != str(machine.gpus):
+        return False
+    # GKE never picks Arm for a pod that does not ask for it.
+    return machine.arch == selector.get("kubernetes.io/arch", "arm64" if machine.family == "a4x" else "amd64")
+
+
+def _misfit(needs: PodNeeds, template: NodeTemplate) -> str:
+    for taint in template.taints:
+        if not tolerates(needs.tolerations, taint):
+            return f"the pod does not tolerate the taint {taint['key']}={taint.get('value', '')}:{taint['effect']}"
+    short = [name for name, amount in needs.requests.items() if amount and template.allocatable.get(name, 0) < amount]
+    return f"no machine type has enough {', '.join(short)}" if short else "no machine type suits the node selector"

@@ -1,0 +1,61 @@
+"""The reservations that the rehearsed stack has made, for all clusters of the lab.
+
+In: inputs of `gcp:compute/reservation:Reservation` and `gcp:compute/futureReservation:FutureReservation`. Out:
+`Reservation`s, also after the supervisor has been started again: they are in a file of the state folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
+from kueue_fleet.rehearsal.control_planes.certificates import write_private
+
+Json = Mapping[str, Any]
+"""An object as the API server sends it."""
+
+
+class ReservationBook:
+    """Reservations by zone and name."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._entries: dict[str, Json] = json.loads(path.read_text()) if path.is_file() else {}
+
+    def put(self, zone: str, name: str, body: Json) -> None:
+        """Keeps a reservation."""
+        self._entries[f"{zone}/{name}"] = {**body, "zone": zone, "name": name}
+        self._write()
+
+    def remove(self, zone: str, name: str) -> None:
+        """Forgets it; nothing happens when there is none."""
+        if self._entries.pop(f"{zone}/{name}", None) is not None:
+            self._write()
+
+    def reservations(self, now: float) -> tuple[Reservation, ...]:
+        """All of them; a future one has begun when its time has. `now` in seconds since the epoch."""
+        return tuple(_parse(entry, now) for entry in self._entries.values())
+
+    def _write(self) -> None:
+        write_private(self._path, json.dumps(self._entries, indent=1).encode())
+
+
+def _parse(entry: Json, now: float) -> Reservation:
+    future = entry.get("specificSkuProperties")
+    specific: Json = future or entry.get("specificReservation") or {}
+    properties: Json = specific.get("instanceProperties") or {}
+    gpus = properties.get("guestAccelerators") or [{}]
+    start = (entry.get("timeWindow") or {}).get("startTime")
+    name = entry.get("reservationName") if future else None
+    return Reservation(
+        name=str(name or entry["name"]),
+        zone=str(entry["zone"]),
+        machine_type=str(properties.get("machineType") or ""),
+        count=int(specific.get("totalCount") or specific.get("count") or 0),
+        accelerator=gpus[0].get("acceleratorType"),
+        active=start is None or datetime.fromisoformat(start).timestamp() <= now,
+    )

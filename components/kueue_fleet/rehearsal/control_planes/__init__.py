@@ -1,0 +1,1 @@
+"""The real control planes of a rehearsal's clusters."""

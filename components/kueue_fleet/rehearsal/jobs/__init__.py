@@ -1,0 +1,1 @@
+"""Submitting jobs to a rehearsal, and following them."""

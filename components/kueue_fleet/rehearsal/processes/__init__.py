@@ -1,0 +1,1 @@
+"""The processes of a rehearsal and the supervisor that owns them."""

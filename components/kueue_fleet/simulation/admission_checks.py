@@ -1,0 +1,102 @@
+"""Who answers admission checks in a simulated fleet, and when.
+
+Waits of the workload file, for ProvisioningRequests and everything else that is outside; the fleet's controller for its
+own checks, by the rules of `kueue_fleet.dispatch`. Its watchdog takes jobs back from workers that do not
+provision them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.dispatch import GivenUp, Provisioning, decide_check, watch
+from kueue_fleet.dispatch.residency import Residency
+from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
+from kueue_fleet.simulation.workload_file import WorkloadFile
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A state from `at` on. Pending: to be decided again then.
+
+    None: the watchdog looks then at what DWS was asked for at `asked_at`, and may take it back.
+    """
+
+    at: float
+    state: CheckState | None
+    message: str = ""
+    asked_at: float = 0.0
+
+
+class Checks:
+    """The answers to admission checks."""
+
+    def __init__(self, fleet: FleetSpec, file: WorkloadFile, seed: int, dispatcher: Dispatcher) -> None:
+        self._fleet, self._file, self._seed = fleet, file, seed
+        self._dispatcher = dispatcher
+        section = fleet.admission_controller
+        self._rules = {check.name: check_rules(check) for check in fleet_checks(fleet)}
+        self._watchdog = watchdog_settings(section.watchdog) if section is not None else None
+        self._begin = file.begin.timestamp() if file.begin is not None else 0.0
+
+    def own(self, names: Iterable[str]) -> list[str]:
+        """Those that the fleet's controller answers."""
+        return sorted(name for name in names if name in self._rules)
+
+    def answers(self, job: Job, cluster: str, name: str, at: float, *, at_home: bool) -> Iterator[Answer]:
+        """What is said of a check that is Pending since `at`."""
+        if name in self._rules:
+            yield from self._by_rules(job, name, at)
+            return
+        if name == ASSIGNMENT_CHECK:
+            # The controller assigns a job to the first worker that has quota for it, in far less than a second.
+            yield Answer(at, CheckState.READY)
+            return
+        flavors = {flavor for ps in job.admissions[cluster].pod_sets for _, flavor in ps.flavors}
+        resources = {resource for ps in job.admissions[cluster].pod_sets for resource, _ in ps.flavors}
+        wait = 0.0
+        if self._is_managed(name, resources):
+            wait = self._file.wait(cluster, name, flavors, (self._seed, job.record.key, job.attempt(cluster)))
+        watched = self._watchdog is not None and isinstance(self._dispatcher, FleetDispatcher) and not at_home
+        if watched and self._watchdog is not None and wait > self._watchdog.provisioning_timeout:
+            yield Answer(at + self._watchdog.provisioning_timeout, None, asked_at=at)
+        yield Answer(at + wait, CheckState.READY)
+
+    def _by_rules(self, job: Job, name: str, at: float) -> Iterator[Answer]:
+        residency = self._dispatcher.residency(job) if isinstance(self._dispatcher, FleetDispatcher) else Residency()
+        regions = regions_of(self._fleet, job.record.cluster_queue)
+        found = decide_check(self._rules[name], job.run_limit, residency, regions, self._begin + at)
+        if found.state is not CheckState.PENDING:
+            yield Answer(at, found.state, found.message)
+        elif found.look_again is not None:
+            again = found.look_again - self._begin
+            while self._begin + again < found.look_again:
+                # Rounding must not bring it there a moment too early, where nothing has changed yet.
+                again = math.nextafter(again, math.inf)
+            yield Answer(again, found.state, found.message)
+
+    def _is_managed(self, check: str, resources: set[str]) -> bool:
+        """Whether the check has something to do; a ProvisioningRequest only for resources that it manages."""
+        entry = self._fleet.check(check)
+        if entry is None or entry.provisioning_request is None:
+            return True
+        managed = set(entry.provisioning_request.managed_resources or ())
+        return not managed or bool(managed & resources)
+
+    def take_back(self, job: Job, worker: str, asked_at: float, now: float) -> bool:
+        """Whether the watchdog takes a job back from a worker that has not provisioned it; it counts how often."""
+        if self._watchdog is None:
+            return False
+        found = watch(worker, (Provisioning(job.record.key, asked_at),), job.given_up, self._watchdog, now)
+        if found.give_up:
+            before = job.given_up.get(worker)
+            job.given_up[worker] = GivenUp(1 + (before.times if before is not None else 0), math.floor(now))
+        return found.give_up

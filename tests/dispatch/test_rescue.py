@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.dispatch import Copy, Place, watch_copy, watch_eviction
+
+EVICTED = Copy("u", "1", reserved_at=50.0, evicted_at=100.0, check=CheckState.PENDING)
+ASSIGNED = Copy("u", "1", reserved_at=50.0, ready_since=100.0, check=CheckState.READY)
+NOWHERE = {"eu": Place(), "us": Place()}
+RUNS = Place(copy=replace(ASSIGNED, admitted=True))
+
+
+def test_a_copy_that_was_evicted_before_its_job_was_there_is_taken_back_after_the_set_time() -> None:
+    early = watch_copy("eu", EVICTED, 60.0, 159.0)
+    assert (early.give_up, early.look_again) == (False, 160.0)
+    due = watch_copy("eu", EVICTED, 60.0, 160.0)
+    assert due.give_up
+    assert due.message.startswith("The copy on eu was evicted 60 s ago, has no job there")
+
+
+def test_a_copy_that_could_be_admitted_and_is_not_is_taken_back_after_the_set_time() -> None:
+    assert watch_copy("eu", ASSIGNED, 60.0, 159.0).look_again == 160.0
+    due = watch_copy("eu", ASSIGNED, 60.0, 160.0)
+    assert due.give_up
+    assert due.message == "The copy on eu could be admitted 60 s ago and is not, and is taken back"
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        None,
+        replace(EVICTED, owned=True),
+        replace(EVICTED, reserved_at=None),
+        replace(EVICTED, deleted=True),
+        replace(ASSIGNED, admitted=True),
+        replace(ASSIGNED, finished=True),
+        replace(ASSIGNED, check=CheckState.PENDING, ready_since=None),
+    ],
+)
+def test_any_other_copy_is_left_alone(copy: Copy | None) -> None:
+    decision = watch_copy("eu", copy, 60.0, 9999.0)
+    assert (decision.give_up, decision.look_again) == (False, None)
+
+
+def test_an_eviction_without_a_copy_anywhere_is_finished_after_the_set_time() -> None:
+    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 159.0).look_again == 160.0
+    due = watch_eviction(100.0, "us", NOWHERE, 60.0, 160.0)
+    assert due.give_up
+    assert due.message == (
+        "Evicted 60 s ago, and no worker has a copy of it; the status of its job still counted pods, and is corrected"
+    )
+
+
+def test_what_did_not_help_is_tried_again_ever_later() -> None:
+    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 160.0).look_again == 220.0
+    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 220.0).look_again == 340.0
+
+
+@pytest.mark.parametrize(
+    ("assigned", "places", "why"),
+    [
+        ("us", {"eu": Place(), "us": RUNS}, "us has a copy of it"),
+        ("us", {"eu": RUNS, "us": Place()}, "eu has a copy of it"),
+        ("us", {"eu": Place(), "us": Place(known=False)}, "us cannot be asked"),
+        ("", {"eu": Place(), "us": Place(known=False)}, "us cannot be asked"),
+        ("us", {"eu": Place()}, "it ran on us, which is not in the fleet any more"),
+        ("", {}, "no worker is known"),
+    ],
+)
+def test_as_long_as_pods_may_run_somewhere_an_eviction_is_not_finished(
+    assigned: str, places: dict[str, Place], why: str
+) -> None:
+    decision = watch_eviction(0.0, assigned, places, 60.0, 1000.0)
+    assert (decision.give_up, decision.look_again) == (False, 1060.0)
+    assert decision.message == f"Evicted, and its pods may still run: {why}"
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        {"eu": Place(known=False), "us": Place()},
+        {"eu": Place(), "us": Place(known=False, gone=True, copy=RUNS.copy)},
+    ],
+    ids=["another worker cannot be asked", "an operator says that it is gone"],
+)
+def test_only_the_worker_that_ran_it_counts_and_only_while_it_is_not_gone(places: dict[str, Place]) -> None:
+    assert watch_eviction(0.0, "us", places, 60.0, 1000.0).give_up

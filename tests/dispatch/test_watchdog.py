@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kueue_fleet.dispatch import GivenUp, Provisioning, WatchdogSettings, watch
+from kueue_fleet.dispatch.watchdog import add_given_up, describe_given_up, parse_given_up
+
+QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no failure."""
+
+SETTINGS = WatchdogSettings(provisioning_timeout=600.0, retries=2)
+STUCK = Provisioning("job-a-dws-1", accepted_at=100.0)
+
+
+def test_accepted_and_not_provisioned_past_the_time_is_given_up() -> None:
+    assert watch("a", (STUCK,), {}, SETTINGS, 699.0).give_up is False
+    assert watch("a", (STUCK,), {}, SETTINGS, 699.0).look_again == 700.0
+    decision = watch("a", (STUCK,), {}, SETTINGS, 700.0)
+    assert decision.give_up
+    assert decision.message == (
+        "ProvisioningRequest job-a-dws-1 on a was accepted 600 s ago and is not provisioned; retry 1 of 2"
+    )
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        Provisioning("x"),
+        Provisioning("x", accepted_at=100.0, provisioned_at=200.0),
+        Provisioning("x", accepted_at=100.0, failed=True),
+    ],
+)
+def test_what_is_not_stuck_is_left_alone(fine: Provisioning) -> None:
+    decision = watch("a", (fine,), {}, SETTINGS, 9999.0)
+    assert (decision.give_up, decision.message, decision.look_again) == (False, "", None)
+
+
+def test_the_budget_is_for_all_clusters_together() -> None:
+    used = {"a": GivenUp(1, 0.0), "b": GivenUp(1, 0.0)}
+    decision = watch("c", (STUCK,), used, SETTINGS, 9999.0)
+    assert decision.give_up is False
+    assert decision.message == (
+        "ProvisioningRequest job-a-dws-1 on c was accepted at 1970-01-01T00:01:40Z and is not provisioned after 600 s, "
+        "all 2 retries are used, and it stays"
+    )
+    assert watch("c", (STUCK,), used, SETTINGS, 99999.0) == decision
+
+
+def test_counts_go_up() -> None:
+    once = add_given_up({}, "a", 60.0)
+    assert add_given_up(once, "a", 120.0) == {"a": GivenUp(2, 120.0)}
+    assert describe_given_up(once) == "a 1 times, last at 1970-01-01T00:01:00Z"
+
+
+NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
+COUNTS = st.builds(GivenUp, st.integers(1, 99), st.integers(0, 2**31).map(float))
+
+
+@QUIET
+@given(st.dictionaries(NAMES, COUNTS, max_size=20))
+def test_counts_survive_the_condition(given_up: dict[str, GivenUp]) -> None:
+    assert parse_given_up(describe_given_up(given_up)) == given_up
+
+
+@QUIET
+@given(st.text(max_size=200))
+def test_garbage_in_the_condition_is_no_count(text: str) -> None:
+    assert all(entry.times >= 0 for entry in parse_given_up(text).values())

@@ -1,0 +1,197 @@
+"""Existing clusters become a fleet file that renders the same objects."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import REMOVED, changed, fleet_data, manager_quotas, standalone_data
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
+from kueue_fleet.fleet_file.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
+from kueue_fleet.kueue_api import SpecError
+from kueue_fleet.objects import render_fleet
+
+ROOT = Path(__file__).parents[3]
+IDENTITY = Identity("test-fleet", "my-project", date(2027, 2, 1), date(2026, 11, 21))
+Objects = dict[str, list[dict[str, Any]]]
+
+
+def adopt(objects: Mapping[str, Sequence[Mapping[str, Any]]], fleet: FleetSpec, **pools: Any) -> Adopted:
+    clusters = [
+        AdoptedCluster(name, fleet.cluster(name).region, items, pools.get(name, ())) for name, items in objects.items()
+    ]
+    return adopt_fleet(clusters, Identity(fleet.name, fleet.project, date(2027, 2, 1), date(2026, 11, 21)))
+
+
+def by_name(objects: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], Any]:
+    """Without the worker's access, whose token is made anew."""
+    return {
+        (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each
+        for each in objects
+        if each["kind"] in ("Namespace", "PriorityClass") or each["apiVersion"].startswith("kueue.x-k8s.io/")
+    }
+
+
+def assert_round_trip(fleet: FleetSpec) -> Adopted:
+    rendered = render_fleet(fleet)
+    adopted = adopt(rendered, fleet)
+    again = render_fleet(parse_fleet(adopted.data))
+    assert {name: by_name(items) for name, items in again.items()} == {
+        name: by_name(items) for name, items in rendered.items()
+    }
+    return adopted
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"clusterQueues/0/preemption": {"reclaimWithinCohort": "Any"}},
+        {"clusterQueues/0/manager": manager_quotas(gpu=9)},
+        {"clusterQueues/1/clusters": ["worker-a"]},
+        {"clusterQueues/0/resourceGroups/0/flavors/0/resources/0/perCluster": {"worker-b": {"nominalQuota": 7}}},
+        {"clusterQueues/0/resourceGroups/0/flavors/0/resources/0/borrowingLimit": 3},
+        {"cohorts": [{"name": "all"}, {"name": "research", "parentName": "all", "fairSharing": {"weight": "2"}}]},
+        {"teams/0/namespaces": ["vision-a", "vision-b"]},
+        {"teams/0/podSecurity": "restricted"},
+        {"topologies": [{"name": "rack", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]},
+        {"multiKueue/workers": ["worker-b", "worker-a"]},
+        {"multiKueue/managerFlavorName": "anywhere"},
+        {
+            "multiKueue/credentials": {"type": "ClusterProfile"},
+            "kueue": {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}},
+        },
+        {"localQueues": REMOVED},
+    ],
+)
+def test_a_fleet_survives_the_round_trip(change: dict[str, Any]) -> None:
+    assert_round_trip(parse_fleet(changed(fleet_data(), change)))
+
+
+def test_one_cluster_alone_survives_it_too() -> None:
+    adopted = assert_round_trip(parse_fleet(standalone_data()))
+    assert [cluster["role"] for cluster in adopted.data["clusters"]] == ["standalone"]
+
+
+def test_the_example_stack_comes_back_in_its_own_words() -> None:
+    text = (ROOT / "stacks" / "Pulumi.dws-multikueue.yaml").read_text()
+    fleet = parse_fleet_text(text, "stack")
+    adopted = assert_round_trip(fleet)
+    assert "manager" not in adopted.data["clusterQueues"][0]
+    assert "flavorFungibility" not in adopted.data["clusterQueues"][0]
+    assert adopted.data["clusterQueues"][0]["namespaceSelector"] == {}
+    assert [team["name"] for team in adopted.data["teams"]] == ["team-vision", "team-language"]
+
+
+def rendered(change: dict[str, Any] | None = None) -> tuple[Objects, FleetSpec]:
+    fleet = parse_fleet(changed(fleet_data(), change or {}))
+    return copy.deepcopy(render_fleet(fleet)), fleet
+
+
+def find(items: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    return next(each for each in items if each["kind"] == kind and each["metadata"]["name"] == name)
+
+
+def refusals(objects: Objects, fleet: FleetSpec) -> list[str]:
+    with pytest.raises(SpecError) as refused:
+        adopt(objects, fleet)
+    return [str(problem) for problem in refused.value.problems]
+
+
+def test_what_the_server_added_and_older_versions_do_not_matter() -> None:
+    objects, fleet = rendered({"clusterQueues/0/admissionChecksStrategy": REMOVED})
+    queue = find(objects["worker-a"], "ClusterQueue", "vision")
+    queue["apiVersion"] = "kueue.x-k8s.io/v1beta1"
+    queue["spec"]["cohort"] = queue["spec"].pop("cohortName")
+    queue["spec"]["flavorFungibility"] = {"whenCanBorrow": "Borrow", "whenCanPreempt": "TryNextFlavor"}
+    queue["metadata"] |= {"uid": "1", "resourceVersion": "7", "managedFields": []}
+    queue["status"] = {"pendingWorkloads": 3}
+    queue["spec"]["admissionScope"] = None
+    adopted = adopt({"worker-a": [{"apiVersion": "v1", "kind": "List", "items": objects["worker-a"]}]}, fleet)
+    [vision] = [each for each in adopted.data["clusterQueues"] if each["name"] == "vision"]
+    assert vision["cohortName"] == "research"
+    assert "flavorFungibility" not in vision
+
+
+def test_what_has_no_place_in_a_fleet_file_is_counted() -> None:
+    objects, fleet = rendered()
+    adopted = adopt(objects, fleet)
+    assert any(
+        "left out, as a fleet file has no place for them" in note and "2 ServiceAccount" in note
+        for note in adopted.notes
+    )
+
+
+def test_disagreements_are_all_named() -> None:
+    objects, fleet = rendered()
+    find(objects["worker-b"], "ClusterQueue", "vision")["spec"]["queueingStrategy"] = "StrictFIFO"
+    find(objects["worker-b"], "ResourceFlavor", "l4")["spec"]["nodeLabels"] = {"a": "b"}
+    find(objects["worker-b"], "LocalQueue", "main")["spec"]["stopPolicy"] = "Hold"
+    found = refusals(objects, fleet)
+    assert [text.split(": ")[0] for text in found] == [
+        "worker-b.ResourceFlavor l4.nodeLabels",
+        "worker-b.ClusterQueue vision.queueingStrategy",
+        "worker-b.LocalQueue team-vision/main",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("drop", "expected"),
+    [
+        (["manager"], "clusters: no cluster has a MultiKueueCluster, so none is the manager"),
+        (["worker-a", "worker-b"], "clusters: manager is a manager without workers"),
+        (["worker-b"], "manager.MultiKueueCluster worker-b: no cluster of that name is given; there are worker-a"),
+    ],
+)
+def test_clusters_that_are_missing_are_named(drop: list[str], expected: str) -> None:
+    objects, fleet = rendered()
+    assert refusals({name: items for name, items in objects.items() if name not in drop}, fleet)[0].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ({"kind": "ClusterQueue"}, "worker-a[0]: is no Kubernetes object with a kind and a name"),
+        (
+            {"apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "Cohort", "metadata": {"name": "x"}},
+            "worker-a[0].Cohort x.apiVersion: kueue.x-k8s.io/v1alpha1 is not known",
+        ),
+        (
+            {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "x"}, "spec": [1]},
+            "worker-a[0].Cohort x.spec: is not a map of fields",
+        ),
+        (
+            {
+                "apiVersion": "kueue.x-k8s.io/v1beta2",
+                "kind": "AdmissionCheck",
+                "metadata": {"name": "dws"},
+                "spec": {"controllerName": "kueue.x-k8s.io/provisioning-request"},
+            },
+            "AdmissionCheck dws.spec.parameters.name: there is no ProvisioningRequestConfig (none named)",
+        ),
+    ],
+)
+def test_malformed_objects_are_named(item: dict[str, Any], expected: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        adopt_fleet([AdoptedCluster("worker-a", "us-east4", [item])], IDENTITY)
+    assert str(refused.value.problems[0]).startswith(expected)
+
+
+def test_the_same_object_twice_is_refused() -> None:
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "l4"}, "spec": {}}
+    with pytest.raises(SpecError, match="ResourceFlavor l4: is there twice"):
+        adopt_fleet([AdoptedCluster("one", "us-east4", [flavor, flavor])], IDENTITY)
+
+
+def test_a_quota_that_is_missing_where_its_flavor_is_cannot_be_said() -> None:
+    objects, fleet = rendered()
+    groups = find(objects["worker-b"], "ClusterQueue", "vision")["spec"]["resourceGroups"]
+    del groups[0]["flavors"][0]
+    assert refusals(objects, fleet)[0].startswith(
+        "worker-b.ClusterQueue vision.resourceGroups: has no quota on flavor l4, which is on worker-b"
+    )

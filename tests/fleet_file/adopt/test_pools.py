@@ -1,0 +1,146 @@
+"""Node pools as gcloud prints them become entries that a fleet file takes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from kueue_fleet.fleet_file.adopt.pools import node_pool_entries
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+
+POOL: dict[str, Any] = {
+    "name": "l4-reserved",
+    "config": {
+        "machineType": "g2-standard-24",
+        "diskSizeGb": 100,
+        "diskType": "pd-balanced",
+        "accelerators": [
+            {
+                "acceleratorCount": "2",
+                "acceleratorType": "nvidia-l4",
+                "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
+            }
+        ],
+        "labels": {"resource-type": "reservation", "cloud.google.com/gke-accelerator": "nvidia-l4"},
+        "taints": [
+            {"key": "reserved", "value": "true", "effect": "NO_SCHEDULE"},
+            {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"},
+        ],
+        "reservationAffinity": {
+            "consumeReservationType": "SPECIFIC_RESERVATION",
+            "key": "compute.googleapis.com/reservation-name",
+            "values": ["projects/shared/reservations/machines/reservationBlocks/b1/reservationSubBlocks/s1"],
+        },
+    },
+    "initialNodeCount": 4,
+    "locations": ["us-central1-c"],
+    "management": {"autoRepair": True, "autoUpgrade": True},
+    "maxPodsConstraint": {"maxPodsPerNode": "32"},
+    "upgradeSettings": {"maxSurge": 1, "strategy": "SURGE"},
+    "status": "RUNNING",
+}
+
+
+def pool(config: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    made = copy.deepcopy(POOL)
+    made["config"] |= config or {}
+    made |= fields
+    if config and config.get("reservationAffinity") is None:
+        made["config"].pop("reservationAffinity")
+    return made
+
+
+def entry(of: dict[str, Any]) -> dict[str, Any]:
+    [made], problems, _ = node_pool_entries({"batch": [of]})
+    assert problems == []
+    NodePoolEntry.model_validate(made)
+    return made
+
+
+def test_a_reserved_pool_is_taken_over_whole() -> None:
+    assert entry(POOL) == {
+        "name": "l4-reserved",
+        "machineType": "g2-standard-24",
+        "zones": ["us-central1-c"],
+        "accelerator": {"type": "nvidia-l4", "count": 2, "driverVersion": "LATEST"},
+        "nodeCount": 4,
+        "diskSizeGb": 100,
+        "diskType": "pd-balanced",
+        "labels": {"resource-type": "reservation"},
+        "taints": [{"key": "reserved", "value": "true", "effect": "NoSchedule"}],
+        "management": {"autoRepair": True, "autoUpgrade": True},
+        "upgrade": {"maxSurge": 1, "maxUnavailable": 0},
+        "maxPodsPerNode": 32,
+        "capacity": {
+            "type": "reserved",
+            "reservation": "machines",
+            "project": "shared",
+            "block": "b1",
+            "subBlock": "s1",
+        },
+    }
+
+
+SCALING = {"enabled": True, "totalMaxNodeCount": 24, "locationPolicy": "ANY"}
+
+
+@pytest.mark.parametrize(
+    ("made", "capacity"),
+    [
+        (pool({"spot": True, "reservationAffinity": None}, autoscaling=SCALING), {"type": "spot"}),
+        (pool({"reservationAffinity": None}, autoscaling=SCALING), {"type": "onDemand"}),
+        (
+            pool(
+                {"reservationAffinity": None, "flexStart": True, "maxRunDuration": "3600s"},
+                autoscaling=SCALING,
+                management={"autoUpgrade": True},
+                queuedProvisioning={"enabled": True},
+            ),
+            {"type": "flexStart", "queuedProvisioning": True, "maxRunDuration": "3600s"},
+        ),
+    ],
+)
+def test_capacity_classes(made: dict[str, Any], capacity: dict[str, Any]) -> None:
+    found = entry(made)
+    assert found["capacity"] == capacity
+    assert found["autoscaling"] == {"totalMinNodeCount": 0, "totalMaxNodeCount": 24, "locationPolicy": "ANY"}
+
+
+def test_limits_by_zone_become_limits_of_all_zones() -> None:
+    zones = ["us-central1-a", "us-central1-b"]
+    scaling = {"enabled": True, "minNodeCount": 1, "maxNodeCount": 3}
+    found = entry(pool({"reservationAffinity": None}, autoscaling=scaling, locations=zones))
+    assert found["autoscaling"] == {"totalMinNodeCount": 2, "totalMaxNodeCount": 6}
+
+
+def test_clusters_share_a_pool_and_say_what_differs() -> None:
+    other = pool(initialNodeCount=2)
+    [made], problems, _ = node_pool_entries({"a": [POOL], "b": [other], "c": []})
+    assert problems == []
+    assert "clusters" not in made
+    assert made["perCluster"] == {"b": {"nodeCount": 2}}
+
+
+def test_a_pool_of_one_cluster_says_so() -> None:
+    made, _, _ = node_pool_entries({"a": [POOL], "b": [pool(name="other")]})
+    assert [each["clusters"] for each in made] == [["a"], ["b"]]
+
+
+def test_another_machine_under_the_same_name_is_refused() -> None:
+    _, problems, _ = node_pool_entries({"a": [POOL], "b": [pool({"machineType": "g2-standard-48"})]})
+    assert [str(problem) for problem in problems] == [
+        "b.nodePool l4-reserved.machineType: is another than on a; rename one of the two pools"
+    ]
+
+
+def test_the_clusters_own_pools_stay_its_own() -> None:
+    made, _, notes = node_pool_entries({"a": [pool(name="default-pool")]})
+    assert made == []
+    assert notes == ["node pool default-pool of a is not taken over; see clusters[].systemPool"]
+
+
+def test_something_else_is_refused() -> None:
+    _, problems, _ = node_pool_entries({"a": [{"kind": "Node"}]})
+    assert str(problems[0]).startswith("a.nodePools[0]: is no node pool with a name and a config; give the output of")

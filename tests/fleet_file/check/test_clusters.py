@@ -1,0 +1,236 @@
+"""Which clusters there are, and the multiKueue section."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import REMOVED, changed, fleet_data, problems
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "none": (
+        {"clusters": [], "flavors/1/clusters": REMOVED},
+        [
+            "clusters: there are none; add a manager and its workers, or one cluster of role standalone",
+            "multiKueue: is set, but there are no workers; remove it, or add clusters of role worker",
+        ],
+    ),
+    "a region that is not there": (
+        {"clusters/1/region": "us-eats4"},
+        [
+            (
+                "clusters[worker-a].region: us-eats4 is no region that is known here; did you mean us-east4? A newer "
+                "region needs a range in network.ranges"
+            )
+        ],
+    ),
+    "a region like no other": (
+        {"clusters/1/region": "moon-base1"},
+        [
+            (
+                "clusters[worker-a].region: moon-base1 is no region that is known here; use a region of Google Cloud; "
+                "a newer one needs a range in network.ranges"
+            )
+        ],
+    ),
+    "a range that is none": (
+        {"network": {"ranges": {"us-east4": "10.150.0.1/20"}}},
+        [
+            (
+                'network.ranges[us-east4]: "10.150.0.1/20" is no IPv4 range (10.150.0.1/20 has host bits set); write '
+                "one such as 10.150.0.0/20"
+            )
+        ],
+    ),
+    "a range too small": (
+        {"network": {"ranges": {"us-east4": "10.150.0.0/30"}}},
+        ['network.ranges[us-east4]: "10.150.0.0/30" is too small for a subnet; use /29 or larger'],
+    ),
+    "second manager": (
+        {"clusters/+": {"name": "boss", "role": "manager", "region": "us-east4"}},
+        [
+            (
+                "clusters[boss].role: a second manager, beside manager; make it a worker, or describe it in a "
+                "fleet of its own"
+            )
+        ],
+    ),
+    "standalone beside others": (
+        {"clusters/+": {"name": "alone", "role": "standalone", "region": "us-east4"}},
+        [
+            (
+                "clusters[alone].role: standalone, but it is not the only cluster; make it a manager or a "
+                "worker, or describe it in a fleet of its own"
+            )
+        ],
+    ),
+    "workers without manager": (
+        {"clusters/0": REMOVED},
+        ["clusters: there are 2 workers but no manager; add a cluster of role manager"],
+    ),
+    "one worker alone": (
+        {"clusters": [{"name": "worker-b", "role": "worker", "region": "us-east4"}]},
+        ["clusters: there is a worker but no manager; give it role standalone, or add a cluster of role manager"],
+    ),
+    "manager alone": (
+        {
+            "clusters": [{"name": "manager", "role": "manager", "region": "us-east4"}],
+            "flavors/1/clusters": REMOVED,
+            "multiKueue": REMOVED,
+        },
+        [
+            "warning: clusters: there is a manager but no worker, so no job can run; add clusters of role worker",
+            "clusterQueues[vision]: is on no cluster, since no cluster runs jobs; add clusters of role worker",
+            "clusterQueues[language]: is on no cluster, since no cluster runs jobs; add clusters of role worker",
+        ],
+    ),
+    "too many workers": (
+        {
+            "clusters": [
+                {"name": "manager", "role": "manager", "region": "us-east4"},
+                *({"name": f"worker-{c}", "role": "worker", "region": "us-east4"} for c in "abcdefghijklmnopqrstu"),
+            ]
+        },
+        ["clusters: there are 21 workers, but MultiKueue takes at most 20; split the fleet in two"],
+    ),
+    "no multiKueue": (
+        {"multiKueue": REMOVED},
+        [
+            (
+                "multiKueue: is missing, but there are workers; add it, with credentials: {type: "
+                "ServiceAccountToken, rotation: ..., rotateBy: ...}"
+            )
+        ],
+    ),
+    "multiKueue without workers": (
+        {"clusters": [{"name": "worker-b", "role": "standalone", "region": "us-east4"}]},
+        ["multiKueue: is set, but there are no workers; remove it, or add clusters of role worker"],
+    ),
+    "unknown worker": (
+        {"multiKueue/workers": ["worker-a", "worker-b", "worker-c"]},
+        ["multiKueue.workers[2]: there is no worker worker-c; did you mean worker-b?"],
+    ),
+    "worker is the manager": (
+        {"multiKueue/workers": ["worker-a", "worker-b", "manager"]},
+        ["multiKueue.workers[2]: manager is the manager, not a worker; list workers only"],
+    ),
+    "worker left out": (
+        {"multiKueue/workers": ["worker-a"]},
+        [
+            (
+                "warning: multiKueue.workers: worker-b is a worker, but not listed, so it gets no jobs from the "
+                "manager; add worker-b, or drain it (docs/tasks/drain-a-worker.md) and remove the cluster"
+            )
+        ],
+    ),
+    "worker listed twice": (
+        {"multiKueue/workers": ["worker-a", "worker-b", "worker-a"]},
+        ["multiKueue.workers[2]: worker-a is listed twice; list each name once"],
+    ),
+    "unknown queue": (
+        {"multiKueue/queues": ["vison", "language"]},
+        ["multiKueue.queues[0]: there is no queue vison; did you mean vision?"],
+    ),
+    "queue on no worker": (
+        {
+            "clusterQueues/1/clusters": ["manager"],
+            "flavors/0/clusters": ["manager", "worker-a", "worker-b"],
+            "multiKueue/queues": ["vision", "language"],
+        },
+        [
+            (
+                "multiKueue.queues[1]: queue language is on no worker, so there is nobody to dispatch to; add a "
+                "worker to clusterQueues[language].clusters, or remove it here"
+            )
+        ],
+    ),
+    "queue listed twice": (
+        {"multiKueue/queues": ["vision", "language", "vision"]},
+        ["multiKueue.queues[2]: vision is listed twice; list each name once"],
+    ),
+    "incremental settings": (
+        {"multiKueue/incremental": {"stepSize": 2}},
+        ["multiKueue.incremental: set, but dispatcher is AllAtOnce; set dispatcher to Incremental or remove this"],
+    ),
+    "external settings": (
+        {"multiKueue/external": {"name": "example.com/d"}},
+        ["multiKueue.external: set, but dispatcher is AllAtOnce; set dispatcher to External or remove this"],
+    ),
+    "external without name": (
+        {"multiKueue/dispatcher": "External"},
+        ["multiKueue.external: not set, but dispatcher is External; set external.name to the dispatcher's name"],
+    ),
+    "negative gcInterval": (
+        {"multiKueue/gcInterval": "-1m"},
+        ["multiKueue.gcInterval: -1m is negative; write 0s or longer"],
+    ),
+    "negative workerLostTimeout": (
+        {"multiKueue/workerLostTimeout": "-1m"},
+        ["multiKueue.workerLostTimeout: -1m is negative; write 0s or longer"],
+    ),
+    "origin no label": (
+        {"multiKueue/origin": "a b"},
+        [
+            (
+                'multiKueue.origin: "a b" has characters or a form that are not allowed; use letters, digits, '
+                "'-', '_' and '.', with a letter or digit at both ends"
+            )
+        ],
+    ),
+    "zones on Autopilot": (
+        {"clusters/1/zones": ["us-east4-a"]},
+        ["clusters[worker-a].zones: us-east4-a given, but mode is Autopilot; remove zones or set mode to Standard"],
+    ),
+    "zone of another region": (
+        {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east1-b"]},
+        [
+            (
+                "clusters[worker-a].zones[0]: is us-east1-b, which is not in us-east4, the cluster's region; "
+                "name zones of us-east4, or change region"
+            )
+        ],
+    ),
+    "zone that its region does not have": (
+        {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east4-z", "us-east4-ai1a"]},
+        [
+            (
+                "clusters[worker-a].zones[0]: is us-east4-z, which does not exist; use one of us-east4-a, us-east4-b, "
+                "us-east4-c"
+            )
+        ],
+    ),
+    "zone twice": (
+        {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east4-a", "us-east4-a"]},
+        ["clusters[worker-a].zones[1]: us-east4-a is listed twice; list each zone once"],
+    ),
+}
+
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "a newer region": {"clusters/1/region": "moon-base1", "network": {"ranges": {"moon-base1": "10.250.0.0/20"}}},
+    "workers in another order": {"multiKueue/workers": ["worker-b", "worker-a"]},
+    "incremental": {"multiKueue/dispatcher": "Incremental", "multiKueue/incremental": {"stepSize": 1}},
+    "external": {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/dispatcher"}},
+    "zones of a Standard cluster": {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east4-a", "us-east4-b"]},
+    "garbage collection off": {
+        "multiKueue/gcInterval": "0s",
+        "multiKueue/workerLostTimeout": "0s",
+        "multiKueue/origin": "fleet-1",
+    },
+    "20 workers": {
+        "clusters": [
+            {"name": "manager", "role": "manager", "region": "us-east4"},
+            *({"name": f"worker-{c}", "role": "worker", "region": "us-east4"} for c in "abcdefghijklmnopqrst"),
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(fleet_data(), changes)) == expected
+
+
+@pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepted(changes: dict[str, Any]) -> None:
+    assert problems(changed(fleet_data(), changes)) == []

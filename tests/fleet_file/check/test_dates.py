@@ -1,0 +1,125 @@
+"""What is due on a day."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import changed, fleet, fleet_data
+from fleet_file.pool_builders import pools_data
+from kueue_fleet.fleet_file import check_dates, parse_fleet
+
+ROTATE_BY = date(2027, 2, 1)
+CREDENTIALS = {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": str(ROTATE_BY)}
+
+
+@pytest.mark.parametrize(
+    ("days_left", "wrong"),
+    [
+        (14, "2027-02-01 is in 14 days"),
+        (1, "2027-02-01 is tomorrow"),
+        (0, "2027-02-01 is today"),
+        (-1, "2027-02-01 was 1 day ago"),
+        (-40, "2027-02-01 was 40 days ago"),
+    ],
+)
+def test_a_credential_that_is_due_is_a_warning(days_left: int, wrong: str) -> None:
+    spec = parse_fleet(changed(fleet_data(), {"multiKueue/credentials": CREDENTIALS}))
+    [problem] = check_dates(spec, ROTATE_BY - timedelta(days=days_left))
+    assert problem.severity == "warning"
+    assert str(problem) == (
+        f"multiKueue.credentials.rotateBy: {wrong}; set a new rotation serial and a later date, then apply: every "
+        "worker gets a new token"
+    )
+
+
+def test_a_credential_that_is_not_due_yet_is_silent() -> None:
+    spec = parse_fleet(changed(fleet_data(), {"multiKueue/credentials": CREDENTIALS}))
+    assert check_dates(spec, ROTATE_BY - timedelta(days=15)) == []
+
+
+def test_a_cluster_profile_has_no_date() -> None:
+    gates = {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}}
+    data = changed(fleet_data(), {"multiKueue/credentials": {"type": "ClusterProfile"}, "kueue": gates})
+    assert check_dates(parse_fleet(data), date(2999, 1, 1)) == []
+
+
+def test_a_fleet_of_one_cluster_has_no_credential() -> None:
+    standalone = fleet().model_copy(update={"multi_kueue": None})
+    assert check_dates(standalone, date(2999, 1, 1)) == []
+
+
+CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
+    "before": ({}, date(2026, 11, 30), []),
+    "begun and closed": (
+        {},
+        date(2026, 12, 1),
+        [
+            "nodePools[calendar].capacity.active: false, but reservation december began on 2026-12-01, so nodes that "
+            "are paid for wait; set it to true, once the reservation is there",
+            "futureReservations[december].start: 2026-12-01 is not in the future, and nothing was asked of Google yet; "
+            "write a later start, or remove it",
+        ],
+    ),
+    "begun and open": (
+        {"nodePools/5/capacity/active": True, "futureReservations/0/planningStatus": "SUBMITTED"},
+        date(2026, 12, 5),
+        [],
+    ),
+    "open too early": (
+        {"nodePools/5/capacity/active": True},
+        date(2026, 11, 20),
+        [
+            "nodePools[calendar].capacity.active: true, but reservation december begins on 2026-12-01; set it to false "
+            "until then"
+        ],
+    ),
+    "over": (
+        {"futureReservations/0/planningStatus": "SUBMITTED"},
+        date(2026, 12, 16),
+        [
+            "nodePools[calendar].capacity.duration: reservation december ended on 2026-12-15, and its nodes with it; "
+            "remove the pool and its flavor"
+        ],
+    ),
+    "different on a cluster": (
+        {
+            "nodePools/5/perCluster": {
+                "batch": {
+                    "capacity": {
+                        "type": "calendar",
+                        "reservation": "october",
+                        "start": "2026-10-01T00:00:00Z",
+                        "duration": "24h",
+                    }
+                }
+            }
+        },
+        date(2026, 11, 1),
+        [
+            "nodePools[calendar].perCluster[batch].capacity.duration: reservation october ended on 2026-10-02, and its "
+            "nodes with it; remove the pool and its flavor"
+        ],
+    ),
+    "exclusion that is over": (
+        {
+            "clusters/0/maintenance": {
+                "start": "2026-01-03T02:00:00Z",
+                "end": "2026-01-03T10:00:00Z",
+                "recurrence": "FREQ=DAILY",
+                "exclusions": [{"name": "launch", "start": "2026-10-01", "end": "2026-10-02"}],
+            }
+        },
+        date(2026, 11, 1),
+        ["clusters[batch].maintenance.exclusions[launch]: ended on 2026-10-02; remove it"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "today", "expected"), CALENDAR.values(), ids=CALENDAR.keys())
+def test_calendar(changes: dict[str, Any], today: date, expected: list[str]) -> None:
+    found = check_dates(parse_fleet(changed(pools_data(), changes)), today)
+    assert [str(problem) for problem in found] == expected
+    assert {problem.severity for problem in found} <= {"warning"}

@@ -1,0 +1,227 @@
+"""The fleet's own controller: the section alone, and with the rest of the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import REMOVED, changed, fleet, fleet_data, model_problems, problems
+from kueue_fleet.fleet_file.model.dispatch import AdmissionController
+from kueue_fleet.objects.controller_configuration import controller_configuration
+
+OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
+CHECK = {"name": "fleet", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
+AT = "admissionController"
+IMAGE = {"image": "example.com/controller:1"}
+WITH = {**OURS, AT: IMAGE}
+USES = "clusterQueues/0/admissionChecksStrategy/admissionChecks/+"
+
+SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "no tag": (
+        {"image": "registry/controller"},
+        ["image: registry/controller does not say which version; add a tag other than latest, or a digest"],
+    ),
+    "latest": (
+        {"image": "host:5000/controller:latest"},
+        ["image: host:5000/controller:latest does not say which version; add a tag other than latest, or a digest"],
+    ),
+    "replicas": ({"replicas": 0}, ["replicas: 0 is too small; use at least 1"]),
+    "step": ({"dispatch": {"step": 21}}, ["dispatch.step: 21 is too large; use at most 20"]),
+    "widen": (
+        {"dispatch": {"widenAfter": "0s"}},
+        ["dispatch.widenAfter: 0s is less than a second; write 1s or longer"],
+    ),
+    "given up before it is widened": (
+        {"dispatch": {"widenAfter": "5m", "giveUpAfter": "1m"}},
+        [
+            "dispatch.giveUpAfter: 1m is shorter than widenAfter, 5m; make it longer, or jobs are given up before a "
+            "second cluster is asked"
+        ],
+    ),
+    "rest": ({"dispatch": {"retryAfter": "-1s"}}, ["dispatch.retryAfter: -1s is negative; write 0s or longer"]),
+    "weight": ({"dispatch": {"weights": {"price": -1}}}, ["dispatch.weights.price: -1 is too small; use at least 0.0"]),
+    "price": ({"prices": {"us-east4": {"l4": -1}}}, ["prices[us-east4][l4]: -1 is too small; use at least 0.0"]),
+    "more than DWS gives": (
+        {"checks": [{"name": "fleet", "runDuration": {"max": "169h"}}]},
+        ["checks[fleet].runDuration.max: 169h is not between 1s and 168h; write at most 168h"],
+    ),
+    "an empty window": (
+        {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01T00:00:00Z", "duration": "0s"}]}]},
+        ["checks[fleet].calendar[w].duration: 0s is no length of time; write how long it lasts, such as 336h"],
+    ),
+    "a window twice": (
+        {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01", "duration": "1h"}] * 2}]},
+        ["checks[fleet].calendar[w]: is there twice; give each window a name of its own"],
+    ),
+    "a check twice": (
+        {"checks": [{"name": "fleet"}, {"name": "fleet"}]},
+        ["checks[fleet]: is there twice; keep one of them"],
+    ),
+    "watchdog": (
+        {"watchdog": {"provisioningTimeout": "0s"}},
+        ["watchdog.provisioningTimeout: 0s is less than a second; write 1m or more"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("section", "expected"), SECTION.values(), ids=SECTION.keys())
+def test_a_section_that_makes_no_sense(section: dict[str, Any], expected: list[str]) -> None:
+    assert model_problems(AdmissionController, IMAGE | section) == expected
+
+
+@pytest.mark.parametrize("image", ["r/controller:1.0", "h:5000/c:1", "r/c@sha256:abc", "r/c:latest@sha256:abc"])
+def test_images_that_say_which(image: str) -> None:
+    assert model_problems(AdmissionController, {"image": image}) == []
+
+
+def test_no_image_is_published_so_one_has_to_be_named() -> None:
+    assert model_problems(AdmissionController, {}) == [
+        "image: is missing; build it from the Dockerfile of this project, push it, and add its name with a tag or "
+        "digest"
+    ]
+
+
+FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "not deployed": (
+        OURS,
+        [
+            "multiKueue.external.name: kueue-fleet.dev/dispatcher is the fleet's own controller, which is not "
+            "deployed; add the section admissionController"
+        ],
+    ),
+    "another dispatcher": (
+        {AT: {**IMAGE, "dispatch": {"step": 2}}},
+        [
+            "admissionController.dispatch: set, but another dispatcher is used; set multiKueue.dispatcher to External "
+            "and multiKueue.external.name to kueue-fleet.dev/dispatcher, or remove it"
+        ],
+    ),
+    "a check that nobody answers": (
+        {**WITH, "admissionChecks/+": CHECK, USES: {"name": "fleet"}},
+        [
+            "admissionChecks[fleet].controllerName: kueue-fleet.dev/admission-check, but admissionController.checks "
+            "has no fleet; add {name: fleet} there"
+        ],
+    ),
+    "a check on workers": (
+        {
+            **OURS,
+            AT: {**IMAGE, "checks": [{"name": "fleet"}]},
+            "admissionChecks/+": {**CHECK, "clusters": ["worker-a"]},
+            USES: {"name": "fleet"},
+        },
+        [
+            "admissionChecks[fleet].clusters: names other clusters than the manager, where nobody answers this check; "
+            "set it to [manager]"
+        ],
+    ),
+    "a check of somebody else": (
+        {**OURS, AT: {**IMAGE, "checks": [{"name": "dws"}]}},
+        [
+            "admissionController.checks[dws].name: dws is answered by another controller; set its controllerName to "
+            "kueue-fleet.dev/admission-check"
+        ],
+    ),
+    "a check that is not there": (
+        {**OURS, AT: {**IMAGE, "checks": [{"name": "dvs"}]}},
+        ["admissionController.checks[dvs].name: there is no check dvs; did you mean dws?"],
+    ),
+    "a price of nowhere": (
+        {**OURS, AT: {**IMAGE, "prices": {"us-east5": {"l4": 1}}}},
+        ["admissionController.prices[us-east5]: no cluster that runs jobs is in this region; did you mean us-east4?"],
+    ),
+    "a price of nothing": (
+        {**OURS, AT: {**IMAGE, "prices": {"us-east4": {"h100": 1}}}},
+        ["admissionController.prices[us-east4][h100]: there is no flavor h100; use one of the flavors: l4, t4"],
+    ),
+    "profiles": (
+        {
+            **WITH,
+            "multiKueue/credentials": {"type": "ClusterProfile"},
+            "kueue/configuration": {"featureGates": {"MultiKueueClusterProfile": True}},
+        },
+        [
+            "admissionController: reads the workers with tokens of its own, and multiKueue.credentials are "
+            "ClusterProfiles; set multiKueue.credentials.type to ServiceAccountToken, or use another dispatcher"
+        ],
+    ),
+    "a group of nowhere": (
+        {**OURS, AT: {**IMAGE, "regionGroups": {"eu": ["europe-west4", "europe-west44"]}}},
+        ["admissionController.regionGroups[eu][1]: there is no region europe-west44; did you mean europe-west4?"],
+    ),
+    "a group with a region's name": (
+        {**OURS, AT: {**IMAGE, "regionGroups": {"us-east4": ["us-east5"]}}},
+        ["admissionController.regionGroups[us-east4]: is a region's own name; use another name for the group"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), FLEETS.values(), ids=FLEETS.keys())
+def test_a_section_that_does_not_fit_the_fleet(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(fleet_data(), changes)) == expected
+
+
+def test_without_workers_there_is_nothing_to_dispatch() -> None:
+    without = changed(fleet_data(), {"multiKueue": REMOVED, AT: IMAGE})
+    expected = "admissionController: set, but there is no multiKueue section; remove it, or add workers and multiKueue"
+    assert expected in problems(without)
+
+
+def test_a_fleet_with_all_of_it_has_no_problem() -> None:
+    window = {"name": "december", "start": "2026-12-01T00:00:00Z", "duration": "336h"}
+    section = {
+        "image": "registry.example.com/kueue-fleet/controller:1.0",
+        "replicas": 3,
+        "dispatch": {"step": 2, "widenAfter": "1m", "giveUpAfter": "24h", "retryAfter": "0s", "weights": {"free": 5}},
+        "prices": {"us-east4": {"l4": 0.7}, "europe-west4": {"l4": 0.8, "t4": 0.35}},
+        "regionGroups": {"eu": ["europe-west1", "europe-west4"]},
+        "checks": [{"name": "fleet", "runDuration": {"max": "24h"}, "calendar": [window], "regions": False}],
+        "watchdog": {"provisioningTimeout": "48h", "retries": 0},
+    }
+    assert (
+        problems(changed(fleet_data(), {**OURS, "admissionChecks/+": CHECK, USES: {"name": "fleet"}, AT: section}))
+        == []
+    )
+
+
+def test_what_waits_for_dws_is_not_to_be_taken_back_within_hours() -> None:
+    section = {**IMAGE, "dispatch": {"giveUpAfter": "2h"}, "watchdog": {"provisioningTimeout": "30m"}}
+    found = problems(changed(fleet_data(), {**OURS, AT: section}))
+    why = "but dws asks DWS for capacity, which may take days, and a job that is taken back loses its place there"
+    assert found == [
+        f"warning: admissionController.dispatch.giveUpAfter: 2h, {why}; write 24h or more",
+        f"warning: admissionController.watchdog.provisioningTimeout: 30m, {why}; write 24h or more",
+    ]
+    assert problems(changed(fleet_data(), WITH)) == []
+
+
+def test_the_name_of_the_assignment_check_is_taken() -> None:
+    own = {"name": "kueue-fleet-assignment", "controllerName": "example.com/other", "clusters": ["manager"]}
+    [found] = [text for text in problems(changed(fleet_data(), {**WITH, "admissionChecks/+": own})) if ".name" in text]
+    assert found.endswith("is the fleet's own check of that name; use another name")
+
+
+def test_what_the_controller_is_told() -> None:
+    told = controller_configuration(
+        fleet(
+            {
+                **WITH,
+                "teams/0/allowedRegions": ["europe-west4"],
+                "kueue/configuration": {"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]}},
+            }
+        )
+    )
+    assert told.dispatches
+    assert [(worker.name, worker.region) for worker in told.workers] == [
+        ("worker-a", "us-east4"),
+        ("worker-b", "europe-west4"),
+    ]
+    assert told.team_regions == {"team-vision": ("europe-west4",)}
+    assert told.workers[0].kueue["fairSharing"] == {"preemptionStrategies": ["LessThanInitialShare"]}
+    assert not controller_configuration(fleet({AT: IMAGE})).dispatches
+
+
+def test_without_a_controller_there_is_nothing_to_tell() -> None:
+    with pytest.raises(ValueError, match="the fleet has no admissionController"):
+        controller_configuration(fleet())

@@ -1,0 +1,236 @@
+"""Flavors and the nodes behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import REMOVED, changed, fleet_data, problems
+from fleet_file.pool_builders import ACCELERATOR, FLAVORS, SPOT_LABEL, ZONES, hand, limits, nap, pools_data
+
+
+def p(index: int, field: str) -> str:
+    """Path of a field of a pool."""
+    return f"nodePools/{index}/{field}"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "unknown pool": (
+        {"flavors/1/nodePool": "ondemand"},
+        [
+            (
+                "warning: nodePools[on-demand]: no flavor leads to this pool, so no job of a queue runs there; add a "
+                "flavor with nodePool: on-demand, or remove the pool"
+            ),
+            "flavors[on-demand].nodePool: there is no node pool ondemand; did you mean on-demand?",
+        ],
+    ),
+    "pool not there": (
+        {
+            "clusters": [
+                {"name": "manager", "role": "manager", "region": "us-central1"},
+                {"name": "batch", "role": "worker", "region": "us-central1", "mode": "Standard", "zones": ZONES},
+                {"name": "other", "role": "worker", "region": "us-central1", "mode": "Standard", "zones": ZONES},
+            ],
+            "multiKueue": {"credentials": {"type": "ServiceAccountToken", "rotation": "a", "rotateBy": "2027-01-01"}},
+            **{p(i, "clusters"): ["batch"] for i in range(6)},
+            "flavors/1/clusters": ["batch", "other"],
+        },
+        [
+            (
+                "flavors[on-demand].nodePool: on-demand is not on other, where the flavor is; add other to "
+                "nodePools[on-demand].clusters, or leave it out of the flavor's"
+            ),
+            (
+                "warning: clusterQueues[gpu].resourceGroups: no quota for ephemeral-storage, and a job that requests "
+                "it is never admitted (Autopilot adds requests for it to every pod); cover ephemeral-storage too"
+            ),
+        ],
+    ),
+    "labels beside a pool": (
+        {"flavors/1/nodeLabels": {"a": "b"}, "flavors/1/nodeTaints": [{"key": "a", "effect": "NoSchedule"}]},
+        [
+            "flavors[on-demand].nodeLabels: set, but nodePool gives it; remove it, or remove nodePool",
+            "flavors[on-demand].nodeTaints: set, but nodePool gives it; remove it, or remove nodePool",
+        ],
+    ),
+    "bad toleration": (
+        {"flavors/1/tolerations": [{"operator": "Equal"}]},
+        [
+            ("flavors[on-demand].tolerations[0].operator: Equal, but there is no key; set a key, or Exists here"),
+        ],
+    ),
+    "pool without flavor": (
+        {"flavors/1": REMOVED, FLAVORS + "/1": REMOVED},
+        [
+            (
+                "warning: nodePools[on-demand]: no flavor leads to this pool, so no job of a queue runs there; add a "
+                "flavor with nodePool: on-demand, or remove the pool"
+            ),
+        ],
+    ),
+    "labels of no pool": (
+        {"flavors/1": hand(nodeLabels={ACCELERATOR: "nvidia-l4", "team": "a"})},
+        [
+            (
+                "warning: nodePools[on-demand]: no flavor leads to this pool, so no job of a queue runs there; add a "
+                "flavor with nodePool: on-demand, or remove the pool"
+            ),
+            (
+                'flavors[on-demand].nodeLabels[team]: no node pool of batch has the label team="a" beside the '
+                "others; reserved does not have it; write nodePool: reserved instead of nodeLabels, or add the label "
+                "to a pool"
+            ),
+        ],
+    ),
+    "other accelerator": (
+        {"flavors/1": hand(nodeLabels={ACCELERATOR: "nvidia-tesla-t4"})},
+        [
+            (
+                "warning: nodePools[on-demand]: no flavor leads to this pool, so no job of a queue runs there; add a "
+                "flavor with nodePool: on-demand, or remove the pool"
+            ),
+            (
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: no node pool of batch has the "
+                'label cloud.google.com/gke-accelerator="nvidia-tesla-t4" beside the others; reserved has '
+                '"nvidia-l4"; write nodePool: reserved instead of nodeLabels, or add the label to a pool'
+            ),
+        ],
+    ),
+    "taint not tolerated": (
+        {
+            "flavors/1": hand(nodeLabels={"cloud.google.com/gke-nodepool": "on-demand"}),
+            p(1, "taints"): [
+                {"key": "ondemand", "value": "true", "effect": "NoSchedule"},
+                {"key": "soft", "effect": "PreferNoSchedule"},
+            ],
+        },
+        [
+            (
+                "flavors[on-demand].tolerations: nodes of pool on-demand have the taint ondemand=true:NoSchedule, "
+                "which admitted pods need not tolerate; write nodePool: on-demand instead of nodeLabels, or add a "
+                "toleration, or the taint to nodeTaints so that only jobs that tolerate it come here"
+            ),
+        ],
+    ),
+    "taint value": (
+        {
+            "flavors/1": hand(
+                nodeLabels={"cloud.google.com/gke-nodepool": "on-demand"},
+                nodeTaints=[
+                    {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"},
+                    {"key": "x", "effect": "NoSchedule"},
+                ],
+            )
+        },
+        [
+            (
+                "warning: flavors[on-demand].nodeTaints[0]: nvidia.com/gpu=true:NoSchedule is a taint that no node "
+                "of the flavor has; theirs is nvidia.com/gpu=present:NoSchedule; write what the nodes have, or "
+                "remove it"
+            ),
+            (
+                "warning: flavors[on-demand].nodeTaints[1]: x=:NoSchedule is a taint that no node of the flavor has; "
+                "write what the nodes have, or remove it"
+            ),
+        ],
+    ),
+    "NAP without the accelerator": (
+        nap(limits(nvidia_l4=None), nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}),
+        [
+            (
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: batch has no pool with these "
+                "labels, and makes no nodes with nvidia-l4 by itself; add it to "
+                "clusters[batch].nodeAutoProvisioning.resourceLimits, or add a node pool"
+            ),
+        ],
+    ),
+    "NAP unknown accelerator": (
+        nap(nodeLabels={ACCELERATOR: "nvidia-l5", SPOT_LABEL: "true"}),
+        [
+            "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is no accelerator of "
+            "GKE that is known here; did you mean nvidia-l4?",
+            "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: batch has no pool with these labels, and "
+            "makes no nodes with nvidia-l5 by itself; add it to "
+            "clusters[batch].nodeAutoProvisioning.resourceLimits, or add a node pool",
+        ],
+    ),
+    "NAP own label": (
+        nap(nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true", "team": "a"}),
+        [
+            (
+                'flavors[on-demand].nodeLabels[team]: "a" is a label of one\'s own, with which GKE makes nodes only '
+                "for pods that tolerate the taint of the same key and value; add the toleration {key: team, "
+                "operator: Equal, value: a, effect: NoSchedule}"
+            ),
+        ],
+    ),
+    "NAP pool label": (
+        nap(nodeLabels={ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "x"}),
+        [
+            (
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-nodepool]: batch has no node pool x; name a node "
+                "pool of this file with nodePool, or remove the label"
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_nothing_to_say() -> None:
+    assert problems(pools_data()) == []
+
+
+def test_auto_provisioned_nodes() -> None:
+    labels = {ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}
+    assert problems(changed(pools_data(), nap(nodeLabels=labels))) == []
+    own = {"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"}
+    assert problems(changed(pools_data(), nap(nodeLabels={**labels, "team": "a"}, tolerations=[own]))) == []
+
+
+def test_accelerators_of_autopilot_clusters() -> None:
+    def said(accelerator: str, cluster: str) -> list[str]:
+        changes = {
+            "flavors/1/nodeLabels": {ACCELERATOR: accelerator},
+            "flavors/1/clusters": [cluster],
+            "clusters/2/region": "europe-west3",
+        }
+        return problems(changed(fleet_data(), changes))
+
+    assert said("nvidia-l4", "worker-b") == []
+    assert said("nvidia-l44", "worker-b") == [
+        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l44 is no accelerator of GKE that "
+        "is known here; did you mean nvidia-l4?"
+    ]
+    assert said("nvidia-a100-80gb", "worker-b") == [
+        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-a100-80gb is not known to be "
+        "offered in europe-west3, where cluster worker-b is; use one of asia-southeast1, europe-west4, us-central1, "
+        "us-east4, us-east5, or leave worker-b out of the flavor's clusters"
+    ]
+
+
+def test_a_pool_by_name_on_an_autopilot_cluster_leads_nowhere() -> None:
+    labels = {ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "l4"}
+    [found] = problems(changed(fleet_data(), {"flavors/1/nodeLabels": labels, "flavors/1/clusters": ["worker-b"]}))
+    assert found == (
+        "flavors[t4].nodeLabels[cloud.google.com/gke-nodepool]: l4 is given, but worker-b is an Autopilot cluster, "
+        "which makes and names its node pools itself, so pods of this flavor never start there; select nodes by "
+        "another label, such as cloud.google.com/gke-accelerator, or leave worker-b out of the flavor's clusters"
+    )
+
+
+def test_a_flavor_by_hand_does_not_wait_for_a_calendar_reservation() -> None:
+    by_hand = {"name": "calendar", "nodeLabels": {"cloud.google.com/gke-nodepool": "calendar"}}
+    assert problems(changed(pools_data(), {"flavors/5": by_hand})) == [
+        "flavors[calendar].nodeLabels: lead to calendar only, which waits for its calendar reservation, and the quota "
+        "of a flavor by hand stays open meanwhile; write nodePool: calendar instead of nodeLabels, which closes it "
+        "until then"
+    ]
+    active = {"flavors/5": by_hand, "nodePools/5/capacity/active": True}
+    assert problems(changed(pools_data(), active)) == []

@@ -1,0 +1,837 @@
+"""The rules of Kueue's Configuration, from pkg/config/validation.go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import model_problems
+from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
+from kueue_fleet.kueue_api.configuration import KueueConfiguration
+
+CEL = {"cel": {"expression": "true"}}
+
+
+def device_classes(**mapping: Any) -> dict[str, Any]:
+    """A Configuration with one device class mapping."""
+    return {
+        "resources": {
+            "deviceClassMappings": [{"name": "example.com/gpu", "deviceClassNames": ["gpu.example.com"], **mapping}]
+        }
+    }
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "waitForPodsReady negative timeout": (
+        {"waitForPodsReady": {"timeout": "-5m"}},
+        ["waitForPodsReady.timeout: -5m is negative; write 0 or more"],
+    ),
+    "waitForPodsReady negative recoveryTimeout": (
+        {"waitForPodsReady": {"recoveryTimeout": "-1s"}},
+        ["waitForPodsReady.recoveryTimeout: -1s is negative; write 0 or more"],
+    ),
+    "waitForPodsReady timestamp": (
+        {"waitForPodsReady": {"requeuingStrategy": {"timestamp": "Evicted"}}},
+        ["waitForPodsReady.requeuingStrategy.timestamp: Evicted is not allowed; did you mean Eviction?"],
+    ),
+    "waitForPodsReady negative backoff": (
+        {
+            "waitForPodsReady": {
+                "requeuingStrategy": {"backoffLimitCount": -1, "backoffBaseSeconds": -2, "backoffMaxSeconds": -3}
+            }
+        },
+        [
+            "waitForPodsReady.requeuingStrategy.backoffLimitCount: -1 is negative; write 0 or more",
+            "waitForPodsReady.requeuingStrategy.backoffBaseSeconds: -2 is negative; write 0 or more",
+            "waitForPodsReady.requeuingStrategy.backoffMaxSeconds: -3 is negative; write 0 or more",
+        ],
+    ),
+    "waitForPodsReady enable of v1beta1": (
+        {"waitForPodsReady": {"enable": True}},
+        [
+            (
+                "waitForPodsReady.enable: was removed in Kueue's v1beta2; remove it: it is on unless feature "
+                "gate DisableWaitForPodsReady is"
+            )
+        ],
+    ),
+    "timeout without unit": (
+        {"waitForPodsReady": {"timeout": 300}},
+        ["waitForPodsReady.timeout: 300 has no unit; write 300s for seconds or 300m for minutes"],
+    ),
+    "timeout in words": (
+        {"waitForPodsReady": {"timeout": "5 minutes"}},
+        [('waitForPodsReady.timeout: "5 minutes" is no duration; write numbers with units, such as 90s, 30m or 1h30m')],
+    ),
+    "unknown framework": (
+        {"integrations": {"frameworks": ["batch/jobs"]}},
+        ["integrations.frameworks[0]: batch/jobs is no framework of Kueue; did you mean batch/job?"],
+    ),
+    "framework twice": (
+        {"integrations": {"frameworks": ["pod", "pod"]}},
+        ["integrations.frameworks[1]: pod is listed twice; list each framework once"],
+    ),
+    "external framework form": (
+        {"integrations": {"externalFrameworks": ["Foo"]}},
+        [
+            (
+                "integrations.externalFrameworks[0]: Foo is not of the form Kind.version.group; write it so, as "
+                "in Foo.v1.example.com"
+            )
+        ],
+    ),
+    "external framework twice": (
+        {"integrations": {"externalFrameworks": ["Foo.v1.example.com", "Foo.v1.example.com"]}},
+        ["integrations.externalFrameworks[1]: Foo.v1.example.com is listed twice; list each kind once"],
+    ),
+    "podOptions of v1beta1": (
+        {"integrations": {"podOptions": {}}},
+        [
+            (
+                "integrations.podOptions: was removed in Kueue's v1beta2; write managedJobsNamespaceSelector of "
+                "the Configuration"
+            )
+        ],
+    ),
+    "queueVisibility of v1beta1": (
+        {"queueVisibility": {}},
+        ["queueVisibility: was removed in Kueue's v1beta2; remove it: pending workloads are asked for on demand"],
+    ),
+    "fairSharing enable of v1beta1": (
+        {"fairSharing": {"enable": True, "preemptionStrategies": ["LessThanInitialShare"]}},
+        [
+            (
+                "fairSharing.enable: was removed in Kueue's v1beta2; remove it: the section being there turns "
+                "fair sharing on"
+            )
+        ],
+    ),
+    "fairSharing without strategies": (
+        {"fairSharing": {}},
+        [
+            (
+                "fairSharing.preemptionStrategies: is missing; write [LessThanOrEqualToFinalShare] or "
+                "[LessThanInitialShare] or [LessThanOrEqualToFinalShare, LessThanInitialShare]"
+            )
+        ],
+    ),
+    "fairSharing in the wrong order": (
+        {"fairSharing": {"preemptionStrategies": ["LessThanInitialShare", "LessThanOrEqualToFinalShare"]}},
+        [
+            (
+                "fairSharing.preemptionStrategies: [LessThanInitialShare, LessThanOrEqualToFinalShare] is not "
+                "allowed; write [LessThanOrEqualToFinalShare] or [LessThanInitialShare] or "
+                "[LessThanOrEqualToFinalShare, LessThanInitialShare]"
+            )
+        ],
+    ),
+    "negative half life": (
+        {"admissionFairSharing": {"usageHalfLifeTime": "-1h"}},
+        ["admissionFairSharing.usageHalfLifeTime: -1h is negative; write 0 or more"],
+    ),
+    "negative sampling": (
+        {"admissionFairSharing": {"usageSamplingInterval": "-1s"}},
+        ["admissionFairSharing.usageSamplingInterval: -1s is negative; write 0 or more"],
+    ),
+    "negative resource weight": (
+        {"admissionFairSharing": {"resourceWeights": {"cpu": -0.5}}},
+        ["admissionFairSharing.resourceWeights[cpu]: -0.5 is negative; write 0 or more"],
+    ),
+    "multiKueue negative gcInterval": (
+        {"multiKueue": {"gcInterval": "-1m"}},
+        ["multiKueue.gcInterval: -1m is negative; write 0 or more"],
+    ),
+    "multiKueue negative workerLostTimeout": (
+        {"multiKueue": {"workerLostTimeout": "-1m"}},
+        ["multiKueue.workerLostTimeout: -1m is negative; write 0 or more"],
+    ),
+    "multiKueue origin": (
+        {"multiKueue": {"origin": "-"}},
+        [
+            (
+                "multiKueue.origin: \"-\" has characters or a form that are not allowed; use letters, digits, '-', "
+                "'_' and '.', with a letter or digit at both ends"
+            )
+        ],
+    ),
+    "multiKueue external framework form": (
+        {"multiKueue": {"externalFrameworks": [{"name": "Foo.v1"}]}},
+        [
+            (
+                "multiKueue.externalFrameworks[Foo.v1].name: Foo.v1 is not of the form Kind.version.group; write "
+                "it so, as in Foo.v1.example.com"
+            )
+        ],
+    ),
+    "multiKueue external framework twice": (
+        {"multiKueue": {"externalFrameworks": [{"name": "Foo.v1.a.b"}, {"name": "Foo.v1.a.b"}]}},
+        ["multiKueue.externalFrameworks[Foo.v1.a.b].name: Foo.v1.a.b is listed twice; list each kind once"],
+    ),
+    "multiKueue external framework built in": (
+        {"multiKueue": {"externalFrameworks": [{"name": "Job.v1.batch"}]}},
+        ["multiKueue.externalFrameworks[Job.v1.batch].name: Kueue dispatches Job.v1.batch by itself; remove it"],
+    ),
+    "step size without incremental": (
+        {"multiKueue": {"incrementalDispatcherConfig": {"stepSize": 3}}},
+        [
+            (
+                "multiKueue.incrementalDispatcherConfig: set, but dispatcherName is not set; set it to "
+                "kueue.x-k8s.io/multikueue-dispatcher-incremental"
+            )
+        ],
+    ),
+    "step size 0": (
+        {
+            "multiKueue": {
+                "dispatcherName": "kueue.x-k8s.io/multikueue-dispatcher-incremental",
+                "incrementalDispatcherConfig": {"stepSize": 0},
+            }
+        },
+        ["multiKueue.incrementalDispatcherConfig.stepSize: 0 is less than 1; write 1 or more"],
+    ),
+    "both kinds of provider": (
+        {
+            "multiKueue": {
+                "clusterProfile": {
+                    "accessProviders": [
+                        {"name": "a", "execConfig": {"command": "x", "apiVersion": "v1", "interactiveMode": "Never"}}
+                    ],
+                    "credentialsProviders": [
+                        {"name": "b", "execConfig": {"command": "x", "apiVersion": "v1", "interactiveMode": "Never"}}
+                    ],
+                }
+            }
+        },
+        ["multiKueue.clusterProfile.credentialsProviders: set beside accessProviders; keep accessProviders only"],
+    ),
+    "empty provider": (
+        {"multiKueue": {"clusterProfile": {"accessProviders": [{}]}}},
+        [
+            "multiKueue.clusterProfile.accessProviders[0].name: is missing; add name",
+            "multiKueue.clusterProfile.accessProviders[0].execConfig.command: is missing; add command",
+            "multiKueue.clusterProfile.accessProviders[0].execConfig.apiVersion: is missing; add apiVersion",
+            (
+                "multiKueue.clusterProfile.accessProviders[0].execConfig.interactiveMode: is missing; add "
+                "interactiveMode"
+            ),
+        ],
+    ),
+    "provider's interactive mode": (
+        {
+            "multiKueue": {
+                "clusterProfile": {
+                    "accessProviders": [
+                        {
+                            "name": "a",
+                            "execConfig": {
+                                "command": "x",
+                                "apiVersion": "v1",
+                                "interactiveMode": "never",
+                                "env": [{"name": ""}],
+                            },
+                        }
+                    ]
+                }
+            }
+        },
+        [
+            "multiKueue.clusterProfile.accessProviders[a].execConfig.env[0].name: is empty; write a name",
+            (
+                "multiKueue.clusterProfile.accessProviders[a].execConfig.interactiveMode: never is not allowed; "
+                "did you mean Never?"
+            ),
+        ],
+    ),
+    "webhook service name": (
+        {"internalCertManagement": {"webhookServiceName": "1kueue"}},
+        [
+            (
+                'internalCertManagement.webhookServiceName: "1kueue" has characters or a form that are not '
+                "allowed; use lower-case letters, digits and hyphens, with a letter at the start"
+            )
+        ],
+    ),
+    "webhook secret name": (
+        {"internalCertManagement": {"webhookSecretName": "Kueue"}},
+        [
+            (
+                'internalCertManagement.webhookSecretName: "Kueue" has characters or a form that are not '
+                "allowed; use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends"
+            )
+        ],
+    ),
+    "quota check strategy": (
+        {"resources": {"quotaCheckStrategy": "Ignore"}},
+        ["resources.quotaCheckStrategy: Ignore is not allowed; did you mean IgnoreUndeclared?"],
+    ),
+    "prefixes with IgnoreUndeclared": (
+        {"resources": {"quotaCheckStrategy": "IgnoreUndeclared", "excludeResourcePrefixes": ["example.com"]}},
+        [
+            (
+                "resources.excludeResourcePrefixes: example.com given, but quotaCheckStrategy is "
+                "IgnoreUndeclared; remove one of the two"
+            )
+        ],
+    ),
+    "transformation strategy": (
+        {"resources": {"transformations": [{"input": "a", "strategy": "Keep"}]}},
+        ["resources.transformations[0].strategy: Keep is not allowed; use one of the values: Retain, Replace"],
+    ),
+    "transformation twice": (
+        {"resources": {"transformations": [{"input": "a"}, {"input": "a"}]}},
+        ["resources.transformations[1].input: a is transformed twice; write one entry for each input"],
+    ),
+    "17 mappings": (
+        {
+            "resources": {
+                "deviceClassMappings": [
+                    {"name": f"example.com/gpu{i}", "deviceClassNames": [f"c{i}"]} for i in range(17)
+                ]
+            }
+        },
+        ["resources.deviceClassMappings: 17 mappings, at most 16 are allowed; use fewer"],
+    ),
+    "mapping name": (
+        {"resources": {"deviceClassMappings": [{"name": "a b", "deviceClassNames": ["c"]}]}},
+        [
+            (
+                'resources.deviceClassMappings[a b].name: "a b" has characters or a form that are not allowed; '
+                "use letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+            )
+        ],
+    ),
+    "long mapping name": (
+        {"resources": {"deviceClassMappings": [{"name": "a/" + "b" * 252, "deviceClassNames": ["c"]}]}},
+        [
+            (
+                'resources.deviceClassMappings[0].name: "a/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb..." is 254 '
+                "characters long; use at most 253"
+            )
+        ],
+    ),
+    "mapping twice": (
+        {
+            "resources": {
+                "deviceClassMappings": [
+                    {"name": "a", "deviceClassNames": ["c"]},
+                    {"name": "a", "deviceClassNames": ["d"]},
+                ]
+            }
+        },
+        ["resources.deviceClassMappings[a].name: a is mapped twice; write one entry for each name"],
+    ),
+    "mapping without classes": (
+        device_classes(deviceClassNames=[]),
+        ["resources.deviceClassMappings[example.com/gpu].deviceClassNames: 0 names, 1 to 8 are allowed; list 1 to 8"],
+    ),
+    "mapping with 9 classes": (
+        device_classes(deviceClassNames=[f"c{i}" for i in range(9)]),
+        ["resources.deviceClassMappings[example.com/gpu].deviceClassNames: 9 names, 1 to 8 are allowed; list 1 to 8"],
+    ),
+    "class name": (
+        device_classes(deviceClassNames=["a/"]),
+        [
+            (
+                'resources.deviceClassMappings[example.com/gpu].deviceClassNames[0]: "a/" has nothing after the '
+                "slash; write a name there"
+            )
+        ],
+    ),
+    "class twice": (
+        device_classes(deviceClassNames=["a", "a"]),
+        [
+            (
+                "resources.deviceClassMappings[example.com/gpu].deviceClassNames[1]: a is listed twice; list "
+                "each class once"
+            )
+        ],
+    ),
+    "class in two mappings": (
+        {
+            "resources": {
+                "deviceClassMappings": [
+                    {"name": "a", "deviceClassNames": ["c"]},
+                    {"name": "b", "deviceClassNames": ["c"]},
+                ]
+            }
+        },
+        ["resources.deviceClassMappings[b].deviceClassNames[0]: c is already mapped to a; map each class once"],
+    ),
+    "counter in two mappings": (
+        {
+            "resources": {
+                "deviceClassMappings": [
+                    {
+                        "name": n,
+                        "deviceClassNames": ["c"],
+                        "sources": [{"counter": {"name": "mem", "driver": "gpu.example.com", "deviceSelector": CEL}}],
+                    }
+                    for n in ("a", "b")
+                ]
+            }
+        },
+        [
+            (
+                "resources.deviceClassMappings[b].deviceClassNames[0]: counter mem of c is already counted; "
+                "count each counter once"
+            )
+        ],
+    ),
+    "source with neither": (
+        device_classes(sources=[{}]),
+        [
+            (
+                "resources.deviceClassMappings[example.com/gpu].sources[0]: neither counter nor capacity is set; "
+                "set exactly one of the two"
+            )
+        ],
+    ),
+    "source with both": (
+        device_classes(sources=[{"counter": {"name": "a"}, "capacity": {"name": "a"}}]),
+        [
+            (
+                "resources.deviceClassMappings[example.com/gpu].sources[0]: both counter and capacity are set; "
+                "set exactly one of the two"
+            ),
+            (
+                "resources.deviceClassMappings[example.com/gpu].sources: counters and capacities are mixed in "
+                "one mapping; write a mapping for each"
+            ),
+        ],
+    ),
+    "capacity without gate": (
+        device_classes(sources=[{"capacity": {"name": "a", "driver": "d", "deviceSelector": CEL}}]),
+        [
+            (
+                "resources.deviceClassMappings[example.com/gpu].sources[0].capacity: set, but feature gate "
+                "KueueDRAIntegrationConsumableCapacity is off; set "
+                "featureGates.KueueDRAIntegrationConsumableCapacity to true"
+            )
+        ],
+    ),
+    "counter incomplete": (
+        device_classes(sources=[{"counter": {"name": "Memory", "driver": ""}}]),
+        [
+            (
+                'resources.deviceClassMappings[example.com/gpu].sources[0].counter.name: "Memory" has characters '
+                "or a form that are not allowed; use lower-case letters, digits and hyphens, with a letter or "
+                "digit at both ends"
+            ),
+            ('resources.deviceClassMappings[example.com/gpu].sources[0].counter.driver: "" is empty; write a name'),
+            (
+                "resources.deviceClassMappings[example.com/gpu].sources[0].counter.deviceSelector.cel.expression:"
+                " is missing; write a CEL expression"
+            ),
+        ],
+    ),
+    "driver too long": (
+        device_classes(sources=[{"counter": {"name": "memory", "driver": "d" * 64, "deviceSelector": CEL}}]),
+        [
+            (
+                "resources.deviceClassMappings[example.com/gpu].sources[0].counter.driver: 64 characters long; "
+                "use at most 63"
+            )
+        ],
+    ),
+    "capacity name": (
+        {
+            **device_classes(
+                sources=[{"capacity": {"name": "gpu.example.com/a-b", "driver": "d", "deviceSelector": CEL}}]
+            ),
+            "featureGates": {"KueueDRAIntegrationConsumableCapacity": True},
+        },
+        [
+            (
+                'resources.deviceClassMappings[example.com/gpu].sources[0].capacity.name: "gpu.example.com/a-b" '
+                "is no qualified name; write a domain, a slash and a C identifier, as in gpu.example.com/memory"
+            )
+        ],
+    ),
+    "counter and capacity mixed": (
+        {
+            **device_classes(
+                sources=[
+                    {"counter": {"name": "a", "driver": "d", "deviceSelector": CEL}},
+                    {"capacity": {"name": "a", "driver": "d", "deviceSelector": CEL}},
+                ]
+            ),
+            "featureGates": {"KueueDRAIntegrationConsumableCapacity": True},
+        },
+        [
+            (
+                "resources.deviceClassMappings[example.com/gpu].sources: counters and capacities are mixed in "
+                "one mapping; write a mapping for each"
+            )
+        ],
+    ),
+    "counter with the gate off": (
+        {
+            **device_classes(sources=[{"counter": {"name": "a", "driver": "d", "deviceSelector": CEL}}]),
+            "featureGates": {"KueueDRAIntegrationPartitionableDevices": False},
+        },
+        [
+            (
+                "resources.deviceClassMappings[example.com/gpu].sources[0].counter: set, but feature gate "
+                "KueueDRAIntegrationPartitionableDevices is off; set "
+                "featureGates.KueueDRAIntegrationPartitionableDevices to true"
+            )
+        ],
+    ),
+    "selector matches kube-system": (
+        {
+            "managedJobsNamespaceSelector": {
+                "matchExpressions": [
+                    {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kueue-system"]}
+                ]
+            }
+        },
+        [
+            (
+                "managedJobsNamespaceSelector: matches kube-system, where Kueue must not manage jobs; add a "
+                "matchExpression: kubernetes.io/metadata.name NotIn [kube-system, kueue-system]"
+            )
+        ],
+    ),
+    "selector matches Kueue's namespace": (
+        {"managedJobsNamespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kueue-system"}}},
+        [
+            (
+                "managedJobsNamespaceSelector: matches kueue-system, where Kueue must not manage jobs; add a "
+                "matchExpression: kubernetes.io/metadata.name NotIn [kube-system, kueue-system]"
+            )
+        ],
+    ),
+    "empty selector": (
+        {"managedJobsNamespaceSelector": {}},
+        [
+            (
+                "managedJobsNamespaceSelector: matches kube-system, where Kueue must not manage jobs; add a "
+                "matchExpression: kubernetes.io/metadata.name NotIn [kube-system, kueue-system]"
+            ),
+            (
+                "managedJobsNamespaceSelector: matches kueue-system, where Kueue must not manage jobs; add a "
+                "matchExpression: kubernetes.io/metadata.name NotIn [kube-system, kueue-system]"
+            ),
+        ],
+    ),
+    "broken selector": (
+        {"managedJobsNamespaceSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn"}]}},
+        [
+            (
+                "managedJobsNamespaceSelector.matchExpressions[0].values: empty, but operator NotIn compares "
+                "with it; list at least one value"
+            )
+        ],
+    ),
+    "negative retention": (
+        {"objectRetentionPolicies": {"workloads": {"afterFinished": "-1h", "afterDeactivatedByKueue": "-2h"}}},
+        [
+            "objectRetentionPolicies.workloads.afterFinished: -1h is negative; write 0 or more",
+            "objectRetentionPolicies.workloads.afterDeactivatedByKueue: -2h is negative; write 0 or more",
+        ],
+    ),
+    "TLS version": (
+        {"tls": {"minVersion": "VersionTLS11"}},
+        ["tls.minVersion: VersionTLS11 is not allowed; did you mean VersionTLS13?"],
+    ),
+    "TLS cipher suite": (
+        {"tls": {"cipherSuites": ["TLS_AES_128_GCM_SHA25"]}},
+        ["tls.cipherSuites[0]: TLS_AES_128_GCM_SHA25 is no cipher suite of Go; did you mean TLS_AES_128_GCM_SHA256?"],
+    ),
+    "TLS 1.3 with suites": (
+        {"tls": {"minVersion": "VersionTLS13", "cipherSuites": ["TLS_AES_128_GCM_SHA256"]}},
+        ["tls.cipherSuites: set, but minVersion is VersionTLS13, whose suites cannot be chosen; remove cipherSuites"],
+    ),
+    "TLS curves": (
+        {"tls": {"curvePreferences": [29, 29, 0]}},
+        [
+            "tls.curvePreferences[1]: 29 is listed twice; list each group once",
+            "tls.curvePreferences[2]: 0 is no TLS group; write a number between 1 and 65535",
+        ],
+    ),
+    "visibility address": (
+        {"visibilityServer": {"bindAddress": "localhost"}},
+        ["visibilityServer.bindAddress: localhost is no IP address; write one, such as 0.0.0.0"],
+    ),
+    "visibility port": (
+        {"visibilityServer": {"bindPort": 65536}},
+        ["visibilityServer.bindPort: 65536 is no port; write a number from 1 to 65535"],
+    ),
+    "webhook port": (
+        {"webhook": {"port": 0}},
+        ["webhook.port: 0 is too small; use at least 1"],
+    ),
+    "21 labels": (
+        {
+            "metrics": {
+                "customLabels": [
+                    {"name": f"l{i}", "sourceKind": ["ClusterQueue", "LocalQueue", "Cohort"][i % 3]} for i in range(21)
+                ]
+            }
+        },
+        [
+            "metrics.customLabels: 21 labels, at most 20 are allowed; use fewer",
+            "metrics.customLabels: 7 labels from LocalQueue, at most 6 are allowed; use fewer",
+            "metrics.customLabels: 7 labels from ClusterQueue, at most 6 are allowed; use fewer",
+            "metrics.customLabels: 7 labels from Cohort, at most 6 are allowed; use fewer",
+        ],
+    ),
+    "label name": (
+        {"metrics": {"customLabels": [{"name": "1a"}]}},
+        [('metrics.customLabels[1a].name: "1a" is no metric label; use letters, digits and _, a letter first')],
+    ),
+    "label twice": (
+        {"metrics": {"customLabels": [{"name": "a"}, {"name": "a"}]}},
+        ["metrics.customLabels[a].name: a is listed twice; give each label a name of its own"],
+    ),
+    "label with two sources": (
+        {"metrics": {"customLabels": [{"name": "a", "sourceLabelKey": "b", "sourceAnnotationKey": "c"}]}},
+        ["metrics.customLabels[a]: both sourceLabelKey and sourceAnnotationKey are set; set at most one of the two"],
+    ),
+    "label key": (
+        {"metrics": {"customLabels": [{"name": "a", "sourceLabelKey": "b c"}]}},
+        [
+            (
+                'metrics.customLabels[a].sourceLabelKey: "b c" has characters or a form that are not allowed; '
+                "use letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+            )
+        ],
+    ),
+    "annotation key": (
+        {"metrics": {"customLabels": [{"name": "a", "sourceAnnotationKey": "b/"}]}},
+        [('metrics.customLabels[a].sourceAnnotationKey: "b/" has nothing after the slash; write a name there')],
+    ),
+    "label kind": (
+        {"metrics": {"customLabels": [{"name": "a", "sourceKind": "Pod"}]}},
+        [
+            (
+                "metrics.customLabels[a].sourceKind: Pod is not allowed; use one of the values: Workload, "
+                "LocalQueue, ClusterQueue, Cohort"
+            )
+        ],
+    ),
+    "Workload label without values": (
+        {"metrics": {"customLabels": [{"name": "a", "sourceKind": "Workload"}]}},
+        ["metrics.customLabels[a].trackedValues: 0 values, but from a Workload 1 to 12 are needed; list 1 to 12"],
+    ),
+    "17 values": (
+        {"metrics": {"customLabels": [{"name": "a", "trackedValues": [str(i) for i in range(17)]}]}},
+        ["metrics.customLabels[a].trackedValues: 17 values, at most 16 are allowed; use fewer"],
+    ),
+    "value twice": (
+        {"metrics": {"customLabels": [{"name": "a", "trackedValues": ["x", "x"]}]}},
+        ["metrics.customLabels[a].trackedValues: a value is listed twice; list each value once"],
+    ),
+    "3 Workload labels": (
+        {
+            "metrics": {
+                "customLabels": [{"name": f"l{i}", "sourceKind": "Workload", "trackedValues": ["a"]} for i in range(3)]
+            }
+        },
+        ["metrics.customLabels: 3 labels from Workload, at most 2 are allowed; use fewer"],
+    ),
+    "unknown gate": (
+        {"featureGates": {"MultiKueueBatch": True}},
+        ["featureGates[MultiKueueBatch]: Kueue 0.19.2 has no feature gate MultiKueueBatch; did you mean MultiKueue?"],
+    ),
+    "misspelt gate": (
+        {"featureGates": {"ConcurentAdmission": True}},
+        [
+            (
+                "featureGates[ConcurentAdmission]: Kueue 0.19.2 has no feature gate ConcurentAdmission; did you "
+                "mean ConcurrentAdmission?"
+            )
+        ],
+    ),
+    "locked gate": (
+        {"featureGates": {"HierarchicalCohorts": False}},
+        ["featureGates[HierarchicalCohorts]: HierarchicalCohorts is locked to true in Kueue 0.19.2; remove it"],
+    ),
+    "gate without the gate it needs": (
+        {"featureGates": {"UnadmittedWorkloadsExplicitStatus": True}},
+        [
+            (
+                "featureGates[UnadmittedWorkloadsExplicitStatus]: UnadmittedWorkloadsExplicitStatus is on, but "
+                "needs UnadmittedWorkloadsObservability, which is off; set UnadmittedWorkloadsObservability to "
+                "true or UnadmittedWorkloadsExplicitStatus to false"
+            )
+        ],
+    ),
+    "gate needed by others": (
+        {"featureGates": {"KueueDRAIntegration": False}},
+        [
+            (
+                "featureGates[KueueDRAIntegration]: KueueDRAIntegrationExtendedResource is on, but needs "
+                "KueueDRAIntegration, which is off; set KueueDRAIntegration to true or "
+                "KueueDRAIntegrationExtendedResource to false"
+            ),
+            (
+                "featureGates[KueueDRAIntegration]: KueueDRAIntegrationPartitionableDevices is on, but needs "
+                "KueueDRAIntegration, which is off; set KueueDRAIntegration to true or "
+                "KueueDRAIntegrationPartitionableDevices to false"
+            ),
+        ],
+    ),
+    "gate as text": (
+        {"featureGates": {"PriorityBoost": "true"}},
+        [
+            (
+                'featureGates[PriorityBoost]: "true" is given where true or false is needed; write true or '
+                "false, without quotes"
+            )
+        ],
+    ),
+    "unknown section": (
+        {"integration": {}},
+        ["integration: is not a known field; did you mean integrations?"],
+    ),
+}
+
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "waitForPodsReady": {
+        "waitForPodsReady": {
+            "timeout": "0s",
+            "recoveryTimeout": "0s",
+            "blockAdmission": True,
+            "requeuingStrategy": {
+                "timestamp": "Creation",
+                "backoffLimitCount": 0,
+                "backoffBaseSeconds": 0,
+                "backoffMaxSeconds": 0,
+            },
+        }
+    },
+    "waitForPodsReady off, so not checked": {
+        "featureGates": {"DisableWaitForPodsReady": True},
+        "waitForPodsReady": {"timeout": "-5m"},
+    },
+    "every framework": {
+        "integrations": {
+            "frameworks": ["batch/job", "pod"],
+            "externalFrameworks": ["Foo.v1.example.com"],
+            "labelKeysToCopy": ["team"],
+        }
+    },
+    "both strategies": {
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+    },
+    "one strategy": {"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]}},
+    "admission fair sharing": {
+        "admissionFairSharing": {
+            "usageHalfLifeTime": "168h",
+            "usageSamplingInterval": "0s",
+            "resourceWeights": {"cpu": 0, "memory": 0.5},
+        }
+    },
+    "multiKueue": {
+        "multiKueue": {
+            "gcInterval": "0s",
+            "origin": "",
+            "workerLostTimeout": "0s",
+            "dispatcherName": "kueue.x-k8s.io/multikueue-dispatcher-incremental",
+            "incrementalDispatcherConfig": {"stepSize": 1},
+            "externalFrameworks": [{"name": "Foo.v1.example.com"}, {"name": "RayJob.v1.ray.io"}],
+        }
+    },
+    "certificates off, so names not checked": {"internalCertManagement": {"enable": False, "webhookServiceName": "1"}},
+    "resources": {
+        "resources": {
+            "quotaCheckStrategy": "BlockUndeclared",
+            "excludeResourcePrefixes": ["a"],
+            "transformations": [
+                {
+                    "input": "nvidia.com/mig-1g.5gb",
+                    "strategy": "Replace",
+                    "multiplyBy": "b",
+                    "outputs": {"example.com/gpu-memory": "5Gi"},
+                },
+                {"input": "b"},
+            ],
+        }
+    },
+    "devices": {
+        "resources": {
+            "deviceClassMappings": [
+                {
+                    "name": n,
+                    "deviceClassNames": ["c"],
+                    "sources": [{"counter": {"name": n, "driver": "gpu.example.com", "deviceSelector": CEL}}],
+                }
+                for n in ("memory", "compute")
+            ]
+        }
+    },
+    "selector": {
+        "managedJobsNamespaceSelector": {
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kueue-system"]}
+            ]
+        }
+    },
+    "retention": {"objectRetentionPolicies": {"workloads": {"afterFinished": "0s", "afterDeactivatedByKueue": "24h"}}},
+    "TLS": {
+        "tls": {
+            "minVersion": "VersionTLS12",
+            "cipherSuites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
+            "curvePreferences": [29, 4588],
+        }
+    },
+    "visibility": {"visibilityServer": {"bindAddress": "::", "bindPort": 8082}},
+    "labels": {
+        "metrics": {
+            "customLabels": [
+                *({"name": f"l{i}"} for i in range(6)),
+                {
+                    "name": "w",
+                    "sourceKind": "Workload",
+                    "sourceAnnotationKey": "example.com/x",
+                    "trackedValues": [str(i) for i in range(12)],
+                },
+            ]
+        }
+    },
+    "gates": {
+        "featureGates": {
+            "PriorityBoost": True,
+            "HierarchicalCohorts": True,
+            "UnadmittedWorkloadsExplicitStatus": True,
+            "UnadmittedWorkloadsObservability": True,
+        }
+    },
+    "the rest": {
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "leaseDuration": "15s"},
+        "health": {"healthProbeBindAddress": ":8081"},
+        "controller": {"groupKindConcurrency": {"Job.batch": 5}, "cacheSyncTimeout": 120000000000},
+        "clientConnection": {"qps": 300, "burst": 500},
+        "manageJobsWithoutQueueName": True,
+        "pprofBindAddress": "",
+    },
+}
+
+
+def found(data: dict[str, Any], version: str = "0.19.2") -> list[str]:
+    """Problems of reading a Configuration, or else of its rules."""
+    unreadable = model_problems(KueueConfiguration, data)
+    if unreadable:
+        return unreadable
+    configuration = KueueConfiguration.model_validate(data, by_alias=True, by_name=False)
+    return [str(problem) for problem in configuration_problems(configuration, "kueue-system", version)]
+
+
+@pytest.mark.parametrize(("data", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(data: dict[str, Any], expected: list[str]) -> None:
+    assert found(data) == expected
+
+
+@pytest.mark.parametrize("data", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepted(data: dict[str, Any]) -> None:
+    assert found(data) == []
+
+
+def test_unknown_gate_of_another_version_is_a_warning() -> None:
+    configuration = KueueConfiguration(feature_gates={"NewInTwenty": True})
+    (problem,) = configuration_problems(configuration, "kueue-system", "0.20.0")
+    assert problem.severity == "warning"

@@ -1,0 +1,212 @@
+"""Node pools and their clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import REMOVED, changed, problems
+from fleet_file.pool_builders import pool, pools_data, scaled
+
+
+def p(index: int, field: str) -> str:
+    """Path of a field of a pool."""
+    return f"nodePools/{index}/{field}"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "compact in the cluster's zones": (
+        {p(1, "compactPlacement"): True},
+        [
+            (
+                "nodePools[on-demand].zones: are us-central1-a, us-central1-b, us-central1-c, but compact placement "
+                "is within one zone (cluster batch); set exactly one zone, or give batch its own value under "
+                "perCluster"
+            ),
+        ],
+    ),
+    "block without zones": (
+        {
+            p(0, "capacity"): {"type": "reserved", "reservation": "other", "block": "b"},
+            p(0, "zones"): REMOVED,
+            "reservations": [],
+        },
+        [
+            (
+                "nodePools[reserved].zones: not set, but block b of the reservation is in one zone; name the zone of "
+                "the reservation"
+            ),
+        ],
+    ),
+    "per unknown cluster": (
+        {p(1, "perCluster"): {"bach": {"nodeCount": 1}}},
+        [
+            "nodePools[on-demand].perCluster[bach]: there is no cluster bach; did you mean batch?",
+        ],
+    ),
+    "unknown cluster": (
+        {p(1, "clusters"): ["bach"]},
+        [
+            "nodePools[on-demand].clusters[0]: there is no cluster bach; did you mean batch?",
+        ],
+    ),
+    "Autopilot": (
+        {"clusters/0/mode": "Autopilot", "clusters/0/zones": REMOVED, "nodePools/1/clusters": ["batch"]},
+        [
+            ("nodePools[reserved]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            (
+                "nodePools[on-demand].clusters[0]: batch is an Autopilot cluster, which makes its own nodes; remove "
+                "it here, or set its mode to Standard"
+            ),
+            ("nodePools[spot]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            ("nodePools[flex]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            ("nodePools[queued]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            ("nodePools[calendar]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
+            (
+                "warning: reservations[l4]: no pool uses this reservation, which costs what its machines cost; name "
+                "it in a pool's capacity, or set purpose to backup"
+            ),
+            (
+                "warning: futureReservations[december]: no pool uses this future reservation; name it in the "
+                "capacity of a pool of type calendar, or remove it"
+            ),
+            (
+                "warning: clusterQueues[gpu].resourceGroups: no quota for ephemeral-storage, and a job that requests "
+                "it is never admitted (Autopilot adds requests for it to every pod); cover ephemeral-storage too"
+            ),
+        ],
+    ),
+    "zone elsewhere": (
+        {p(1, "zones"): ["us-east1-b", "us-central1-a", "us-central1-a"]},
+        [
+            (
+                "nodePools[on-demand].zones[0]: is us-east1-b, which is not in us-central1, the cluster's "
+                "region (cluster batch); name zones there, or give batch its own value under perCluster"
+            ),
+            "nodePools[on-demand].zones[2]: us-central1-a is listed twice; list each zone once",
+        ],
+    ),
+    "system": (
+        {p(1, "name"): "system", "flavors/1/nodePool": "system"},
+        [
+            "nodePools[system].name: system is the pool that every cluster has for Kueue; use another name",
+        ],
+    ),
+    "not offered in zone": (
+        {p(1, "machineType"): "a2-ultragpu-1g"},
+        [
+            (
+                "warning: nodePools[on-demand].zones: a2-ultragpu-1g is not known to be offered in us-central1-b; "
+                "use us-central1-a, us-central1-c, or make sure that it is"
+            ),
+        ],
+    ),
+    "not offered in region": (
+        {
+            "clusters/0/region": "europe-west3",
+            "clusters/0/zones": REMOVED,
+            p(1, "machineType"): "a2-ultragpu-1g",
+            p(0, "zones"): ["europe-west3-a"],
+            p(5, "zones"): ["europe-west3-b"],
+            "reservations/0/zone": "europe-west3-a",
+            "futureReservations/0/zone": "europe-west3-b",
+        },
+        [
+            (
+                "warning: nodePools[on-demand].machineType: a2-ultragpu-1g is not known to be offered in "
+                "europe-west3, where cluster batch is; use one of asia-southeast1, europe-west4, us-central1, "
+                "us-east4, us-east5, or make sure that it is"
+            ),
+        ],
+    ),
+    "system machine": (
+        {"clusters/0/systemPool": {"machineType": "e2-standart-4"}},
+        [
+            (
+                "warning: clusters[batch].systemPool.machineType: e2-standart-4 is not in the catalogue; did you "
+                "mean e2-standard-4?"
+            ),
+        ],
+    ),
+    "too many nodes": (
+        {"nodePools/1/autoscaling": scaled(3001)},
+        [
+            (
+                "nodePools[on-demand].autoscaling.totalMaxNodeCount: 3001 nodes in 3 zones, but a pool has at mo"
+                "st 1,000 in each; write a smaller number, or split the pool"
+            ),
+        ],
+    ),
+    "too many nodes in a zone": (
+        {"nodePools/0/nodeCount": 1001, "reservations/0/count": 2000},
+        [
+            (
+                "nodePools[reserved].nodeCount: 1001 nodes in 1 zone, but a pool has at most 1,000 in each; writ"
+                "e a smaller number, or split the pool"
+            ),
+        ],
+    ),
+    "name twice": (
+        {"nodePools/+": pool("spot", autoscaling=scaled(1))},
+        [
+            ("nodePools[6].name: spot is already the name of nodePools[2]; give each node pool a name of its own"),
+        ],
+    ),
+    "what cannot be read hides nothing else": (
+        {
+            "reservations/0/count": "four",
+            "futureReservations/0/start": "soon",
+            "nodePools/1/capacity": {"type": "spott"},
+            "nodePools/2/autoscaling": 3,
+            "nodePools/3/machineType": 5,
+        },
+        [
+            (
+                'nodePools[on-demand].capacity.type: "spott" is not allowed; did you mean spot? Allowed: reserve'
+                "d, onDemand, spot, flexStart, calendar"
+            ),
+            (
+                "nodePools[spot].autoscaling: 3 is given where a map is needed; write its fields as 'name: value"
+                "', one on each line"
+            ),
+            'nodePools[flex].machineType: 5 is given where text is needed; put it in quotes: "5"',
+            'reservations[l4].count: "four" is given where a whole number is needed; write a whole number',
+            (
+                'futureReservations[december].start: "soon" is no point in time; write UTC such as "2026-12-01T0'
+                '0:00:00Z"'
+            ),
+        ],
+    ),
+    "nor in lists": (
+        {
+            "clusters/0/nodeAutoProvisioning": {"resourceLimits": [{"resourceType": 5, "maximum": "x"}]},
+            "teams/0/members": "me",
+            "nodePools/0": "x",
+        },
+        [
+            (
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[0].resourceType: 5 is given where text is "
+                'needed; put it in quotes: "5"'
+            ),
+            (
+                'clusters[batch].nodeAutoProvisioning.resourceLimits[0].maximum: "x" is given where a whole '
+                "number is needed; write a whole number"
+            ),
+            "nodePools[0]: \"x\" is given where a map is needed; write its fields as 'name: value', one on each line",
+            (
+                'teams[team-a].members: "me" is given where a list is needed; write each item on a line of its '
+                "own that begins with '- '"
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_nothing_to_say() -> None:
+    assert problems(pools_data()) == []

@@ -1,0 +1,99 @@
+"""Queues and nodes of queued provisioning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from company_fleet import company_data
+from fleet_file.builders import changed, problems
+from fleet_file.pool_builders import FLAVORS, NAMES, flavor_quota, pools_data
+
+
+def p(index: int, field: str) -> str:
+    """Path of a field of a pool."""
+    return f"nodePools/{index}/{field}"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "queued without check": (
+        {"clusterQueues/0/admissionChecksStrategy/admissionChecks/0/onFlavors": ["spot"]},
+        [
+            (
+                "clusterQueues[gpu].admissionChecksStrategy.admissionChecks[dws]: asks DWS for nodes of flavor spot, "
+                "but no pool behind it on batch has queued provisioning; limit the check to other flavors with "
+                "onFlavors, or set the pool's capacity to {type: flexStart, queuedProvisioning: true}"
+            ),
+            (
+                "clusterQueues[gpu].admissionChecksStrategy: no check asks for nodes of queued on batch, which come "
+                "only when asked for, so jobs on flavor queued never start; add an admission check with "
+                "provisioningRequest of class queued-provisioning.gke.io, onFlavors [queued]"
+            ),
+        ],
+    ),
+    "check for nodes that are not queued": (
+        {"clusterQueues/0/admissionChecksStrategy/admissionChecks/0/onFlavors": ["queued", "spot"]},
+        [
+            (
+                "clusterQueues[gpu].admissionChecksStrategy.admissionChecks[dws]: asks DWS for nodes of flavor spot, "
+                "but no pool behind it on batch has queued provisioning; limit the check to other flavors with "
+                "onFlavors, or set the pool's capacity to {type: flexStart, queuedProvisioning: true}"
+            ),
+        ],
+    ),
+    "check too long": (
+        {
+            p(4, "capacity/maxRunDuration"): "1h",
+            "admissionChecks/0/provisioningRequest/parameters": {"maxRunDurationSeconds": "3601"},
+        },
+        [
+            (
+                'admissionChecks[dws].provisioningRequest.parameters[maxRunDurationSeconds]: "3601" is longer than '
+                "nodes of pool queued live, 1h; ask for less, or make the pool's capacity.maxRunDuration longer"
+            ),
+        ],
+    ),
+    "check of another class": (
+        {"admissionChecks/0/provisioningRequest/provisioningClassName": "check-capacity.autoscaling.x-k8s.io"},
+        [
+            (
+                "clusterQueues[gpu].admissionChecksStrategy: no check asks for nodes of queued on batch, which come "
+                "only when asked for, so jobs on flavor queued never start; add an admission check with "
+                "provisioningRequest of class queued-provisioning.gke.io, onFlavors [queued]"
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_nothing_to_say() -> None:
+    assert problems(pools_data()) == []
+
+
+def test_jobs_do_not_go_from_dws_to_the_next_flavor_when_google_has_no_machines() -> None:
+    assert problems(changed(pools_data(), {FLAVORS: [flavor_quota(name) for name in NAMES]})) == [
+        "warning: clusterQueues[gpu].resourceGroups[0].flavors[queued]: comes before calendar, but a job that got "
+        "quota here waits for DWS, however long that takes: the next flavor is for when quota is used up, not for when "
+        "Google has no machines; put it last"
+    ]
+
+
+def test_the_watchdog_gives_requests_up_that_dws_does_not_answer() -> None:
+    data = company_data()
+    flavors = data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    (queued,) = (flavor for flavor in flavors if flavor["name"] == "l4-flex")
+    flavors[:] = [queued, *(flavor for flavor in flavors if flavor != queued)]
+
+    def found() -> list[str]:
+        return [problem for problem in problems(data) if "flavors[l4-flex]: comes before" in problem]
+
+    (before,) = found()
+    assert before.endswith("put it last, or add admissionController, whose watchdog gives such requests up")
+    data["admissionController"] = {"image": "registry.company.test/kueue-fleet:1"}
+    assert found() == []

@@ -1,0 +1,274 @@
+"""ClusterQueues against what is on their clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, manager_quotas, problems, quota
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "unknown cluster": (
+        {"clusterQueues/1/clusters": ["worker-a", "worker-bb"]},
+        ["clusterQueues[language].clusters[1]: there is no cluster worker-bb; did you mean worker-b?"],
+    ),
+    "unknown flavor": (
+        {"clusterQueues/1/resourceGroups/0/flavors/0/name": "l44"},
+        ["clusterQueues[language].resourceGroups[0].flavors[l44].name: there is no flavor l44; did you mean l4?"],
+    ),
+    "no flavor on a cluster": (
+        {"clusterQueues/1/resourceGroups/0/flavors/0/name": "t4"},
+        [
+            (
+                "clusterQueues[language].resourceGroups[0].flavors: t4 does not exist on worker-a, where the "
+                "queue does; add worker-a to the clusters of a flavor, or leave it out of the queue's"
+            )
+        ],
+    ),
+    "none of two flavors on a cluster": (
+        {"flavors/0/clusters": ["worker-b"]},
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors: none of l4, t4 exists on worker-a, where the "
+                "queue does; add worker-a to the clusters of a flavor, or leave it out of the queue's"
+            ),
+            (
+                "clusterQueues[language].resourceGroups[0].flavors: l4 does not exist on worker-a, where the "
+                "queue does; add worker-a to the clusters of a flavor, or leave it out of the queue's"
+            ),
+        ],
+    ),
+    "unknown check": (
+        {"clusterQueues/0/admissionChecksStrategy/admissionChecks/0/name": "dwss"},
+        [
+            (
+                "clusterQueues[vision].admissionChecksStrategy.admissionChecks[dwss]: there is no check dwss; "
+                "did you mean dws?"
+            ),
+            (
+                "warning: admissionChecks[dws]: no queue uses this check; name it in a queue's "
+                "admissionChecksStrategy, or remove it"
+            ),
+        ],
+    ),
+    "check not there": (
+        {"admissionChecks/0/clusters": ["worker-a"]},
+        [
+            (
+                "clusterQueues[vision].admissionChecksStrategy.admissionChecks[dws]: check dws does not exist on "
+                "worker-b, where the queue does; add worker-b to admissionChecks[dws].clusters, or leave it out "
+                "of the queue's"
+            )
+        ],
+    ),
+    "MultiKueue check by hand": (
+        {"clusterQueues/0/admissionChecksStrategy/admissionChecks/+": {"name": "multikueue"}},
+        [
+            (
+                "clusterQueues[vision].admissionChecksStrategy.admissionChecks[multikueue]: multikueue is the "
+                "MultiKueue check, which the fleet adds to the manager's queues itself; remove it here, and list "
+                "dispatched queues in multiKueue.queues"
+            )
+        ],
+    ),
+    "ProvisioningRequest on the manager": (
+        {"admissionChecks/0/clusters": ["manager", "worker-a", "worker-b"]},
+        [
+            (
+                "clusterQueues[vision].admissionChecksStrategy.admissionChecks[dws]: check dws asks for a "
+                "ProvisioningRequest on manager, which dispatches this queue, and Kueue allows no queue both "
+                "MultiKueue and a ProvisioningRequest; leave manager out of admissionChecks[dws].clusters: the "
+                "workers ask for the capacity"
+            )
+        ],
+    ),
+    "on no cluster": (
+        {
+            "clusters": [{"name": "manager", "role": "manager", "region": "us-east4"}],
+            "flavors/1/clusters": REMOVED,
+            "multiKueue": REMOVED,
+            "clusterQueues/1": REMOVED,
+            "teams/1": REMOVED,
+        },
+        [
+            "warning: clusters: there is a manager but no worker, so no job can run; add clusters of role worker",
+            (
+                "warning: clusterQueues[vision].cohortName: vision is alone in cohort research, so there is "
+                "nobody to borrow from; put another queue in it, or remove cohortName"
+            ),
+            "clusterQueues[vision]: is on no cluster, since no cluster runs jobs; add clusters of role worker",
+        ],
+    ),
+    "manager by hand": (
+        {"clusterQueues/0/clusters": ["manager", "worker-b"]},
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors: none of l4, t4 exists on manager, where the "
+                "queue does; add manager to the clusters of a flavor, or leave it out of the queue's"
+            ),
+            (
+                "clusterQueues[vision].clusters[0]: manager dispatches this queue, and its copy there is made of "
+                "itself; remove manager here"
+            ),
+        ],
+    ),
+    "manager quotas, not dispatched": (
+        {"clusterQueues/0/manager": manager_quotas(), "multiKueue/queues": ["language"]},
+        [
+            (
+                "clusterQueues[vision].manager: quotas for the manager are set, but the queue is not dispatched; "
+                "add the queue to multiKueue.queues, or remove manager"
+            )
+        ],
+    ),
+    "perCluster unknown cluster": (
+        {f"{FIRST_QUOTA}/perCluster": {"worker-c": {"nominalQuota": 2}}},
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].perCluster[worker-"
+                "c]: there is no cluster worker-c; did you mean worker-b?"
+            )
+        ],
+    ),
+    "perCluster manager": (
+        {f"{FIRST_QUOTA}/perCluster": {"manager": {"nominalQuota": 2}}},
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].perCluster[manager"
+                "]: manager is the manager, whose amounts are the sum of the workers'; remove it, or write the "
+                "manager's quotas under manager.resourceGroups"
+            )
+        ],
+    ),
+    "perCluster where the queue is not": (
+        {"clusterQueues/0/clusters": ["worker-b"], f"{FIRST_QUOTA}/perCluster": {"worker-a": {"nominalQuota": 2}}},
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].perCluster[worker-"
+                "a]: the queue is not on worker-a; remove it, or add worker-a to the queue's clusters"
+            )
+        ],
+    ),
+    "perCluster where the flavor is not": (
+        {"clusterQueues/0/resourceGroups/0/flavors/1/resources/0/perCluster": {"worker-a": {"nominalQuota": 2}}},
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors[t4].resources[nvidia.com/gpu].perCluster[worker-"
+                "a]: flavor t4 does not exist on worker-a; remove it, or add worker-a to flavors[t4].clusters"
+            )
+        ],
+    ),
+    "perCluster negative": (
+        {f"{FIRST_QUOTA}/perCluster": {"worker-a": {"nominalQuota": -2}}},
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].perCluster[worker-"
+                "a].nominalQuota: -2 is negative; write 0 or a positive amount"
+            )
+        ],
+    ),
+    "perCluster lends too much": (
+        {f"{FIRST_QUOTA}/lendingLimit": 3, f"{FIRST_QUOTA}/perCluster": {"worker-a": {"nominalQuota": 2}}},
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].perCluster[worker-"
+                "a].lendingLimit: 3 is more than the nominalQuota of 2; lower lendingLimit or remove it, which "
+                "lends everything"
+            )
+        ],
+    ),
+    "perCluster limit without cohort": (
+        {
+            "clusterQueues/0/cohortName": REMOVED,
+            "clusterQueues/1/cohortName": REMOVED,
+            "cohorts": REMOVED,
+            f"{FIRST_QUOTA}/perCluster": {"worker-a": {"borrowingLimit": 2}},
+        },
+        [
+            (
+                "clusterQueues[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].perCluster[worker-"
+                "a].borrowingLimit: 2 is set, but cohortName is not, so there is nobody to borrow from; set "
+                "cohortName or remove borrowingLimit"
+            )
+        ],
+    ),
+    "no quotas": (
+        {"clusterQueues/1/resourceGroups": []},
+        ["warning: clusterQueues[language].resourceGroups: empty, so no job can ever be admitted; add quotas"],
+    ),
+    "GPU only": (
+        {
+            "clusterQueues/1/resourceGroups": [
+                {
+                    "coveredResources": ["nvidia.com/gpu"],
+                    "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", 8)]}],
+                }
+            ]
+        },
+        [
+            (
+                "warning: clusterQueues[language].resourceGroups: no quota for cpu, memory, ephemeral-storage, "
+                "and a job that requests it is never admitted (Autopilot adds requests for it to every pod); "
+                "cover cpu, memory, ephemeral-storage too"
+            )
+        ],
+    ),
+}
+
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "check for a flavor that is elsewhere": {"admissionChecks/0/clusters": ["worker-b"]},
+    "queue of one worker": {"clusterQueues/0/clusters": ["worker-b"]},
+    "amounts per cluster": {
+        f"{FIRST_QUOTA}/perCluster": {
+            "worker-a": {"nominalQuota": 2, "borrowingLimit": 1, "lendingLimit": 2},
+            "worker-b": {},
+        }
+    },
+    "GPU only, the rest undeclared": {
+        "kueue/configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}},
+        "clusterQueues/1/resourceGroups": [
+            {
+                "coveredResources": ["nvidia.com/gpu"],
+                "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", 8)]}],
+            }
+        ],
+    },
+    "GPU only, the rest excluded": {
+        "kueue/configuration": {"resources": {"excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage"]}},
+        "clusterQueues/1/resourceGroups": [
+            {
+                "coveredResources": ["nvidia.com/gpu"],
+                "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", 8)]}],
+            }
+        ],
+    },
+    "no GPU": {
+        "clusterQueues/1/resourceGroups": [
+            {"coveredResources": ["cpu"], "flavors": [{"name": "l4", "resources": [quota("cpu", 8)]}]}
+        ]
+    },
+    "no ephemeral storage on Standard": {
+        "clusters/1/mode": "Standard",
+        "clusters/2/mode": "Standard",
+        "clusters/0/mode": "Standard",
+        "clusterQueues/1/resourceGroups": [
+            {
+                "coveredResources": ["nvidia.com/gpu", "cpu", "memory"],
+                "flavors": [
+                    {"name": "l4", "resources": [quota("nvidia.com/gpu", 8), quota("cpu", 8), quota("memory", "8Gi")]}
+                ],
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(fleet_data(), changes)) == expected
+
+
+@pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepted(changes: dict[str, Any]) -> None:
+    assert problems(changed(fleet_data(), changes)) == []

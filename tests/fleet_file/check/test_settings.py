@@ -1,0 +1,223 @@
+"""Kueue's Configuration on each cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import changed, fleet_data, problems
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "other version": (
+        {"kueue/version": "0.20.0"},
+        [
+            (
+                "warning: kueue.version: 0.20.0, but the rules checked here are those of 0.19.2; use 0.19.2, or "
+                "read the release notes of both"
+            )
+        ],
+    ),
+    "namespace": (
+        {"kueue/configuration": {"namespace": "kueue"}},
+        [
+            (
+                "kueue.configuration.namespace: kueue, but kueue.namespace is kueue-system; remove it here: "
+                "kueue.namespace sets it"
+            )
+        ],
+    ),
+    "dispatcher in the Configuration": (
+        {"kueue/configuration": {"multiKueue": {"dispatcherName": "example.com/d"}}},
+        [
+            (
+                "kueue.configuration.multiKueue.dispatcherName: is set here, but belongs to the fleet's "
+                "multiKueue section; set multiKueue.dispatcher"
+            )
+        ],
+    ),
+    "origin in a cluster's Configuration": (
+        {"clusters/0/kueue": {"configuration": {"multiKueue": {"origin": "x"}}}},
+        [
+            (
+                "clusters[manager].kueue.configuration.multiKueue.origin: is set here, but belongs to the "
+                "fleet's multiKueue section; set multiKueue.origin"
+            )
+        ],
+    ),
+    "rule of the Configuration": (
+        {
+            "kueue/configuration": {
+                "fairSharing": {"preemptionStrategies": ["LessThanInitialShare", "LessThanOrEqualToFinalShare"]}
+            }
+        },
+        [
+            (
+                "kueue.configuration.fairSharing.preemptionStrategies: [LessThanInitialShare, "
+                "LessThanOrEqualToFinalShare] is not allowed; write [LessThanOrEqualToFinalShare] or "
+                "[LessThanInitialShare] or [LessThanOrEqualToFinalShare, LessThanInitialShare]"
+            )
+        ],
+    ),
+    "rule of a cluster's Configuration": (
+        {
+            "clusters/1/kueue": {
+                "configuration": {"integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "batch/jobs"]}}
+            }
+        },
+        [
+            (
+                "clusters[worker-a].kueue.configuration.integrations.frameworks[2]: batch/jobs is no framework "
+                "of Kueue; did you mean batch/job?"
+            )
+        ],
+    ),
+    "MultiKueue off": (
+        {"clusters/0/kueue": {"configuration": {"featureGates": {"MultiKueue": False}}}},
+        [
+            (
+                "multiKueue: feature gate MultiKueue is off on manager, so nothing is dispatched; remove the "
+                "override of the gate"
+            )
+        ],
+    ),
+    "ClusterProfile without gate": (
+        {"multiKueue/credentials": {"type": "ClusterProfile"}},
+        [
+            (
+                "multiKueue.credentials.type: ClusterProfile, but feature gate MultiKueueClusterProfile is off "
+                "on manager; set kueue.configuration.featureGates.MultiKueueClusterProfile to true, or use "
+                "ServiceAccountToken"
+            )
+        ],
+    ),
+    "topologies off": (
+        {
+            "kueue/configuration": {
+                "featureGates": {
+                    "TopologyAwareScheduling": False,
+                    "TASProfileMixed": False,
+                    "TASHandleOverlappingFlavors": False,
+                    "TASFailedNodeReplacement": False,
+                    "TASFailedNodeReplacementFailFast": False,
+                    "TASReplaceNodeOnPodTermination": False,
+                    "TASReplaceNodeOnNodeTaints": False,
+                    "TASMultiLayerTopology": False,
+                    "TASRecomputeAssignmentWithinSchedulingCycle": False,
+                }
+            },
+            "flavors/0/topologyName": "rack",
+            "topologies": [{"name": "rack", "levels": [{"nodeLabel": "example.com/rack"}]}],
+        },
+        [
+            (
+                "topologies[rack]: feature gate TopologyAwareScheduling is off on worker-a, worker-b, where the "
+                "topology exists; remove the override of the gate, or the topology"
+            )
+        ],
+    ),
+    "JobSet not managed": (
+        {"kueue/configuration": {"integrations": {"frameworks": ["batch/job"]}}},
+        [
+            (
+                "warning: jobSet: is installed, but Kueue on manager, worker-a, worker-b does not manage it; add "
+                "jobset.x-k8s.io/jobset to integrations.frameworks, or set jobSet.enabled to false"
+            )
+        ],
+    ),
+    "worker misses a framework": (
+        {
+            "clusters/0/kueue": {
+                "configuration": {
+                    "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "ray.io/rayjob"]}
+                }
+            }
+        },
+        [
+            (
+                "warning: clusters[worker-a].kueue.configuration.integrations.frameworks: ray.io/rayjob is "
+                "missing, but the manager dispatches jobs of this kind; add ray.io/rayjob"
+            ),
+            (
+                "warning: clusters[worker-b].kueue.configuration.integrations.frameworks: ray.io/rayjob is "
+                "missing, but the manager dispatches jobs of this kind; add ray.io/rayjob"
+            ),
+        ],
+    ),
+    "weight without fair sharing": (
+        {"clusterQueues/0/fairSharing": {"weight": 2}},
+        [
+            (
+                "warning: clusterQueues[vision].fairSharing.weight: 2 has no effect, since fair sharing is off; "
+                "add kueue.configuration.fairSharing, or remove it"
+            )
+        ],
+    ),
+    "borrowWithinCohort with fair sharing": (
+        {
+            "kueue/configuration": {"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]}},
+            "clusterQueues/0/preemption": {
+                "reclaimWithinCohort": "Any",
+                "borrowWithinCohort": {"policy": "LowerPriority"},
+            },
+        },
+        [
+            (
+                "warning: clusterQueues[vision].preemption.borrowWithinCohort: is not made for fair sharing, "
+                "which is on; remove it, or kueue.configuration.fairSharing"
+            )
+        ],
+    ),
+    "admissionScope without effect": (
+        {"clusterQueues/0/admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}},
+        [
+            (
+                "warning: clusterQueues[vision].admissionScope: UsageBasedAdmissionFairSharing has no effect, "
+                "since admission fair sharing is off; add kueue.configuration.admissionFairSharing, or remove it"
+            )
+        ],
+    ),
+    "concurrentAdmissionPolicy without effect": (
+        {"clusterQueues/1/concurrentAdmissionPolicy": {"migration": {"mode": "RetainFirstAdmission"}}},
+        [
+            (
+                "warning: clusterQueues[language].concurrentAdmissionPolicy: has no effect, since feature gate "
+                "ConcurrentAdmission is off; set kueue.configuration.featureGates.ConcurrentAdmission to true, "
+                "or remove it"
+            )
+        ],
+    ),
+}
+
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "Configuration of one cluster": {"clusters/1/kueue": {"configuration": {"waitForPodsReady": {"timeout": "2h"}}}},
+    "fair sharing": {
+        "kueue/configuration": {"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]}},
+        "clusterQueues/0/fairSharing": {"weight": 2},
+        "cohorts/0/fairSharing": {"weight": "500m"},
+    },
+    "ClusterProfile with its gate": {
+        "multiKueue/credentials": {"type": "ClusterProfile"},
+        "clusters/0/kueue": {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}},
+    },
+    "usage": {
+        "kueue/configuration": {"admissionFairSharing": {"usageHalfLifeTime": "168h"}},
+        "clusterQueues/0/admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"},
+    },
+    "no JobSet": {"jobSet": {"enabled": False}, "kueue/configuration": {"integrations": {"frameworks": ["batch/job"]}}},
+    "gate of the fleet, overridden": {
+        "kueue/configuration": {"featureGates": {"ConcurrentAdmission": False}},
+        "clusters/1/kueue": {"configuration": {"featureGates": {"ConcurrentAdmission": True}}},
+        "clusterQueues/1/concurrentAdmissionPolicy": {"migration": {"mode": "RetainFirstAdmission"}},
+    },
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(fleet_data(), changes)) == expected
+
+
+@pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepted(changes: dict[str, Any]) -> None:
+    assert problems(changed(fleet_data(), changes)) == []

@@ -1,0 +1,138 @@
+"""Teams, namespaces and LocalQueues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import REMOVED, changed, fleet_data, problems
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "unknown queue": (
+        {"teams/0/localQueues/0/clusterQueue": "vison"},
+        ["teams[team-vision].localQueues[main].clusterQueue: there is no queue vison; did you mean vision?"],
+    ),
+    "unknown queue of a LocalQueue": (
+        {"localQueues/0/clusterQueue": "vison"},
+        ["localQueues[trial].clusterQueue: there is no queue vison; did you mean vision?"],
+    ),
+    "LocalQueue twice in a team": (
+        {"teams/0/localQueues/+": {"name": "main", "clusterQueue": "language"}},
+        [
+            (
+                "teams[team-vision].localQueues[1].name: main in namespace team-vision is already declared at "
+                "teams[team-vision].localQueues[0]; give it another name, or remove one of the two"
+            )
+        ],
+    ),
+    "LocalQueue twice": (
+        {"localQueues/+": {"namespace": "team-vision", "name": "main", "clusterQueue": "vision"}},
+        [
+            (
+                "localQueues[main].name: main in namespace team-vision is already declared at "
+                "teams[team-vision].localQueues[main]; give it another name, or remove one of the two"
+            )
+        ],
+    ),
+    "namespace of two teams": (
+        {"teams/1/namespaces": ["team-vision"], "teams/1/localQueues/0/name": "other"},
+        [
+            (
+                "teams[team-language].namespaces[0]: team-vision is already a namespace of team team-vision; "
+                "give each namespace to one team"
+            )
+        ],
+    ),
+    "namespace twice": (
+        {"teams/0/namespaces": ["a", "a"]},
+        ["teams[team-vision].namespaces[1]: a is listed twice; list each namespace once"],
+    ),
+    "system namespace": (
+        {"teams/0/namespaces": ["kube-system"]},
+        ["teams[team-vision].namespaces[0]: kube-system is the namespace of Kubernetes; use another namespace"],
+    ),
+    "Kueue's namespace": (
+        {"localQueues/0/namespace": "kueue-system"},
+        ["localQueues[trial].namespace: kueue-system is the namespace of Kueue; use another namespace"],
+    ),
+    "JobSet's namespace": (
+        {"teams/0/name": "jobset-system"},
+        ["teams[jobset-system]: jobset-system is the namespace of JobSet; use another namespace"],
+    ),
+    "no LocalQueue": (
+        {"teams/1/localQueues": []},
+        [
+            (
+                "warning: clusterQueues[language]: no LocalQueue leads to this queue, so no job can be submitted "
+                "to it; add a LocalQueue to a team or to localQueues"
+            )
+        ],
+    ),
+    "no selector": (
+        {"clusterQueues/1/namespaceSelector": REMOVED},
+        [
+            (
+                "clusterQueues[language].namespaceSelector: is missing, which matches no namespace, so no job is "
+                "ever admitted; write {} to take jobs of every namespace"
+            )
+        ],
+    ),
+    "selector misses": (
+        {"clusterQueues/1/namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "team-vision"}}},
+        [
+            (
+                "teams[team-language].localQueues[main].clusterQueue: queue language takes no jobs of namespace "
+                "team-language: its namespaceSelector does not match; widen "
+                "clusterQueues[language].namespaceSelector, or use another queue"
+            )
+        ],
+    ),
+    "selector of another team": (
+        {
+            "clusterQueues/1/namespaceSelector": {
+                "matchExpressions": [{"key": "kueue-fleet.dev/team", "operator": "In", "values": ["team-vision"]}]
+            }
+        },
+        [
+            (
+                "teams[team-language].localQueues[main].clusterQueue: queue language takes no jobs of namespace "
+                "team-language: its namespaceSelector does not match; widen "
+                "clusterQueues[language].namespaceSelector, or use another queue"
+            )
+        ],
+    ),
+    "negative weight": (
+        {"localQueues/0/fairSharing": {"weight": "-1"}},
+        ["localQueues[trial].fairSharing.weight: -1 is negative; write 0 or a positive number"],
+    ),
+    "negative weight in a team": (
+        {"teams/0/localQueues/0/fairSharing": {"weight": "-1"}},
+        ["teams[team-vision].localQueues[main].fairSharing.weight: -1 is negative; write 0 or a positive number"],
+    ),
+}
+
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "two namespaces": {"teams/0/namespaces": ["vision-dev", "vision-prod"]},
+    "LocalQueue in a team's namespace": {
+        "localQueues/+": {"namespace": "team-vision", "name": "extra", "clusterQueue": "vision"}
+    },
+    "selector of the team": {
+        "clusterQueues/1/namespaceSelector": {"matchLabels": {"kueue-fleet.dev/team": "team-language"}}
+    },
+    "selector of labels not known here": {
+        "clusterQueues/1/namespaceSelector": {"matchLabels": {"example.com/gpu": "yes"}}
+    },
+    "JobSet's namespace without JobSet": {"jobSet": {"enabled": False}, "teams/0/name": "jobset-system"},
+    "weight": {"localQueues/0/fairSharing": {"weight": "2"}},
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(fleet_data(), changes)) == expected
+
+
+@pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepted(changes: dict[str, Any]) -> None:
+    assert problems(changed(fleet_data(), changes)) == []

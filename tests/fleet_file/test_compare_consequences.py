@@ -1,0 +1,396 @@
+"""What applying a change does to what runs: said first, in words, and of everything that goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+import google_cloud
+from company_fleet import company_data
+from fleet_file.builders import REMOVED, changed, fleet_data, standalone_data
+from kueue_fleet import Fleet
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.diff import compare_fleets
+from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
+from kueue_fleet.rehearsal.standins.gcp_resources import RESERVATIONS
+from pulumi_mocks import Recorded
+
+NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
+EVERYWHERE = "manager, worker-a and worker-b"
+QUEUE_GOES = (
+    "what runs in it goes on and keeps its quota to its end, which `pulumi up` awaits for ten minutes, and then fails"
+)
+
+
+def consequences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """They come first."""
+    found = compare_fleets(parse_fleet(old), parse_fleet(new))
+    told = [str(each) for each in found if each.area == "consequences"]
+    assert [str(each) for each in found[: len(told)]] == told
+    return told
+
+
+def of(change: dict[str, Any], data: dict[str, Any] | None = None) -> list[str]:
+    before = data or fleet_data()
+    return consequences(before, changed(before, change))
+
+
+def renamed_queue(data: dict[str, Any]) -> dict[str, Any]:
+    return changed(
+        data,
+        {
+            "clusterQueues/0/name": "sight",
+            "teams/0/localQueues/0/clusterQueue": "sight",
+            "localQueues/0/clusterQueue": "sight",
+        },
+    )
+
+
+CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing that runs is touched": ({"clusters/1/releaseChannel": "RAPID", "labels": {"a": "b"}}, []),
+    "a team goes": (
+        {"teams/0": REMOVED},
+        [f"teams[team-vision]: namespace team-vision is deleted on {EVERYWHERE}, with all jobs in it"],
+    ),
+    "a namespace of a team goes": (
+        {"teams/0/namespaces": ["vision-a", "vision-b"]},
+        [f"teams[team-vision]: namespace team-vision is deleted on {EVERYWHERE}, with all jobs in it"],
+    ),
+    "a team gets another name, and keeps its namespace": (
+        {"teams/0/name": "sight", "teams/0/namespaces": ["team-vision"]},
+        [
+            "teams[team-vision]: namespace team-vision is to be made for teams[sight] now, and `pulumi up` fails, "
+            "since it would be there already; keep the owner, or remove it first, with all jobs"
+        ],
+    ),
+    "the last LocalQueue of a namespace goes": (
+        {"localQueues": [{"namespace": "shared", "name": "trial", "clusterQueue": "vision"}]},
+        [
+            "localQueues[default/trial]: jobs that wait in it are not admitted until there is a LocalQueue of that "
+            "name again"
+        ],
+    ),
+    "a LocalQueue leads elsewhere": (
+        {"teams/0/localQueues/0/clusterQueue": "language"},
+        [
+            "teams[team-vision].localQueues[main]: jobs that wait in it move to language; what runs goes on in vision"
+        ],
+    ),
+    "a queue goes from one worker": (
+        {"clusterQueues/1/clusters": ["worker-a"]},
+        [
+            f"clusterQueues[language]: the queue is deleted on worker-b: {QUEUE_GOES}; what waits is not admitted "
+            "there any more",
+            "clusters[worker-b]: gets no more jobs of language; drain it first: docs/tasks/drain-a-worker.md",
+        ],
+    ),
+    "a queue is drained": (
+        {"clusterQueues/0/stopPolicy": "HoldAndDrain"},
+        ["clusterQueues[vision].stopPolicy: every running job of the queue is evicted"],
+    ),
+    "a LocalQueue is drained": (
+        {"localQueues/0/stopPolicy": "HoldAndDrain"},
+        ["LocalQueue default/trial: every running job that came by it is evicted"],
+    ),
+    "Kueue moves": (
+        {"kueue": {"namespace": "batch-system"}},
+        [
+            f"kueue.namespace: Kueue is uninstalled on {EVERYWHERE} and installed again, and with it go all queues and "
+            f"Workloads; running jobs are stopped, and queue again; it is protected on {EVERYWHERE}: set "
+            "deletionProtection to false and apply that first"
+        ],
+    ),
+    "JobSet goes": (
+        {"jobSet": {"enabled": False}},
+        [f"jobSet.enabled: JobSet is uninstalled on {EVERYWHERE}: nothing starts or ends the jobs of JobSets any more"],
+    ),
+    "another fleet": (
+        {"name": "other"},
+        ["name: these are two fleets; applied over the first, the second makes everything anew, in other"],
+    ),
+    "a check of another controller": (
+        {"admissionChecks/0": {"name": "dws", "controllerName": "example.com/own"}},
+        [f"admissionChecks[dws].controllerName: {NEW_NAME}"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "expected"), CASES.values(), ids=CASES)
+def test_consequences(change: dict[str, Any], expected: list[str]) -> None:
+    assert of(change) == expected
+
+
+def test_a_renamed_queue_says_what_becomes_of_its_jobs() -> None:
+    assert consequences(fleet_data(), renamed_queue(fleet_data())) == [
+        f"clusterQueues[vision]: the queue is deleted on {EVERYWHERE}: {QUEUE_GOES}; what waits moves to sight"
+    ]
+
+
+def test_what_has_a_topology_cannot_be_changed_under_its_name() -> None:
+    data = changed(
+        fleet_data(),
+        {
+            "topologies": [{"name": "racks", "levels": [{"nodeLabel": "rack"}]}],
+            "flavors/0/topologyName": "racks",
+        },
+    )
+    change = {"topologies/0/levels/0/nodeLabel": "block", "flavors/0/nodeLabels": {"a": "b"}}
+    assert of(change, data) == [
+        f"topologies[racks].levels: {NEW_NAME}",
+        f"flavors[l4]: with a topologyName, {NEW_NAME}",
+    ]
+    assert of({"flavors/0/nodeTaints": [{"key": "a", "effect": "NoSchedule"}]}, data) == []
+
+
+def test_a_namespace_without_a_team_goes_with_its_last_local_queue() -> None:
+    data = changed(standalone_data(), {"localQueues/0/namespace": "shared"})
+    assert of({"localQueues/0/namespace": "other"}, data) == [
+        "localQueues: namespace shared is deleted on only, with all jobs in it"
+    ]
+
+
+KEY = "projects/keys-1/locations/us-east4/keyRings/r/cryptoKeys/k"
+PROTECTED = "; it is protected: set its deletionProtection to false and apply that first"
+LOSES_JOBS = "with its nodes and the jobs on them"
+L4_FLEX, L4_SPOT, A100 = "nodePools/1", "nodePools/2", "nodePools/5"
+AGAIN = "deleted and made again, with Kueue and every job"
+WORKERS = "worker-europe-west4, worker-us-east4 and worker-asia-southeast1"
+
+CLOUD: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a cluster goes": (
+        {"clusters/2": REMOVED, "flavors/1/clusters": ["worker-a"]},
+        [
+            "clusters[worker-b]: worker in europe-west4 is deleted, with Kueue and every job on it; drain it first: "
+            f"docs/tasks/drain-a-worker.md{PROTECTED}"
+        ],
+    ),
+    "a cluster moves": (
+        {"clusters/1/region": "us-west1"},
+        [f"clusters[worker-a].region: us-east4 -> us-west1: worker-a is {AGAIN}{PROTECTED}"],
+    ),
+    "a cluster gets nodes of its own": (
+        {"clusters/1/mode": "Standard", "clusters/1/deletionProtection": False},
+        [f"clusters[worker-a].mode: Autopilot -> Standard: worker-a is {AGAIN}{PROTECTED}"],
+    ),
+    "another network": (
+        {"network": {"name": "batch"}},
+        [f"network.name: test-fleet -> batch: {EVERYWHERE} are {AGAIN}{PROTECTED}"],
+    ),
+    "a range for Services": (
+        {"network": {"serviceRanges": {"us-east4": "192.168.0.0/24"}}},
+        [f"network.serviceRanges[us-east4]: GKE's own -> 192.168.0.0/24: worker-a is {AGAIN}{PROTECTED}"],
+    ),
+}
+POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing that Google cannot change": (
+        {f"{L4_SPOT}/labels": {"a": "b"}, f"{L4_SPOT}/autoscaling/totalMaxNodeCount": 14},
+        [],
+    ),
+    "a pool goes": (
+        {A100: REMOVED, "flavors/5": REMOVED, "clusterQueues/0/resourceGroups/0/flavors/5": REMOVED},
+        [f"nodePools[a100-compact]: on worker-europe-west4 it is deleted, {LOSES_JOBS}{PROTECTED}"],
+    ),
+    "another class of capacity": (
+        {f"{L4_SPOT}/capacity": {"type": "onDemand"}},
+        [
+            f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: capacity spot -> onDemand"
+            f"{PROTECTED}"
+        ],
+    ),
+    "another life of flex-start nodes": (
+        {f"{L4_FLEX}/capacity/maxRunDuration": "24h"},
+        [
+            f"nodePools[l4-flex]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: capacity flexStart for 72h, "
+            f"queued -> flexStart for 24h, queued{PROTECTED}"
+        ],
+    ),
+    "a pool that is not protected": (
+        {f"{L4_SPOT}/capacity": {"type": "onDemand"}, f"{L4_SPOT}/deletionProtection": False},
+        [
+            f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: capacity spot -> onDemand"
+            f"{PROTECTED}"
+        ],
+    ),
+    "other disks' key": (
+        {"clusters/2/diskEncryptionKey": REMOVED},
+        [
+            "clusters[worker-us-east4].diskEncryptionKey: on worker-us-east4 every node pool is deleted and made "
+            f"again, the system pool too, with the jobs on their nodes{PROTECTED}"
+        ],
+    ),
+    "other nodes for Kueue": (
+        {"clusters/2/systemPool": {"machineType": "n2-standard-4", "spot": True}},
+        [
+            "clusters[worker-us-east4].systemPool: on worker-us-east4 it is deleted and made again, with its nodes and "
+            f"Kueue on them: capacity onDemand -> spot{PROTECTED}"
+        ],
+    ),
+    "a smaller subnet": (
+        {"network": {"ranges": {"us-east4": "10.150.0.0/22"}}},
+        [
+            "network.ranges[us-east4]: 10.150.0.0/20 -> 10.150.0.0/22: `pulumi up` fails, since a range that is in use "
+            "can only grow"
+        ],
+    ),
+    "a larger subnet": ({"network": {"ranges": {"us-east4": "10.150.0.0/19"}}}, []),
+    "what stays in Google Cloud": (
+        {"clusters/2/fleetMembership": False, "clusters/2/rbacSecurityGroup": REMOVED},
+        [
+            "clusters[worker-us-east4].fleetMembership: it stays a member of the project's GKE fleet: end that with "
+            "`gcloud container fleet memberships unregister`",
+            'clusters[worker-us-east4].rbacSecurityGroup: gke-security-groups@company.test keeps its rights: write "" '
+            "to take them away",
+        ],
+    ),
+    "drivers": (
+        {f"{L4_SPOT}/accelerator": {"driverVersion": "LATEST"}},
+        [
+            f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: driverVersion DEFAULT -> "
+            f"LATEST{PROTECTED}"
+        ],
+    ),
+    "pods on a node": (
+        {f"{L4_SPOT}/perCluster": {"worker-us-east4": {"maxPodsPerNode": 32}}},
+        [
+            f"nodePools[l4-spot]: on worker-us-east4 it is deleted and made again, {LOSES_JOBS}: maxPodsPerNode none "
+            f"-> 32{PROTECTED}"
+        ],
+    ),
+    "machines with other GPUs": (
+        {f"{L4_SPOT}/machineType": "g2-standard-48"},
+        [
+            f"nodePools[l4-spot]: on {WORKERS} it is deleted and made again, {LOSES_JOBS}: GPUs on a node 2 -> 4"
+            f"{PROTECTED}"
+        ],
+    ),
+    "larger disks": (
+        {f"{L4_SPOT}/diskSizeGb": 200},
+        [
+            f"nodePools[l4-spot]: on {WORKERS} its nodes are exchanged one after another, and the jobs on them start "
+            "again: diskSizeGb 100 -> 200"
+        ],
+    ),
+    "fewer machines": (
+        {"reservations/0/count": 3, "nodePools/0/nodeCount": 3},
+        [
+            "nodePools[l4-reserved]: on worker-us-east4 1 of its 4 nodes goes, with the jobs on them",
+            "reservations[l4-us-east4]: 1 of its 4 machines are given back",
+        ],
+    ),
+    "a reservation for others": (
+        {"reservations/0/sharedWith": ["other-project"]},
+        [
+            "reservations[l4-us-east4]: it is deleted and made again, and Google may have no machines for it then"
+            f"{PROTECTED}"
+        ],
+    ),
+    "a reservation goes": (
+        {"reservations/1": REMOVED},
+        [
+            "reservations[l4-backup]: 1 g2-standard-24 in us-east4-a: `pulumi up` fails, since it is protected; set "
+            "deletionProtection to false and apply that"
+        ],
+    ),
+    "a contract goes": (
+        {"commitments": REMOVED},
+        ["commitments[l4-year]: it cannot be cancelled: it is paid to its end, and only this file forgets it"],
+    ),
+    "a larger contract": (
+        {"commitments/0/resources/0/amount": 192},
+        ["commitments[l4-year]: it cannot be changed: a second one is made, and the first is paid to its end"],
+    ),
+    "a team's account goes": (
+        {"teams/0/googleServiceAccount": REMOVED},
+        [
+            "teams[vision].googleServiceAccount: the account is deleted, and what only it may reach is closed to the "
+            "team's jobs"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), CLOUD.values(), ids=CLOUD)
+def test_clusters_that_go_or_are_made_again(change: dict[str, Any], expected: list[str]) -> None:
+    assert of(change)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(("change", "expected"), POOLS.values(), ids=POOLS)
+def test_pools_and_capacity_that_go_or_are_made_again(change: dict[str, Any], expected: list[str]) -> None:
+    assert of(change, company_data()) == expected
+
+
+def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
+    def after(protection: dict[str, Any]) -> list[str]:
+        return of({f"{L4_SPOT}/capacity": {"type": "onDemand"}}, changed(company_data(), protection))
+
+    again = f"it is deleted and made again, {LOSES_JOBS}: capacity spot -> onDemand"
+    assert after({f"{L4_SPOT}/deletionProtection": False}) == [f"nodePools[l4-spot]: on {WORKERS} {again}"]
+    others = "worker-europe-west4 and worker-asia-southeast1"
+    assert after({"clusters/2/deletionProtection": False}) == [
+        f"nodePools[l4-spot]: on {others} {again}{PROTECTED}",
+        f"nodePools[l4-spot]: on worker-us-east4 {again}",
+    ]
+    assert after({"deletionProtection": False, f"{L4_SPOT}/deletionProtection": True}) == [
+        f"nodePools[l4-spot]: on {WORKERS} {again}{PROTECTED}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "change"),
+    [
+        (fleet_data, {"clusters/1/region": "us-west1", "clusters/2/mode": "Standard"}),
+        (fleet_data, {"network": {"name": "batch"}}),
+        (fleet_data, {"network": {"serviceRanges": {"us-east4": "192.168.0.0/24"}}}),
+        (fleet_data, {"clusters/1/diskEncryptionKey": KEY}),
+        (
+            lambda: company_data(teams=[], observability={}),
+            {
+                "nodePools/0/diskSizeGb": 200,
+                f"{L4_FLEX}/capacity/maxRunDuration": "24h",
+                f"{L4_SPOT}/capacity": {"type": "onDemand"},
+                "nodePools/3/perCluster": {"worker-us-east4": {"accelerator": {"driverVersion": "LATEST"}}},
+                f"{A100}/maxPodsPerNode": 32,
+                f"{A100}/autoscaling/totalMaxNodeCount": 5,
+                "reservations/0/count": 5,
+                "reservations/1/zone": "us-east4-c",
+            },
+        ),
+    ],
+    ids=["clusters", "network", "range", "disks on Autopilot", "pools and reservations"],
+)
+def test_what_google_makes_again_is_what_is_said(data: Callable[[], dict[str, Any]], change: dict[str, Any]) -> None:
+    """By what the components declare, and what the stand-in for Google replaces."""
+    before, after = data(), changed(data(), change)
+    said = [text for text in consequences(before, after) if "made again" in text]
+    declared = {made for made, _ in compared(before, after)}
+    told = {made for made in declared if any(all(part in text for part in made.split("/")) for text in said)}
+    assert {made for made, replaced in compared(before, after) if replaced} == told != set()
+
+
+def compared(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, bool]]:
+    """Each cluster, pool and reservation that stays, and whether it differs in what Google cannot change."""
+    sides = [declared(json.dumps(data)) for data in (before, after)]
+    found = []
+    for key, old in sides[0].items():
+        if (new := sides[1].get(key)) is not None:
+            plan = google_cloud.changes(
+                old.type, google_cloud.created(old.type, old.inputs), new.inputs, new.ignore_changes
+            )
+            name = f"{old.name}/Kueue" if old.type == CLUSTER else old.name.removeprefix("company/")
+            replaced = any(change.endswith("_REPLACE") for change in plan.values())
+            assert old.protect or not replaced, f"Pulumi would make {name} again without a word"
+            found.append((name, replaced))
+    return found
+
+
+@cache
+def declared(data: str) -> dict[tuple[str, str], Recorded]:
+    spec = parse_fleet(json.loads(data))
+    kinds = (CLUSTER, NODE_POOL, *RESERVATIONS)
+    recording = google_cloud.run(lambda: Fleet(spec.name, spec) and None)
+    # A pool of a cluster that is made again goes with it.
+    return {(made.type, made.name): made for made in recording if made.type in kinds and "/system" not in made.name}

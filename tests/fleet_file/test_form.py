@@ -1,0 +1,132 @@
+"""The two phases: the form of everything, then the rules all of whose inputs were read; nothing is invented."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems
+from fleet_file.pool_builders import pools_data
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.check.scope import SECTIONS
+from kueue_fleet.fleet_file.form import read_form
+from kueue_fleet.kueue_api.problem import NotReadError, Problem, rule
+
+
+def read(data: Any) -> FleetSpec:
+    fleet, found = read_form(FleetSpec, data)
+    assert found
+    assert fleet is not None
+    return fleet
+
+
+def test_what_could_not_be_read_cannot_be_asked_for() -> None:
+    fleet = read(
+        changed(fleet_data(), {"project": 5, "clusters/1/region": REMOVED, f"{FIRST_QUOTA}/nominalQuota": "x"})
+    )
+    assert fleet.name == "test-fleet"
+    with pytest.raises(NotReadError, match=r"FleetSpec\.project could not be read"):
+        _ = fleet.project
+    worker = fleet.clusters[1]
+    assert (worker.name, worker.role, worker.mode) == ("worker-a", "worker", "Autopilot")
+    with pytest.raises(NotReadError):
+        _ = worker.region
+    quota = fleet.cluster_queues[0].resource_groups[0].flavors[0].resources[0]
+    with pytest.raises(NotReadError):
+        _ = quota.nominal_quota
+    assert quota.borrowing_limit is None
+
+
+def test_a_default_does_not_take_the_place_of_what_could_not_be_read() -> None:
+    fleet = read(changed(fleet_data(), {"clusters/1/mode": "standard", "deletionProtection": "yes"}))
+    for ask in (lambda: fleet.clusters[1].mode, lambda: fleet.deletion_protection):
+        with pytest.raises(NotReadError):
+            ask()
+    assert fleet.clusters[0].mode == "Autopilot"
+
+
+def test_an_entry_that_is_no_map_counts_and_says_nothing() -> None:
+    fleet = read(changed(fleet_data(), {"teams/0": "team-vision", "clusters": {"name": "only"}}))
+    assert len(fleet.teams) == len(fleet_data()["teams"])
+    with pytest.raises(NotReadError):
+        _ = fleet.teams[0].name
+    with pytest.raises(NotReadError):
+        _ = fleet.clusters
+
+
+def test_a_field_in_another_spelling_is_read_and_a_guess_is_not() -> None:
+    misspelt = {
+        "clusterQueues/0/cohort": "research",
+        "clusterQueues/0/cohortName": REMOVED,
+        "clusterQueues/0/StopPolicy": "Hold",
+        "clusterQueues/1/queuingStrategy": "StrictFIFO",
+    }
+    fleet = read(changed(fleet_data(), misspelt))
+    first, second = fleet.cluster_queues[:2]
+    assert (first.cohort_name, first.stop_policy) == ("research", "Hold")
+    with pytest.raises(NotReadError):
+        _ = second.queueing_strategy
+
+
+def test_a_configuration_of_kueue_is_read_as_a_whole_or_not_at_all() -> None:
+    fleet = read(changed(fleet_data(), {"kueue": {"configuration": {"integrations": {"frameworks": "batch/job"}}}}))
+    assert fleet.kueue.version
+    with pytest.raises(NotReadError):
+        _ = fleet.kueue.configuration
+
+
+def test_a_rule_ends_where_an_input_was_not_read_and_its_caller_goes_on() -> None:
+    fleet = read(changed(fleet_data(), {"project": 5}))
+
+    @rule
+    def speaks() -> Any:
+        yield Problem("name", fleet.name, "x")
+        yield Problem("project", fleet.project, "x")
+
+    @rule
+    def calls() -> Any:
+        yield from speaks()
+        yield Problem("end", "reached", "x")
+
+    assert [problem.path for problem in calls()] == ["name", "end"]
+
+
+def test_a_typing_error_in_a_mode_makes_no_false_errors() -> None:
+    data = changed(pools_data(), {"clusters/0/mode": "standard", "teams/0/localQueues/0/clusterQueue": "none"})
+    found = problems(data)
+    assert (
+        found[0]
+        == 'clusters[batch].mode: "standard" is not allowed; did you mean Standard? Allowed: Autopilot, Standard'
+    )
+    assert len(found) == 2
+    assert found[1].startswith("teams[team-a].localQueues[")
+
+
+def test_limits_of_a_pool_get_the_nearest_field() -> None:
+    data = changed(pools_data(), {"nodePools/0/nodeCount": REMOVED, "nodePools/0/autoscaling": {"min": 0, "max": 4}})
+    name = data["nodePools"][0]["name"]
+    assert [line for line in problems(data) if "autoscaling" in line] == [
+        f"nodePools[{name}].autoscaling.min: is not a known field; did you mean totalMinNodeCount?",
+        f"nodePools[{name}].autoscaling.max: is not a known field; did you mean totalMaxNodeCount?",
+    ]
+
+
+def leaves(data: Any, path: str = "") -> list[str]:
+    """Every place in the data, as `changed` takes it."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [place for key, value in items for place in (f"{path}{key}", *leaves(value, f"{path}{key}/"))]
+
+
+@pytest.mark.parametrize("data", [fleet_data(), pools_data()], ids=["fleet", "pools"])
+def test_each_field_in_turn_wrong_is_one_problem_and_no_other_is_made_of_it(data: Any) -> None:
+    """A number with a fraction is wrong everywhere but as an amount."""
+    for place in leaves(data):
+        if not place.endswith("nominalQuota"):
+            found = problems(changed(data, {place: 7.5}))
+            assert len(found) == 1, (place, found)
+            assert found[0].startswith(place.split("/")[0])
+
+
+def test_sections_and_models_name_the_same_lists() -> None:
+    assert set(SECTIONS.values()) <= set(FleetSpec.model_fields)

@@ -1,0 +1,77 @@
+"""APIs and rights on keys that a fleet needs, and the page that lists them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from company_fleet import company_data
+from fleet_file.builders import standalone_data
+from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
+from kueue_fleet.fleet_file.prerequisites import KEY_ROLE, KeyGrant, key_grants, required_apis
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "tasks" / "prepare-a-project.md"
+STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
+KEY = "projects/keys-1/locations/us-central1/keyRings/r/cryptoKeys/k"
+
+
+def apis(**cluster: Any) -> set[str]:
+    data = standalone_data()
+    data["clusters"][0] |= cluster
+    return {api.name.partition(".")[0] for api in required_apis(parse_fleet(data))}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "api", "without"),
+    [
+        ({}, "gkehub", {"fleetMembership": False}),
+        ({}, "containerfilesystem", {"mode": "Standard", "imageStreaming": False}),
+        ({"databaseEncryptionKey": KEY}, "cloudkms", {}),
+        ({"diskEncryptionKey": KEY}, "cloudkms", {}),
+        ({"binaryAuthorization": True}, "binaryauthorization", {}),
+    ],
+)
+def test_apis_are_those_of_what_is_used(cluster: dict[str, Any], api: str, without: dict[str, Any]) -> None:
+    assert api in apis(**cluster)
+    assert api not in apis(**without)
+
+
+def test_every_fleet_has_pods_that_act_as_accounts() -> None:
+    assert {"container", "compute", "iam", "iamcredentials", "logging", "monitoring"} <= apis()
+
+
+def test_service_agents_need_the_keys() -> None:
+    fleet = parse_fleet(company_data())
+    grants = key_grants(fleet)
+    assert len(grants) == len(set(grants)) == 6, "three regions, each with a key for etcd and one for disks"
+    (first, *_) = fleet.clusters
+    assert first.disk_encryption_key is not None
+    agent = "service-PROJECT_NUMBER@compute-system.iam.gserviceaccount.com"
+    assert KeyGrant(first.disk_encryption_key, agent, "boot disks") in grants
+    assert key_grants(parse_fleet(standalone_data())) == []
+
+
+@pytest.mark.parametrize("path", STACKS, ids=lambda path: str(path.name))
+def test_the_page_has_the_apis_of_each_stack(path: Path) -> None:
+    fleet = parse_fleet_text(path.read_text(encoding="utf-8"), path.name)
+    name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
+    (line,) = re.findall(rf"^\| {name} \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert line.split(", ") == [api.name.removesuffix(".googleapis.com") for api in required_apis(fleet)]
+
+
+def test_the_page_says_what_each_api_and_key_is_for() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for api in required_apis(parse_fleet(company_data())):
+        assert f"| {api.name} | {api.reason} |" in page
+    assert KEY_ROLE in page
+    for grant in key_grants(parse_fleet(company_data())):
+        assert f"| {grant.reason} | {grant.agent} |" in page
+
+
+def test_the_readme_enables_what_a_fleet_needs_by_default() -> None:
+    (line,) = re.findall(r"gcloud services enable (.*) --project", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert line.split() == [api.name for api in required_apis(parse_fleet(standalone_data()))]

@@ -1,0 +1,62 @@
+"""The JSON schema for editors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kueue_fleet.fleet_file import json_schema
+
+SCHEMA = json_schema()
+
+
+def test_covers_bare_files_and_stacks() -> None:
+    assert SCHEMA["else"] == {"$ref": "#/$defs/FleetSpec"}
+    config = SCHEMA["then"]["properties"]["config"]
+    assert config["required"] == ["kueue-fleet:fleet"]
+    assert config["properties"]["kueue-fleet:fleet"] == {"$ref": "#/$defs/FleetSpec"}
+
+
+def test_fields_are_named_as_in_files_and_no_others_allowed() -> None:
+    fleet = SCHEMA["$defs"]["FleetSpec"]
+    assert set(fleet["required"]) == {"name", "project", "clusters"}
+    assert "clusterQueues" in fleet["properties"]
+    for definition in SCHEMA["$defs"].values():
+        if definition.get("type") == "object":
+            assert definition["additionalProperties"] is False
+            assert not [name for name in definition["properties"] if "_" in name]
+
+
+def test_docstrings_are_the_descriptions() -> None:
+    queue = SCHEMA["$defs"]["ClusterQueueEntry"]
+    assert queue["description"] == "A ClusterQueue and the clusters where it exists."
+    assert queue["properties"]["cohortName"]["description"].startswith("The cohort to borrow from")
+    assert queue["properties"]["clusters"]["description"].startswith("Default: every cluster that runs jobs.")
+
+
+def test_quantities_and_durations_are_described() -> None:
+    quota = SCHEMA["$defs"]["FleetResourceQuota"]["properties"]["nominalQuota"]
+    assert {option["type"] for option in quota["anyOf"]} == {"number", "string"}
+    assert "Duration" not in SCHEMA["$defs"]
+
+
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for item in value.values():
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item)
+
+
+def test_every_reference_is_defined() -> None:
+    found = {reference.removeprefix("#/$defs/") for reference in references(SCHEMA)}
+    assert found
+    assert found <= set(SCHEMA["$defs"])
+
+
+def test_plain_json() -> None:
+    assert json.loads(json.dumps(SCHEMA)) == SCHEMA

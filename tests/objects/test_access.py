@@ -1,0 +1,141 @@
+"""What the manager may do on a worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import fleet
+from kueue_fleet.fleet_file.check.kueue_configuration import BUILT_IN_KINDS, FRAMEWORKS
+from kueue_fleet.objects import render_worker_access, token_secret_name
+from kueue_fleet.objects.access import plural_of, supported_frameworks, worker_job_rules, worker_rules
+
+READ = ["get", "list", "watch"]
+PLACES = ("team-vision", "team-language", "default")
+
+
+def granted(objects: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    [role] = [one for one in objects if one["kind"] == "ClusterRole" and one["metadata"]["name"] == name]
+    rules: list[dict[str, Any]] = role["rules"]
+    return rules
+
+
+def test_account_roles_bindings_and_token() -> None:
+    account, jobs_role, *bindings, role, binding, token = render_worker_access(fleet(), "worker-a")
+    assert account["metadata"] == {"name": "multikueue-manager", "namespace": "kueue-system"}
+    assert [one["kind"] for one in bindings] == ["RoleBinding"] * 3
+    assert tuple(one["metadata"]["namespace"] for one in bindings) == PLACES
+    for one, of in ((binding, role), *((one, jobs_role) for one in bindings)):
+        assert one["roleRef"] == {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": of["metadata"]["name"],
+        }
+        assert one["subjects"] == [
+            {"kind": "ServiceAccount", "name": "multikueue-manager", "namespace": "kueue-system"}
+        ]
+    assert token == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "multikueue-manager-2026-11",
+            "namespace": "kueue-system",
+            "annotations": {
+                "kubernetes.io/service-account.name": "multikueue-manager",
+                "kueue-fleet.dev/rotate-by": "2027-02-01",
+            },
+        },
+        "type": "kubernetes.io/service-account-token",
+    }
+
+
+def test_in_the_whole_worker_it_only_reads_what_kueue_watches() -> None:
+    assert granted(render_worker_access(fleet(), "worker-a"), "multikueue-manager") == [
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads"], "verbs": READ},
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["get"]},
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["clusterqueues"], "verbs": READ},
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["localqueues"], "verbs": READ},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": READ},
+        {"apiGroups": ["batch"], "resources": ["jobs/status"], "verbs": ["get"]},
+        {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": READ},
+        {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets/status"], "verbs": ["get"]},
+    ]
+
+
+def test_in_the_namespaces_that_have_jobs_it_writes_workloads_and_the_managers_kinds_of_job() -> None:
+    assert granted(render_worker_access(fleet(), "worker-a"), "multikueue-manager-jobs") == [
+        {
+            "apiGroups": ["kueue.x-k8s.io"],
+            "resources": ["workloads"],
+            "verbs": ["create", "delete", "patch", "update"],
+        },
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["patch", "update"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "patch"]},
+        {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": ["create", "delete"]},
+    ]
+
+
+def test_with_every_framework_nothing_is_written_in_the_whole_worker() -> None:
+    verbs = {verb for rule in worker_rules(FRAMEWORKS, ["Foo.v1.example.com"]) for verb in rule["verbs"]}
+    assert verbs == set(READ)
+
+
+def test_nothing_is_granted_beyond_single_resources() -> None:
+    external = ["Foo.v1.example.com"]
+    for rule in (*worker_rules(FRAMEWORKS, external), *worker_job_rules(FRAMEWORKS, external)):
+        assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert not {"secrets", "pods/exec", "nodes"} & set(rule["resources"])
+
+
+def test_frameworks_of_one_kind_are_granted_once() -> None:
+    rules = worker_rules(["pod", "deployment", "sparkoperator.k8s.io/sparkapplication"])
+    assert [rule["resources"] for rule in rules[4:]] == [["pods"], ["pods/status"]]
+
+
+def test_external_frameworks() -> None:
+    rules = worker_rules([], ["Policy.v1.a.example.com", "Class.v1.example.com"])
+    assert [(rule["apiGroups"], rule["resources"]) for rule in rules[4:]] == [
+        (["a.example.com"], ["policies"]),
+        (["a.example.com"], ["policies/status"]),
+        (["example.com"], ["classes"]),
+        (["example.com"], ["classes/status"]),
+    ]
+    assert [rule["resources"] for rule in worker_job_rules([], ["Class.v1.example.com"])[2:]] == [["classes"]]
+    assert plural_of("Job") == "jobs"
+
+
+def test_external_frameworks_of_the_configuration_are_granted() -> None:
+    of = fleet({"kueue/configuration": {"multiKueue": {"externalFrameworks": [{"name": "Foo.v1.example.com"}]}}})
+    objects = render_worker_access(of, "worker-a")
+    assert {"apiGroups": ["example.com"], "resources": ["foos"], "verbs": READ} in granted(
+        objects, "multikueue-manager"
+    )
+    assert {"apiGroups": ["example.com"], "resources": ["foos"], "verbs": ["create", "delete"]} in granted(
+        objects, "multikueue-manager-jobs"
+    )
+
+
+PROFILES: dict[str, Any] = {
+    "multiKueue/credentials": {"type": "ClusterProfile"},
+    "kueue/configuration": {"featureGates": {"MultiKueueClusterProfile": True}},
+}
+
+
+def test_other_credentials_need_no_account() -> None:
+    assert render_worker_access(fleet(PROFILES), "worker-a") == []
+    assert token_secret_name(fleet(PROFILES)) is None
+
+
+def test_a_new_serial_is_a_new_token() -> None:
+    assert token_secret_name(fleet({"multiKueue/credentials/rotation": "2027-02"})) == "multikueue-manager-2027-02"
+
+
+@pytest.mark.parametrize("name", sorted(supported_frameworks()))
+def test_supported_frameworks_are_kueues(name: str) -> None:
+    assert name in FRAMEWORKS
+
+
+def test_all_of_kueues_frameworks_but_one_can_be_dispatched() -> None:
+    assert set(FRAMEWORKS) - supported_frameworks() == {"sparkoperator.k8s.io/sparkapplication"}
+    assert set(BUILT_IN_KINDS) <= supported_frameworks()

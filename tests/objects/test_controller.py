@@ -1,0 +1,198 @@
+"""The controller's objects: what it may do, and how it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from fleet_file.builders import Data, fleet
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values
+from kueue_fleet.fleet_file.model.kueue_installation import has_mutating_policies
+from kueue_fleet.objects import render_cluster
+from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
+from kueue_fleet.objects.controller_configuration import ControllerConfiguration, controller_configuration
+
+OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
+
+
+def with_controller(**section: Any) -> Any:
+    return fleet({**OURS, "admissionController": {"image": "example.com/controller:1", **section}})
+
+
+def watched() -> FleetSpec:
+    return fleet(
+        {
+            **OURS,
+            "admissionController": {"image": "example.com/controller:1"},
+            "observability": {"managedPrometheus": True},
+        }
+    )
+
+
+def by_kind(objects: list[Data]) -> dict[str, Data]:
+    return {one["kind"]: one for one in objects}
+
+
+def by_name(objects: list[Data], kind: str) -> dict[str, Data]:
+    return {one["metadata"]["name"]: one for one in objects if one["kind"] == kind}
+
+
+def test_the_manager_has_all_of_it_and_each_worker_an_account() -> None:
+    kinds = [one["kind"] for one in render_controller(watched(), "manager")]
+    assert kinds == [
+        "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3, "Role",
+        "RoleBinding", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Deployment", "PodMonitoring",
+    ]  # fmt: skip
+    assert render_controller(with_controller(), "worker-a") == []
+    granted = [one["kind"] for one in render_controller_worker_access(with_controller(), "worker-a")]
+    assert granted == [
+        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3, "Secret",
+    ]  # fmt: skip
+    assert render_controller_worker_access(with_controller(), "manager") == []
+
+
+def test_a_fleet_without_it_has_none_of_it() -> None:
+    for cluster in ("manager", "worker-a"):
+        names = [one["metadata"]["name"] for one in render_cluster(fleet(), cluster)]
+        assert not [name for name in names if name.startswith("kueue-fleet-controller")]
+
+
+def test_they_are_among_the_objects_of_the_cluster() -> None:
+    for cluster, kind in (("manager", "Deployment"), ("worker-a", "ServiceAccount")):
+        found = [(one["kind"], one["metadata"]["name"]) for one in render_cluster(with_controller(), cluster)]
+        assert (kind, "kueue-fleet-controller") in found
+
+
+def test_without_managed_prometheus_there_is_no_pod_monitoring() -> None:
+    assert with_controller().observability.managed_prometheus is False
+    assert "PodMonitoring" not in by_kind(render_controller(with_controller(), "manager"))
+
+
+def roles(objects: list[Data]) -> dict[str, dict[str, list[str]]]:
+    """By role: the resources that it lets be written, and how."""
+    read = {"get", "list", "watch"}
+    return {
+        one["metadata"]["name"]: {
+            rule["resources"][0]: rule["verbs"] for rule in one["rules"] if not set(rule["verbs"]) <= read
+        }
+        for one in objects
+        if one["kind"] == "ClusterRole"
+    }
+
+
+def test_what_it_may_write_in_a_whole_cluster_are_the_statuses_of_admission_checks() -> None:
+    manager = roles(render_controller(with_controller(), "manager"))["kueue-fleet-controller"]
+    assert manager == {"admissionchecks/status": ["patch"]}
+    granted = render_controller_worker_access(with_controller(), "worker-a")
+    assert roles(granted)["kueue-fleet-controller"] == {"admissionchecks/status": ["patch"]}
+    rules = by_name(granted, "ClusterRole")["kueue-fleet-controller"]["rules"]
+    assert [rule["resourceNames"] for rule in rules if "patch" in rule["verbs"]] == [["kueue-fleet-assignment"]]
+
+
+def test_whatever_belongs_to_jobs_it_may_write_in_the_namespaces_of_teams_and_of_queues_only() -> None:
+    here = {
+        "manager": render_controller(with_controller(), "manager"),
+        "worker-a": render_controller_worker_access(with_controller(), "worker-a"),
+    }
+    statuses = ("workloads", "jobs", "jobsets")
+    wanted = {"events": ["create"], **{f"{name}/status": ["patch"] for name in statuses}}
+    assert roles(here["manager"])["kueue-fleet-controller-jobs"] == wanted
+    assert roles(here["worker-a"])["kueue-fleet-controller-jobs"] == {"workloads/status": ["patch"]}
+    for objects in here.values():
+        bindings = [one for one in objects if one["kind"] == "RoleBinding" and one["roleRef"]["kind"] == "ClusterRole"]
+        assert {one["metadata"]["namespace"] for one in bindings} == {"team-vision", "team-language", "default"}
+        assert {one["roleRef"]["name"] for one in bindings} == {"kueue-fleet-controller-jobs"}
+
+
+def test_no_rule_is_about_everything_or_about_secrets() -> None:
+    objects = render_controller(with_controller(), "manager")
+    objects += render_controller_worker_access(with_controller(), "worker-a")
+    for rule in (rule for one in objects if one["kind"] in ("ClusterRole", "Role") for rule in one["rules"]):
+        assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+        assert "secrets" not in rule["resources"]
+
+
+def test_every_queue_of_a_worker_waits_for_the_assignment_and_no_other() -> None:
+    def checks(cluster: str, spec: FleetSpec) -> list[list[str]]:
+        queues = [one["spec"] for one in render_cluster(spec, cluster) if one["kind"] == "ClusterQueue"]
+        return [
+            [rule["name"] for rule in queue.get("admissionChecksStrategy", {}).get("admissionChecks", [])]
+            for queue in queues
+        ]
+
+    check = by_name(render_cluster(with_controller(), "worker-a"), "AdmissionCheck")["kueue-fleet-assignment"]
+    assert check["spec"] == {"controllerName": "kueue-fleet.dev/assignment"}
+    assert all("kueue-fleet-assignment" in found for found in checks("worker-a", with_controller()))
+    assert not any("kueue-fleet-assignment" in found for found in checks("manager", with_controller()))
+    assert not any("kueue-fleet-assignment" in found for found in checks("worker-a", fleet()))
+
+
+def test_a_worker_that_gets_no_jobs_any_more_is_still_asked() -> None:
+    without = fleet(
+        {**OURS, "admissionController": {"image": "example.com/controller:1"}, "multiKueue/workers": ["worker-a"]}
+    )
+    assert [one.name for one in controller_configuration(without).workers] == ["worker-a", "worker-b"]
+    assert render_controller_worker_access(without, "worker-b")
+
+
+def test_only_its_own_lease() -> None:
+    create, named = by_kind(render_controller(with_controller(), "manager"))["Role"]["rules"]
+    assert create["verbs"] == ["create"]
+    assert (named["verbs"], named["resourceNames"]) == (["get", "update"], ["kueue-fleet-controller"])
+
+
+def test_the_pod_has_no_privilege_and_no_writable_root() -> None:
+    pod = by_kind(render_controller(with_controller(), "manager"))["Deployment"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert {"livenessProbe", "readinessProbe"} <= set(container)
+    assert container["resources"]["limits"]["memory"] == "512Mi"
+
+
+def test_two_replicas_of_which_one_may_be_away() -> None:
+    objects = by_kind(render_controller(with_controller(), "manager"))
+    assert objects["Deployment"]["spec"]["replicas"] == 2
+    assert objects["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+
+
+def test_the_configuration_is_what_the_controller_reads_and_a_new_one_makes_new_pods() -> None:
+    objects = by_kind(render_controller(with_controller(), "manager"))
+    read = ControllerConfiguration.model_validate(yaml.safe_load(objects["ConfigMap"]["data"]["config.yaml"]))
+    assert read == controller_configuration(with_controller())
+    other = by_kind(render_controller(with_controller(dispatch={"step": 2}), "manager"))
+
+    def marks(found: dict[str, Data]) -> Any:
+        return found["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+
+    assert marks(other) != marks(objects)
+
+
+def test_kueue_is_set_up_for_it() -> None:
+    made = with_controller()
+    assert kueue_helm_values(made, "manager")["enableMutatingAdmissionPolicy"] is True
+    assert "enableMutatingAdmissionPolicy" not in kueue_helm_values(made, "worker-a")
+    assert kueue_configuration(made, "manager")["integrations"]["labelKeysToCopy"] == ["kueue-fleet.dev/regions"]
+    assert "labelKeysToCopy" not in kueue_configuration(made, "worker-a")["integrations"]
+
+
+def test_before_kubernetes_1_36_the_gate_takes_the_place_of_the_policy() -> None:
+    values = kueue_helm_values(with_controller(), "manager", "1.35.2-gke.1000")
+    assert "enableMutatingAdmissionPolicy" not in values
+    configuration = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+    assert configuration["featureGates"]["WorkloadRequestUseMergePatch"] is True
+
+
+@pytest.mark.parametrize(
+    ("version", "has"),
+    [("1.36.0", True), ("v1.36.3", True), ("1.35.9-gke.1", False), ("2.0.0", True), ("1.4.0", False), (None, True)],
+)
+def test_which_kubernetes_has_the_policy(version: str | None, has: bool) -> None:
+    assert has_mutating_policies(version) is has

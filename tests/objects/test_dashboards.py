@@ -1,0 +1,112 @@
+"""The dashboards ask only for what Kueue measures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kueue_fleet.objects.dashboard_charts import SECTIONS, sections
+from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard, grafana_dashboard
+from promql import query_problems
+
+CHARTS = [chart for section in sections(controller=True) for chart in section.charts]
+QUERIES = [(chart.title, query) for chart in CHARTS for query in chart.queries.values()]
+
+
+@pytest.mark.parametrize(("title", "query"), QUERIES, ids=[title for title, _ in QUERIES])
+def test_a_query_names_metrics_and_labels_that_exist(title: str, query: str) -> None:
+    assert not list(query_problems(query))
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("sum by (cluster_queue) (kueue_pending_workload)", "kueue_pending_workload is no metric of Kueue"),
+        ("sum by (queue) (kueue_pending_workloads)", "queue is a label of no metric there"),
+        ('kueue_pending_workloads{state="active"}', "state is a label of no metric there"),
+        ("kueue_admitted_workloads_total", "kueue_admitted_workloads_total: a counter, but not rated"),
+        ("rate(kueue_pending_workloads[5m])", "kueue_pending_workloads: a gauge, but rated"),
+        ("rate(multikueue_workloads_sent_total[5m])", "multikueue_workloads_sent_total is no metric of Kueue"),
+    ],
+)
+def test_a_wrong_query_is_found(query: str, problem: str) -> None:
+    assert list(query_problems(query)) == [problem]
+
+
+def test_queues_multikueue_gpus_and_dws_are_shown() -> None:
+    assert [section.title for section in SECTIONS] == ["Queues", "Quota and GPUs", "MultiKueue", "Capacity from DWS"]
+    text = " ".join(query for _, query in QUERIES)
+    for metric in (
+        "kueue_pending_workloads",
+        "kueue_cluster_queue_status",
+        "kueue_cluster_queue_resource_usage",
+        "DCGM_FI_DEV_GPU_UTIL",
+        "multikueue_workloads_admitted_total",
+        "kueue_admission_checks_wait_time_seconds_bucket",
+    ):
+        assert metric in text
+
+
+def overlapping(places: list[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
+    """Indexes of tiles that lie on each other; a place is x, y, width, height."""
+    return [
+        (i, j)
+        for i, (ax, ay, aw, ah) in enumerate(places)
+        for j, (bx, by, bw, bh) in enumerate(places[:i])
+        if ax < bx + bw and bx < ax + aw and ay < by + bh and by < ay + ah
+    ]
+
+
+def test_both_dashboards_ask_the_same_questions_and_their_tiles_do_not_overlap() -> None:
+    cloud = cloud_monitoring_dashboard("lab", controller=True)
+    grafana = grafana_dashboard("lab", "lab", controller=True)
+    tiles = cloud["mosaicLayout"]["tiles"]
+    in_cloud = [
+        data["timeSeriesQuery"]["prometheusQuery"]
+        for tile in tiles
+        for data in tile["widget"].get("xyChart", {}).get("dataSets", [])
+    ]
+    in_grafana = [target["expr"] for panel in grafana["panels"] for target in panel.get("targets", [])]
+    assert in_cloud == in_grafana == [query for _, query in QUERIES]
+    assert not overlapping([(t.get("xPos", 0), t.get("yPos", 0), t["width"], t["height"]) for t in tiles])
+    assert all(t.get("xPos", 0) + t["width"] <= cloud["mosaicLayout"]["columns"] for t in tiles)
+    grid = [panel["gridPos"] for panel in grafana["panels"]]
+    assert not overlapping([(g["x"], g["y"], g["w"], g["h"]) for g in grid])
+    assert all(g["x"] + g["w"] <= 24 for g in grid)
+    assert [panel["id"] for panel in grafana["panels"]] == list(range(1, len(grafana["panels"]) + 1))
+
+
+def test_every_unit_is_known_to_both() -> None:
+    for unit in ("count", "seconds", "ratio", "per second", "bytes"):
+        assert [chart for chart in CHARTS if chart.unit == unit], unit
+    assert json.dumps(cloud_monitoring_dashboard("lab"))
+    assert json.dumps(grafana_dashboard("lab", "lab"))
+
+
+def test_a_chart_says_what_to_look_for_where_it_is_seen() -> None:
+    helped = [chart for chart in CHARTS if chart.help]
+    board = cloud_monitoring_dashboard("lab", controller=True)
+    titles = [tile["widget"].get("title") for tile in board["mosaicLayout"]["tiles"]]
+    assert helped
+    assert all(f"{chart.title}: {chart.help}" in titles for chart in helped)
+
+
+def test_the_controller_is_shown_where_there_is_one() -> None:
+    assert "kueue_fleet_" not in json.dumps([cloud_monitoring_dashboard("lab"), grafana_dashboard("lab", "lab")])
+    assert "kueue_fleet_" in json.dumps(cloud_monitoring_dashboard("lab", controller=True))
+
+
+def zeros(value: object, path: str = "") -> list[str]:
+    """Paths of zeros, empty texts, lists and maps: what Cloud Monitoring drops."""
+    if isinstance(value, dict) and value:
+        return [found for key, part in value.items() for found in zeros(part, f"{path}.{key}")]
+    if isinstance(value, list) and value:
+        return [found for index, part in enumerate(value) for found in zeros(part, f"{path}[{index}]")]
+    return [] if value else [path]
+
+
+@pytest.mark.parametrize("controller", [False, True])
+def test_nothing_that_cloud_monitoring_drops_is_sent(controller: bool) -> None:
+    assert zeros(cloud_monitoring_dashboard("t", controller=controller)) == []
+    assert zeros({"a": [{"xPos": 0}]}) == [".a[0].xPos"]

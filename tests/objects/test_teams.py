@@ -1,0 +1,105 @@
+"""Accounts, access and guards of teams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import changed, fleet_data
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet, team_account_address
+from kueue_fleet.objects import render_namespaces, render_team_objects
+from kueue_fleet.objects.teams import WORKLOAD_IDENTITY_ANNOTATION
+
+
+def fleet(team: dict[str, Any]) -> FleetSpec:
+    return parse_fleet(changed(fleet_data(), {f"teams/0/{key}": value for key, value in team.items()}))
+
+
+def objects(team: dict[str, Any], cluster: str = "manager") -> dict[str, dict[str, Any]]:
+    """By kind."""
+    spec = fleet(team)
+    return {item["kind"]: item for item in render_team_objects(spec, spec.teams[0], cluster)}
+
+
+def test_nothing_unless_asked_for() -> None:
+    assert objects({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("team", "name", "address"),
+    [
+        ({"serviceAccount": "jobs"}, "jobs", None),
+        ({"googleServiceAccount": {}}, "team-vision", "test-fleet-team-vision@my-project.iam.gserviceaccount.com"),
+        (
+            {"serviceAccount": "jobs", "existingGoogleServiceAccount": "vision@other-1.iam.gserviceaccount.com"},
+            "jobs",
+            "vision@other-1.iam.gserviceaccount.com",
+        ),
+    ],
+)
+def test_service_account(team: dict[str, Any], name: str, address: str | None) -> None:
+    made = objects(team)["ServiceAccount"]["metadata"]
+    assert (made["name"], made["namespace"]) == (name, "team-vision")
+    assert made.get("annotations") == ({WORKLOAD_IDENTITY_ANNOTATION: address} if address else None)
+
+
+def test_the_address_is_shortened_and_knows_projects_of_domains() -> None:
+    spec = fleet({"googleServiceAccount": {}}).model_copy(update={"name": "a-very-long-name-of-a-fleet"})
+    address = team_account_address(spec, spec.teams[0])
+    assert address is not None
+    assert len(address.partition("@")[0]) <= 30
+    assert address.startswith("a-very-long-name-of-a-f")
+    of_domain = spec.model_copy(update={"project": "example.com:batch-1", "name": "x"})
+    assert team_account_address(of_domain, spec.teams[0]) == "x-team-vision@batch-1.example.com.iam.gserviceaccount.com"
+
+
+def test_members_submit_to_the_manager_and_look_at_workers() -> None:
+    members = {"members": ["group:vision@example.com", "user:ann@example.com", "serviceAccount:ci@p.example.com"]}
+    manager, worker = objects(members), objects(members, "worker-a")
+    assert [(subject["kind"], subject["name"]) for subject in manager["RoleBinding"]["subjects"]] == [
+        ("Group", "vision@example.com"),
+        ("User", "ann@example.com"),
+        ("User", "ci@p.example.com"),
+    ]
+    assert manager["RoleBinding"]["roleRef"]["name"] == manager["Role"]["metadata"]["name"]
+
+    def verbs(role: dict[str, Any], resource: str) -> set[str]:
+        return {verb for rule in role["rules"] if resource in rule["resources"] for verb in rule["verbs"]}
+
+    assert "create" in verbs(manager["Role"], "jobs")
+    assert "create" in verbs(manager["Role"], "jobsets")
+    assert verbs(worker["Role"], "jobs") == {"get", "list", "watch"}
+    for role in (manager["Role"], worker["Role"]):
+        assert verbs(role, "workloads") == {"get", "list", "watch"}
+        assert verbs(role, "secrets") == verbs(role, "pods/exec") == set()
+
+
+def test_no_rule_for_jobsets_where_there_are_none() -> None:
+    spec = parse_fleet(
+        changed(fleet_data(), {"jobSet": {"enabled": False}, "teams/0/members": ["user:ann@example.com"]})
+    )
+    role = next(item for item in render_team_objects(spec, spec.teams[0], "manager") if item["kind"] == "Role")
+    assert not any("jobsets" in rule["resources"] for rule in role["rules"])
+
+
+def test_guard_in_each_namespace() -> None:
+    team = {"resourceQuota": {"pods": 500, "requests.nvidia.com/gpu": 8}, "namespaces": ["one", "two"]}
+    spec = fleet(team)
+    made = render_team_objects(spec, spec.teams[0], "manager")
+    assert [(item["kind"], item["metadata"]["namespace"]) for item in made] == [
+        ("ResourceQuota", "one"),
+        ("ResourceQuota", "two"),
+    ]
+    assert made[0]["spec"] == {"hard": {"pods": "500", "requests.nvidia.com/gpu": "8"}}
+
+
+@pytest.mark.parametrize("level", ["privileged", "baseline", "restricted"])
+def test_namespaces_enforce_a_pod_security_standard(level: str) -> None:
+    given = {} if level == "baseline" else {"podSecurity": level}
+    rendered = {item["metadata"]["name"]: item["metadata"]["labels"] for item in render_namespaces(fleet(given))}
+    assert rendered["team-vision"] == {
+        "kueue-fleet.dev/team": "team-vision",
+        "pod-security.kubernetes.io/enforce": level,
+    }
+    assert {labels["pod-security.kubernetes.io/enforce"] for labels in rendered.values()} <= {level, "baseline"}

@@ -1,0 +1,61 @@
+"""What the simulated DWS can never give out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
+
+STACK = Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml"
+FLEET = parse_fleet_text(STACK.read_text(), "fleet")
+CHECK = next(check.name for check in FLEET.admission_checks if check.provisioning_request is not None)
+
+
+def workload(gpus: str, state: str = "Pending", check: str = CHECK, flavor: str = "t4-dws") -> dict[str, Any]:
+    assigned = {
+        "flavors": {"nvidia.com/gpu": flavor, "cpu": flavor},
+        "resourceUsage": {"nvidia.com/gpu": gpus, "cpu": "9"},
+    }
+    return {
+        "status": {
+            "admission": {"podSetAssignments": [assigned]},
+            "admissionChecks": [{"name": check, "state": state}],
+        }
+    }
+
+
+SETTINGS = DwsSettings(low=0, high=4, stock={"us-east4/nvidia-tesla-t4": (0, 8)})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "asked", "why"),
+    [
+        ("worker-europe-west4", workload("4"), None),
+        (
+            "worker-europe-west4",
+            workload("5"),
+            "asks for 5 nvidia-tesla-t4, and the simulated DWS never has more than 4 in europe-west4",
+        ),
+        ("worker-us-east4", workload("8"), None),
+        ("worker-us-east4", workload("9"), "asks for 9 nvidia-tesla-t4, and the simulated DWS never has more than 8"),
+        ("worker-europe-west4", workload("5", state="Ready"), None),
+        ("worker-europe-west4", workload("5", check="another"), None),
+        ("worker-europe-west4", workload("5", flavor="unknown"), None),
+        ("worker-europe-west4", {"status": {}}, None),
+    ],
+)
+def test_what_is_more_than_it_ever_has(cluster: str, asked: dict[str, Any], why: str | None) -> None:
+    found = beyond_stock(FLEET, SETTINGS, cluster, asked)
+    assert (found is None) == (why is None)
+    assert (found or "").startswith(why or "")
+
+
+def test_pod_sets_count_together() -> None:
+    asked = workload("3")
+    asked["status"]["admission"]["podSetAssignments"] *= 2
+    assert "asks for 6 nvidia-tesla-t4" in str(beyond_stock(FLEET, SETTINGS, "worker-europe-west4", asked))

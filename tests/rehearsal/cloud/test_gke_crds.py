@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.objects.monitoring import render_managed_monitoring
+from kueue_fleet.rehearsal.cloud.gke_crds import DEFINITIONS
+
+
+def unknown_fields(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
+    """Fields that the API server would drop."""
+    if isinstance(value, list):
+        return [one for item in value for one in unknown_fields(item, schema["items"], f"{path}[]")]
+    if not isinstance(value, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return []
+    if "additionalProperties" in schema:
+        return []
+    found = []
+    for key, item in value.items():
+        if key not in schema.get("properties", {}):
+            found.append(f"{path}.{key}")
+        else:
+            found += unknown_fields(item, schema["properties"][key], f"{path}.{key}")
+    return found
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    (found,) = (one for one in DEFINITIONS if one["spec"]["names"]["kind"] == kind)
+    spec: dict[str, Any] = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("mode", ["Autopilot", "Standard"])
+def test_what_the_fleet_renders_is_kept_whole(mode: str) -> None:
+    clusters = [{"name": "one", "role": "standalone", "region": "us-east4", "mode": mode}]
+    fleet = parse_fleet({"name": "f", "project": "my-project", "clusters": clusters, "observability": {}})
+    (monitoring,) = (one for one in render_managed_monitoring(fleet, "one") if one["kind"] == "PodMonitoring")
+    assert unknown_fields(monitoring["spec"], schema_of("PodMonitoring")) == []
+    assert unknown_fields({"selektor": {}}, schema_of("PodMonitoring")) == [".selektor"]
+
+
+def test_names_are_as_the_api_server_wants_them() -> None:
+    for definition in DEFINITIONS:
+        spec = definition["spec"]
+        assert definition["metadata"]["name"] == f"{spec['names']['plural']}.{spec['group']}"

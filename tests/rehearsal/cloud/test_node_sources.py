@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from typing import Any
+
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT, ZONE
+from kueue_fleet.rehearsal.cloud.node_planning import NodePlan, plan_nodes
+from kueue_fleet.rehearsal.cloud.node_pools import NodePool, parse_node_pool
+from kueue_fleet.rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
+from kueue_fleet.rehearsal.cloud.node_templates import Place
+from kueue_fleet.rehearsal.cloud.pod_needs import PodNeeds, pod_needs
+
+PLACE = Place.of("worker", "europe-west4")
+TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": SPOT, "operator": "Exists"}]
+GROUP = "cloud.google.com/gke-placement-group"
+
+
+def needs(name: str, selector: dict[str, str] | None = None, gpus: int = 2) -> PodNeeds:
+    resources = {"cpu": "4", "nvidia.com/gpu": gpus}
+    spec = {
+        "containers": [{"resources": {"requests": resources}}],
+        "tolerations": TOLERATED,
+        "nodeSelector": selector or {},
+    }
+    return pod_needs(f"ns/{name}", f"uid-{name}", spec, created=name)
+
+
+def pool(name: str = "l4", most: int = 2, **config: Any) -> NodePool:
+    body = {
+        "autoscaling": {"totalMaxNodeCount": most},
+        "nodeConfig": {"machineType": "g2-standard-24", **config},
+        "nodeLocations": ["europe-west4-a", "europe-west4-b"],
+    }
+    return parse_node_pool(name, body, PLACE.zones)
+
+
+def plan(source: PoolSource | AutoProvisioning, *waiting: PodNeeds) -> NodePlan:
+    return plan_nodes(waiting, {}, {}, [source])
+
+
+def test_a_pool_grows_to_its_maximum_and_says_so() -> None:
+    made = plan(PoolSource(pool(), PLACE, {}), *(needs(f"p{number}") for number in range(3)))
+    assert [node.labels[ZONE] for node in made.add] == ["europe-west4-a", "europe-west4-b"]
+    assert made.refused == {"ns/p2": "node pool l4: it has its maximum of 2 nodes"}
+
+
+def test_nodes_that_are_there_count() -> None:
+    there = pool().template(PLACE, "europe-west4-a", "x").manifest()
+    made = plan(PoolSource(pool(), PLACE, {"x": there}), needs("a"), needs("b"))
+    assert [node.labels[ZONE] for node in made.add] == ["europe-west4-b"]
+
+
+def test_a_pod_that_selects_another_label_or_tolerates_less_gets_no_node_of_the_pool() -> None:
+    source = PoolSource(pool(), PLACE, {})
+    other = needs("a", {NODE_POOL: "other"})
+    assert source.offer(other) == f"node pool l4: its nodes do not have the label {NODE_POOL}=other"
+    bare = pod_needs("ns/b", "uid-b", {"containers": []})
+    assert "does not tolerate the taint nvidia.com/gpu=present" in str(source.offer(bare))
+    assert source.offer(needs("c", gpus=3)) == "node pool l4: g2-standard-24 does not have enough nvidia.com/gpu"
+
+
+def test_flex_start_waits_for_stock() -> None:
+    stock = {"nvidia-l4": 3}
+    made = plan(PoolSource(pool(flexStart=True), PLACE, {}, stock=stock), needs("a"), needs("b"))
+    assert len(made.add) == 1
+    assert made.refused == {"ns/b": "node pool l4: 2 nvidia-l4 are not available now, it waits for them"}
+    assert stock == {"nvidia-l4": 1}
+
+
+def limits(cpu: int, **gpus: int) -> ResourceLimits:
+    listed = [{"resourceType": "cpu", "maximum": cpu}]
+    listed += [{"resourceType": name.replace("_", "-"), "maximum": most} for name, most in gpus.items()]
+    return ResourceLimits.of(listed, [pool().template(PLACE, "europe-west4-a", "x").manifest()])
+
+
+L4 = {ACCELERATOR: "nvidia-l4"}
+
+
+def test_resource_limits_count_the_nodes_of_all_pools() -> None:
+    reason = plan(AutoProvisioning(PLACE, limits(47, nvidia_l4=8), autopilot=False), needs("a", L4)).refused["ns/a"]
+    assert reason == ("the cluster's resource limit of 47 cpu would be exceeded: 24 in use, g2-standard-24 has 24")
+    assert plan(AutoProvisioning(PLACE, limits(48, nvidia_l4=8), autopilot=False), needs("a", L4)).add
+    one_more = plan(AutoProvisioning(PLACE, limits(999, nvidia_l4=4), autopilot=False), needs("a", L4), needs("b", L4))
+    assert len(one_more.add) == 1
+    assert "limit of 4 nvidia-l4 would be exceeded: 4 in use" in one_more.refused["ns/b"]
+
+
+def test_a_gpu_without_a_limit_is_not_auto_provisioned_but_a_pool_of_it_grows() -> None:
+    refused = plan(AutoProvisioning(PLACE, limits(999), autopilot=False), needs("a", L4)).refused
+    assert "has no resource limit for nvidia-l4" in refused["ns/a"]
+    assert plan(PoolSource(pool(), PLACE, {}, limits=limits(999)), needs("a")).add
+    assert plan(PoolSource(pool(), PLACE, {}, limits=limits(24)), needs("a")).refused
+
+
+def test_a_placement_group_is_one_pool_in_one_zone_on_spot() -> None:
+    selector = {ACCELERATOR: "nvidia-tesla-a100", GROUP: "team-a-0", SPOT: "true"}
+    made = plan(AutoProvisioning(PLACE, autopilot=False), needs("a", selector, gpus=1), needs("b", selector, gpus=1))
+    assert [node.machine.name for node in made.add] == ["a2-highgpu-1g"] * 2
+    assert len({node.labels[ZONE] for node in made.add}) == 1
+    assert {(node.labels[NODE_POOL], node.labels[GROUP], node.labels[SPOT]) for node in made.add} == {
+        ("team-a-0", "team-a-0", "true")
+    }
+    assert made.add[0].name.startswith("gke-worker-team-a-0-")
+    other = plan(AutoProvisioning(PLACE), needs("c", {**selector, ACCELERATOR: "nvidia-tesla-t4"}, gpus=1))
+    assert "compact placement is not offered on n1-standard-" in other.refused["ns/c"]

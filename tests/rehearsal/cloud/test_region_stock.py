@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Any
+
+from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
+
+SETTINGS = DwsSettings(low=8, high=8, stock={"us-east4/nvidia-l4": (4, 4)})
+
+
+def node(gpus: int, **labels: str) -> dict[str, Any]:
+    named = {f"cloud.google.com/{key.replace('_', '-')}": value for key, value in labels.items()}
+    named["cloud.google.com/gke-accelerator"] = "nvidia-l4"
+    return {"metadata": {"labels": named}, "status": {"allocatable": {"nvidia.com/gpu": str(gpus)}}}
+
+
+def test_what_dws_has_given_out_is_not_there_and_other_nodes_are_nothing_of_its() -> None:
+    stock = RegionStock("us-east4", lambda: SETTINGS, 0.0)
+    bound = node(2)
+    bound["metadata"]["labels"]["autoscaling.gke.io/provisioning-request"] = "r"
+    left = stock.available([bound, node(1, gke_flex_start="true"), node(8), node(8, gke_spot="true")], 5.0)
+    assert left["nvidia-l4"] == 1
+    assert left["nvidia-tesla-t4"] == 8
+
+
+def test_settings_count_as_they_are_now() -> None:
+    now = [SETTINGS]
+    stock = RegionStock("us-east4", lambda: now[0], 0.0)
+    assert stock.available([], 0.0)["nvidia-l4"] == 4
+    now[0] = DwsSettings(low=0, high=0)
+    assert set(stock.available([], 0.0).values()) == {0}

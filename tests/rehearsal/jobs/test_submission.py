@@ -1,0 +1,151 @@
+"""Following jobs: until when, and which of those that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from kueue_fleet.rehearsal.jobs.clients import ClusterClients
+from kueue_fleet.rehearsal.jobs.submission import QUEUE_LABEL, QUIET_SECONDS, follow_jobs, unfinished_jobs
+from kueue_fleet.rehearsal.jobs.views import JobView
+
+SINCE = "2026-11-21T12:00:00Z"
+
+
+class Clock:
+    """The seconds that pass while a command sleeps."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class Cluster(ClusterClients):
+    """One cluster with what it answers at each second."""
+
+    def __init__(self, answer: Callable[[str], Sequence[Mapping[str, Any]]]) -> None:
+        self._answer = answer
+
+    @property
+    def names(self) -> list[str]:
+        return ["solo"]
+
+    def list(self, cluster: str, group: str, version: str, plural: str) -> list[dict[str, Any]]:
+        assert cluster == "solo"
+        return [dict(item) for item in self._answer(plural)]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("kueue_fleet.rehearsal.jobs.submission.time.monotonic", lambda: made.seconds)
+    monkeypatch.setattr("kueue_fleet.rehearsal.jobs.submission.time.sleep", made.sleep)
+    return made
+
+
+def workload(name: str, kind: str, status: str = "True", reason: str = "") -> dict[str, Any]:
+    waits = {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": SINCE}
+    metadata = {"namespace": "team-a", "name": name, "ownerReferences": [{"uid": name}]}
+    return {"metadata": metadata, "status": {"conditions": [waits]}}
+
+
+JOBS = [
+    {"kind": "Job", "metadata": {"uid": name, "namespace": "team-a", "name": name, "creationTimestamp": SINCE}}
+    for name in ("a", "b")
+]
+
+
+def follow(clock: Clock, answer: Callable[[], Sequence[Mapping[str, Any]]]) -> tuple[list[JobView], float]:
+    views: list[JobView] = []
+    began = clock.seconds
+    for views in follow_jobs(Cluster(lambda plural: answer()), "solo", JOBS, 300):  # noqa: B007
+        pass
+    return views, clock.seconds - began
+
+
+def test_it_ends_when_all_have_ended(clock: Clock) -> None:
+    views, seconds = follow(
+        clock,
+        lambda: [
+            workload("a", "Finished", reason="Succeeded"),
+            workload("b", "Finished" if clock.seconds > 120 else "Admitted", reason="Succeeded"),
+        ],
+    )
+    assert 20 < seconds < 22
+    assert all(view.settled for view in views)
+
+
+def test_it_waits_as_long_as_something_runs_and_then_gives_up(clock: Clock) -> None:
+    views, seconds = follow(
+        clock, lambda: [workload("a", "Admitted"), workload("b", "QuotaReserved", "False", "WaitingForQuota")]
+    )
+    assert 300 <= seconds < 302
+    assert not any(view.settled for view in views)
+
+
+def test_it_does_not_wait_for_what_only_waits_for_others(clock: Clock) -> None:
+    """`a` can never run, and has all quota."""
+    views, seconds = follow(
+        clock,
+        lambda: [
+            workload("a", "QuotaReserved", "False", "ExceedsMaxQuota"),
+            workload("b", "QuotaReserved", "False", "WaitingForQuota"),
+        ],
+    )
+    assert QUIET_SECONDS < seconds < QUIET_SECONDS + 2
+    assert views[1].reasons == ("solo: WaitingForQuota: ; nothing that runs will give quota back",)
+
+
+def test_something_has_to_be_quiet_for_that(clock: Clock) -> None:
+    _, seconds = follow(
+        clock,
+        lambda: [
+            workload("a", "QuotaReserved", "False", "ExceedsMaxQuota"),
+            workload("b", "QuotaReserved", "False", "WaitingForQuota" if clock.seconds > 150 else "Suspended"),
+        ],
+    )
+    assert QUIET_SECONDS < seconds < QUIET_SECONDS + 2
+    flickers = ["WaitingForQuota", "Suspended"]
+    _, seconds = follow(
+        clock,
+        lambda: [
+            workload("a", "QuotaReserved", "False", "ExceedsMaxQuota"),
+            workload("b", "QuotaReserved", "False", flickers[int(clock.seconds // 5) % 2]),
+        ],
+    )
+    assert seconds >= 300
+
+
+def job(name: str, ended: str = "", queue: str = "gpu", owner: str = "") -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "creationTimestamp": SINCE, "labels": {QUEUE_LABEL: queue}}
+    if not queue:
+        del metadata["labels"]
+    if owner:
+        metadata["ownerReferences"] = [{"name": owner}]
+    return {"metadata": metadata, "status": {"conditions": [{"type": ended, "status": "True"}] if ended else []}}
+
+
+def test_jobs_of_earlier_runs() -> None:
+    there = {
+        "jobs": [
+            job("b"),
+            job("a"),
+            job("done", "Complete"),
+            job("lost", "Failed"),
+            job("plain", queue=""),
+            job("of-set", owner="set"),
+        ],
+        "jobsets": [job("set"), job("ended", "Completed")],
+    }
+    found = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", job_sets=True)
+    assert [(each["kind"], each["metadata"]["name"]) for each in found] == [
+        ("Job", "a"),
+        ("Job", "b"),
+        ("JobSet", "set"),
+    ]
+    without = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", job_sets=False)
+    assert [each["kind"] for each in without] == ["Job", "Job"]
