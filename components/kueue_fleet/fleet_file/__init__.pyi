@@ -47,6 +47,7 @@ from .model.observability import Observability as Observability
 from .model.placement import DispatchGroup as DispatchGroup
 from .model.placement import cohorts_on as cohorts_on
 from .model.placement import dispatch_groups as dispatch_groups
+from .model.placement import local_queues as local_queues
 from .model.resolved_pools import ResolvedNodePool as ResolvedNodePool
 from .model.teams import TeamEntry as TeamEntry
 from .model.teams import TeamGoogleServiceAccount as TeamGoogleServiceAccount

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 import pulumi
 
-from kueue_fleet import fleet_file as fleet_spec
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.objects import render_admission_check, render_assignment_check, render_cluster_queue, render_cohort, render_manager_flavor, render_namespaces, render_resource_flavor, render_worker_access, token_secret_name
+from kueue_fleet.fleet_file import cohorts_on, kueue_helm_values
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.credentials import WorkerAccess
@@ -100,14 +101,14 @@ class ClusterContents:
         self._cluster = cluster
         self._role = spec.cluster(cluster.name).role
         self._install()
-        other = [namespace for namespace in fleet_spec.render_namespaces(spec) if not _is_of_team(namespace)]
+        other = [namespace for namespace in render_namespaces(spec) if not _is_of_team(namespace)]
         self.namespaces = Namespaces(self._name("namespaces"), other, opts=self._opts()) if other else None
         self._monitoring()
         self._priorities()
         self._flavors()
         self._checks(workers)
         self._queues()
-        if self._role == "worker" and fleet_spec.token_secret_name(spec):
+        if self._role == "worker" and token_secret_name(spec):
             self._grant()
         self._controller(workers)
 
@@ -151,10 +152,10 @@ class ClusterContents:
     def _kueue_values(self) -> "pulumi.Input[dict[str, Any]]":
         """Values of Kueue's chart. Only a dispatcher of the fleet's own makes them depend on the server's version."""
         spec, here = self._spec, self._cluster.name
-        plain = fleet_spec.kueue_helm_values(spec, here)
-        if self._cluster.kubernetes_version is None or plain == fleet_spec.kueue_helm_values(spec, here, "1.0"):
+        plain = kueue_helm_values(spec, here)
+        if self._cluster.kubernetes_version is None or plain == kueue_helm_values(spec, here, "1.0"):
             return plain
-        return self._cluster.kubernetes_version.apply(lambda version: fleet_spec.kueue_helm_values(spec, here, version))
+        return self._cluster.kubernetes_version.apply(lambda version: kueue_helm_values(spec, here, version))
 
     def _monitoring(self) -> None:
         here = self._cluster.name
@@ -193,12 +194,12 @@ class ClusterContents:
             if here in self._spec.clusters_of(entry)
         }
         manifests = [
-            fleet_spec.render_resource_flavor(self._spec, entry, here)
+            render_resource_flavor(self._spec, entry, here)
             for entry in self._spec.flavors
             if here in self._spec.clusters_of(entry)
         ]
         if self._role == "manager":
-            manifests += fleet_spec.render_manager_flavor(self._spec)
+            manifests += render_manager_flavor(self._spec)
         self.flavors = {}
         for flavor in manifests:
             name = _name_of(flavor)
@@ -216,9 +217,9 @@ class ClusterContents:
             self.checks[entry.name] = (
                 ProvisioningRequestCheck(name, entry, opts=opts)
                 if entry.provisioning_request
-                else AdmissionCheck(name, fleet_spec.render_admission_check(entry), opts=opts)
+                else AdmissionCheck(name, render_admission_check(entry), opts=opts)
             )
-        for check in fleet_spec.render_assignment_check(self._spec, self._cluster.name):
+        for check in render_assignment_check(self._spec, self._cluster.name):
             # Active once the fleet's controller runs, which needs the workers.
             name = _name_of(check)
             self.checks[name] = AdmissionCheck(self._name(name), check, opts=self._opts(self.kueue.release))
@@ -237,15 +238,15 @@ class ClusterContents:
     def _queues(self) -> None:
         here = self._cluster.name
         self.cohorts = {}
-        for cohort in fleet_spec.cohorts_on(self._spec, here):
+        for cohort in cohorts_on(self._spec, here):
             self.cohorts[cohort.name] = Cohort(
                 self._name(cohort.name),
-                fleet_spec.render_cohort(self._spec, cohort, here),
+                render_cohort(self._spec, cohort, here),
                 opts=self._opts(self.kueue.release, *_known(self.cohorts, [cohort.parent_name])),
             )
         self.cluster_queues = {}
         for entry in self._spec.queues_on(here):
-            queue = fleet_spec.render_cluster_queue(self._spec, entry, here)
+            queue = render_cluster_queue(self._spec, entry, here)
             checks = _known(self.checks, _checks_of(queue))
             self.cluster_queues[entry.name] = ClusterQueue(
                 self._name(entry.name),
@@ -306,7 +307,7 @@ class ClusterContents:
         return [*([self.namespaces] if self.namespaces else []), *self.teams.values()]
 
     def _grant(self) -> None:
-        grants = fleet_spec.render_worker_access(self._spec, self._cluster.name)
+        grants = render_worker_access(self._spec, self._cluster.name)
         self.access = self._worker_access("multikueue", grants, *self._places())
 
     def _worker_access(self, name: str, objects: list[Manifest], *depends_on: pulumi.Resource) -> WorkerAccess:

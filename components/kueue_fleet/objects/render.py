@@ -6,8 +6,6 @@ In: a checked fleet. Out: plain data. The same fleet always gives the same text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, CohortEntry, FlavorEntry
@@ -18,6 +16,7 @@ from kueue_fleet.fleet_file.model.placement import (
     cohorts_on,
     dispatch_groups,
     is_assigned,
+    local_queues,
     queue_on,
 )
 from kueue_fleet.kueue_api import (
@@ -25,7 +24,6 @@ from kueue_fleet.kueue_api import (
     ClusterProfileReference,
     ClusterSource,
     KubeConfig,
-    LocalQueueSpec,
     MultiKueueClusterSpec,
     MultiKueueConfigSpec,
     ParametersReference,
@@ -183,13 +181,3 @@ def render_local_queues(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         for namespace, name, spec in local_queues(fleet)
         if spec.cluster_queue in here
     ]
-
-
-def local_queues(fleet: FleetSpec) -> Sequence[tuple[str, str, LocalQueueSpec]]:
-    """Every LocalQueue of the file as namespace, name and spec: the teams' first."""
-    return [
-        (namespace, queue.name, queue)
-        for team in fleet.teams
-        for namespace in team.namespace_names
-        for queue in team.local_queues
-    ] + [(queue.namespace, queue.name, queue) for queue in fleet.local_queues]

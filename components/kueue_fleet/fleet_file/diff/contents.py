@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
 from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.placement import local_queues
 from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec
-from kueue_fleet.objects.render import local_queues
 
 _NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
 

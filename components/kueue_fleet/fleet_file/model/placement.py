@@ -24,6 +24,7 @@ from kueue_fleet.kueue_api import (
     ResourceGroup,
     ResourceQuota,
 )
+from kueue_fleet.kueue_api.local_queue import LocalQueueSpec
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
 
@@ -268,3 +269,13 @@ def cohort_on(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> CohortSpec
     return CohortSpec.model_construct(
         parent_name=cohort.parent_name, resource_groups=groups, fair_sharing=cohort.fair_sharing
     )
+
+
+def local_queues(fleet: FleetSpec) -> Sequence[tuple[str, str, LocalQueueSpec]]:
+    """Every LocalQueue of the file as namespace, name and spec: the teams' first."""
+    return [
+        (namespace, queue.name, queue)
+        for team in fleet.teams
+        for namespace in team.namespace_names
+        for queue in team.local_queues
+    ] + [(queue.namespace, queue.name, queue) for queue in fleet.local_queues]

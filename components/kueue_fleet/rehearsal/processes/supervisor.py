@@ -1,4 +1,4 @@
-"""The one process that owns all others of a rehearsal: `python -m kueue_fleet.rehearsal.processes.supervisor --state DIR`.
+"""The process that owns all others of a rehearsal: `python -m kueue_fleet.rehearsal.processes.supervisor --state DIR`.
 
 It answers HTTP on a Unix socket that only its owner may open. It ends, and with it everything it has started, on
 `POST /shutdown`, SIGTERM or SIGINT, and when its standard input ends, which is how it notices that its parent has
