@@ -11,9 +11,7 @@ from typing import Any, TypeVar
 
 import pulumi
 
-from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.objects import render_admission_check, render_assignment_check, render_cluster_queue, render_cohort, render_manager_flavor, render_namespaces, render_resource_flavor, render_worker_access, token_secret_name
-from kueue_fleet.fleet_file import cohorts_on, kueue_helm_values
+from kueue_fleet.fleet_file import FleetSpec, cohorts_on, kueue_helm_values
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.credentials import WorkerAccess
@@ -28,6 +26,17 @@ from kueue_fleet.kueue.run_duration import RunDurationPolicy
 from kueue_fleet.kueue.team import Namespaces, Team
 from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.kueue_api.manifests import TEAM_LABEL
+from kueue_fleet.objects import (
+    render_admission_check,
+    render_assignment_check,
+    render_cluster_queue,
+    render_cohort,
+    render_manager_flavor,
+    render_namespaces,
+    render_resource_flavor,
+    render_worker_access,
+    token_secret_name,
+)
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.drivers import render_driver_installer
 from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
