@@ -105,7 +105,7 @@ def test_another_machine_type_replaces_one_pool_and_a_new_team_touches_nothing(p
 
     before = prod.stack_file.read_text()
     prod.change(larger)
-    with pytest.raises(PulumiError, match="protected"):
+    with pytest.raises(PulumiError, match="marked for protection"):
         prod.up()
     assert steps(prod) == set()
     prod.stack_file.write_text(before)
