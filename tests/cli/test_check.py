@@ -135,3 +135,14 @@ def test_a_file_that_cannot_be_read_ends_in_one_sentence(tmp_path: Path, make: o
 def test_a_mistyped_option_exits_2() -> None:
     assert call("check", "--stirct", STACK).returncode == 2
     assert call("check", "--output", "gitlab", STACK).returncode == 2
+
+
+def test_a_wrong_section_of_the_rehearsal_is_not_called_valid(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.dev.yaml"
+    fleet = "".join(f"    {line}\n" for line in GOOD.splitlines())
+    file.write_text(f"config:\n  kueue-fleet:rehearsal: {{dws: {{stok: 3}}}}\n  kueue-fleet:fleet:\n{fleet}")
+    done = call("check", str(file))
+    assert "kueue-fleet:rehearsal.dws.stok: is not a known field; did you mean stock?" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    [found] = json.loads(call("check", "-o", "json", str(file)).stdout)["files"]
+    assert found["valid"] is False

@@ -87,6 +87,12 @@ def test_jobs_are_where_a_rehearsal_looks_for_them(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "examples/dev/jobs.yaml").is_file()
 
 
+def test_without_a_project_it_says_what_the_commands_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("dev", "--project", "my-project", "--yes")
+    assert "  put it into a Pulumi project (there is no Pulumi.yaml here), and then in its folder:\n" in result.stdout
+
+
 class TestQuestions:
     @pytest.fixture(autouse=True)
     def terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,15 +113,21 @@ class TestQuestions:
             *("Lab!", "taken", "lab"),
             *("", "12345", "My Project", "my-project"),
             *("us-centrl1", ",", "us-east4"),
-            *("nvidia l4", "nvidia-tesla-t4"),
+            *("nvidia l4", "?", "nvidia-l44", "nvidia-tesla-t4"),
             *("many", "0", "٣", "3"),
             *("Team A", "vision"),
         ]
         result = run("-C", str(tmp_path), stdin="".join(f"{answer}\n" for answer in answers))
         assert result.exit_code == 0, result.output
-        asked = {"Name of": 3, "Google Cloud": 4, "Regions": 3, "Kind of GPU": 2, "GPUs in each": 4, "Teams": 2}
+        asked = {"Name of": 3, "Google Cloud": 4, "Regions": 3, "Kind of GPU": 4, "GPUs in each": 4, "Teams": 2}
         assert {question: len(re.findall(f"{question} .*?: ", result.output)) for question in asked} == asked
-        for said in ("did you mean us-central1?", "is a project's number", "is there already", "many is not a whole"):
+        for said in (
+            "did you mean us-central1?",
+            "nvidia-l44 is not a kind of GPU that is known here; did you mean nvidia-l4?",
+            "is a project's number",
+            "is there already",
+            "many is not a whole",
+        ):
             assert said in result.output
         fleet = parse_fleet_text((tmp_path / "Pulumi.lab.yaml").read_text(), "lab")
         assert fleet.flavors[0].node_labels == {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}

@@ -61,7 +61,7 @@ def check(
     else:
         for source, reading in results.items():
             _print_problems(reading.problems, annotate=output is CheckOutput.github)
-            if reading.fleet is not None:
+            if reading.fleet is not None and not errors_of(reading.problems):
                 _print_valid(source, reading.fleet)
     if errors_of(problems) or (strict and problems):
         raise typer.Exit(1)
@@ -81,7 +81,7 @@ def _as_json(source: str, reading: Reading) -> dict[str, object]:
         {"severity": one.severity, "line": one.line, "path": one.path, "wrong": one.wrong, "fix": one.fix}
         for one in reading.problems
     ]
-    return {"file": source, "valid": reading.fleet is not None, "problems": problems}
+    return {"file": source, "valid": not errors_of(reading.problems), "problems": problems}
 
 
 def _print_problems(problems: Sequence[Problem], *, annotate: bool) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from kueue_fleet.cli.explain_input import Cluster, Moment
     from kueue_fleet.explain import Explanation
     from kueue_fleet.simulation.records import Record
+
+
+_MOST_WAITING: Final = 8
+"""Jobs that have quota and wait for a worker of which it is looked whether one can hold them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -187,9 +191,41 @@ def _explain(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
     snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
     workload = next(w for w in snapshots[clusters.index(home)].workloads if w.key == key)
     dispatch = home.dispatch(key)
-    return [
-        explain_on(snapshot, key, cluster=cluster.name, dispatch=dispatch if cluster is home else cluster.dispatch(key))
-        if key in cluster.keys(key)
-        else explain_elsewhere(snapshot, workload, cluster=cluster.name, dispatch=dispatch)
+    with_queue = [
+        cluster.name
         for cluster, snapshot in zip(clusters, snapshots, strict=True)
+        if any(each.key == queue for each in snapshot.objects.local_queues)
+    ]
+    unplaceable = _unplaceable(home, [each for each in clusters if each is not home], key)
+    return [
+        explain_on(
+            snapshot,
+            key,
+            cluster=cluster.name,
+            dispatch=dispatch if cluster is home else cluster.dispatch(key),
+            unplaceable=unplaceable if cluster is home else (),
+        )
+        if key in cluster.keys(key)
+        else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
+        for cluster, snapshot in zip(clusters, snapshots, strict=True)
+    ]
+
+
+def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[str]:
+    """Of this workload and those with quota that wait for a worker, the ones that no worker can ever hold.
+
+    Those of which the fleet's own dispatcher has decided are its business: it gives their quota back.
+    """
+    from kueue_fleet.explain import fits_no_worker, is_dispatched
+
+    here = home.snapshot(key, home.queue_of(key))
+    waiting = [w for w in here.workloads if w.status.admission and w.status.admitted_at is None and w.key != key]
+    candidates = [w for w in here.workloads if w.key == key] + waiting[:_MOST_WAITING]
+    return [
+        each.key
+        for each in candidates
+        if workers
+        and is_dispatched(here.objects, each)
+        and home.dispatch(each.key) is None
+        and fits_no_worker(each, [worker.snapshot(each.key, f"{each.namespace}/{each.queue}") for worker in workers])
     ]

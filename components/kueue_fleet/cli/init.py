@@ -17,6 +17,7 @@ from kueue_fleet.fleet_file.starter import ANSWERS, Starter, starter_jobs, start
 from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.gke.zones import regions_with
 from kueue_fleet.kueue_api.problem import errors_of
+from kueue_fleet.kueue_api.suggest import instead
 
 _QUESTIONS = {
     "name": "Name of the fleet",
@@ -119,6 +120,9 @@ def _wrong(answer: str, starter: Starter) -> list[str]:
         return ["is missing; give your Google Cloud project id"]
     if answer == "project" and starter.project.isdigit():
         return [f"{starter.project} is a project's number; give its id"]
+    if answer == "accelerator" and starter.accelerator not in accelerators():
+        fix = instead(starter.accelerator, sorted(accelerators()), "kinds of GPU")
+        return [f"{starter.accelerator} is not a kind of GPU that is known here; {fix}"]
     errors = errors_of(starter_problems(starter).get(answer, ()))
     return list(dict.fromkeys(f"{problem.wrong}; {problem.fix}" for problem in errors))
 
@@ -187,12 +191,16 @@ def _file(starter: Starter, directory: Path) -> Path:
     return directory / f"Pulumi.{starter.name}.yaml"
 
 
+def _project(directory: Path) -> Path | None:
+    """The nearest folder with Pulumi.yaml: the one of the stack files, or one above."""
+    folders = (directory, *directory.absolute().parents)
+    return next((folder for folder in folders if (folder / "Pulumi.yaml").is_file()), None)
+
+
 def _jobs_file(starter: Starter, directory: Path) -> Path:
     """Where `rehearse` looks for jobs: below the nearest folder with Pulumi.yaml."""
-    above = (folder for folder in directory.absolute().parents if (folder / "Pulumi.yaml").is_file())
-    project = directory if (directory / "Pulumi.yaml").is_file() else next(above, directory)
     here = Path.cwd()
-    jobs = project / "examples" / starter.name / "jobs.yaml"
+    jobs = (_project(directory) or directory) / "examples" / starter.name / "jobs.yaml"
     return jobs.relative_to(here) if jobs.is_relative_to(here) else jobs
 
 
@@ -207,10 +215,8 @@ def _write(starter: Starter, directory: Path, *, force: bool) -> None:
         write_text(jobs, starter_jobs(starter))
         console.line(f"{jobs}: written: a job for each team.")
     console.line("Next:")
-    for command in (
-        f"kueue-fleet simulate {file} --jobs {jobs}",
-        f"kueue-fleet rehearse --stack {starter.name}",
-        f"pulumi stack init {starter.name}",
-        f"pulumi up --stack {starter.name}",
-    ):
-        console.line(f"  {command}")
+    console.line(f"  kueue-fleet simulate {file} --jobs {jobs}")
+    if _project(directory) is None:
+        console.line("  put it into a Pulumi project (there is no Pulumi.yaml here), and then in its folder:")
+    for command in ("kueue-fleet rehearse --stack", "pulumi stack init", "pulumi up --stack"):
+        console.line(f"  {command} {starter.name}")

@@ -10,6 +10,7 @@ from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.explain.dispatched import dispatch_report
 from kueue_fleet.explain.explainer import explain, explain_elsewhere, explain_finished
 from kueue_fleet.explain.text import render_clusters, render_json, render_text
+from kueue_fleet.explain.unplaceable import fits_no_worker, is_dispatched
 
 __all__ = [
     "Explanation",
@@ -17,6 +18,8 @@ __all__ = [
     "explain",
     "explain_elsewhere",
     "explain_finished",
+    "fits_no_worker",
+    "is_dispatched",
     "render_clusters",
     "render_json",
     "render_text",

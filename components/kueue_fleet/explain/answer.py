@@ -107,7 +107,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why `workload` is in `state`. `reason` is Kueue's token, None where Kueue has no Workload to give one for."""
+    """Why `workload` is in `state`, which is `Absent` on a cluster without its queue.
+
+    `reason` is Kueue's token, None where Kueue has no Workload to give one for.
+    """
 
     workload: str
     cluster: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from kueue_fleet.admission.scheduler.cycle import Entry, Outcome
 from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
-from kueue_fleet.explain.headlines import headline, next_step
+from kueue_fleet.explain.headlines import fits_nowhere, headline, next_step
 from kueue_fleet.explain.other_changes import (
     blocked_changes,
     check_changes,
@@ -28,8 +29,17 @@ if TYPE_CHECKING:
     from kueue_fleet.dispatch.report import ParsedReport
 
 
-def explain(snapshot: Snapshot, key: str, *, cluster: str = "", dispatch: ParsedReport | None = None) -> Explanation:
+def explain(
+    snapshot: Snapshot,
+    key: str,
+    *,
+    cluster: str = "",
+    dispatch: ParsedReport | None = None,
+    unplaceable: Collection[str] = (),
+) -> Explanation:
     """Why the workload `key` is where it is on this cluster. `dispatch`: what `dispatch_report` found in it.
+
+    `unplaceable`: the workloads here that no worker can ever hold, this one or others (see the module of that name).
 
     Raises AdmissionError if the snapshot has no such workload.
     """
@@ -38,7 +48,7 @@ def explain(snapshot: Snapshot, key: str, *, cluster: str = "", dispatch: Parsed
         raise AdmissionError(f"there is no workload {key}")
     found = diagnose(only_relevant(snapshot, key, same_queue=True), key)
     info = found.engine.workloads.get(key) or found.engine.cache.info(workload)
-    trials = Trials(snapshot, key, found)
+    trials = Trials(snapshot, key, found, frozenset(unplaceable))
     _try_changes(trials, found, info)
     queue = found.engine.cache.queues.get(info.cluster_queue)
     entry = found.entry
@@ -64,16 +74,25 @@ def explain(snapshot: Snapshot, key: str, *, cluster: str = "", dispatch: Parsed
         dispatch=dispatch,
     )
     made = replace(made, headline=headline(made, found))
-    return replace(made, next_step=next_step(made, found))
+    made = replace(made, next_step=next_step(made, found))
+    return fits_nowhere(made) if key in unplaceable and made.state in ("Pending", "QuotaReserved") else made
 
 
 def explain_elsewhere(
-    snapshot: Snapshot, workload: Workload, *, cluster: str, dispatch: ParsedReport | None = None
+    snapshot: Snapshot,
+    workload: Workload,
+    *,
+    cluster: str,
+    with_queue: Sequence[str] = (),
+    dispatch: ParsedReport | None = None,
 ) -> Explanation:
     """What would become of a workload on a cluster to which it was not dispatched: as if it were submitted there.
 
+    `with_queue`: the clusters that have its LocalQueue; where this one has not, nothing would become of it.
     `dispatch`: what was decided about it, which may be that it must not go there.
     """
+    if with_queue and cluster not in with_queue:
+        return _explain_without_queue(workload, cluster, ", ".join(with_queue))
     there = replace(workload, status=WorkloadStatus())
     others = tuple(w for w in snapshot.workloads if w.key != workload.key)
     made = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
@@ -81,6 +100,25 @@ def explain_elsewhere(
     ruled_out = [f" ({one.reason}: {one.words})" for one in verdicts if one.cluster == cluster and one.reason]
     where = f"It is not on this cluster{''.join(ruled_out)}."
     return replace(made, headline=f"{where} If it were: {made.headline}", is_there=False)
+
+
+def _explain_without_queue(workload: Workload, cluster: str, places: str) -> Explanation:
+    """For a cluster to which MultiKueue can dispatch nothing of the workload's queue."""
+    return Explanation(
+        workload=workload.key,
+        cluster=cluster,
+        state="Absent",
+        reason=None,
+        message=f"its LocalQueue {workload.queue} is on {places} only",
+        headline=f"It cannot be dispatched here: its LocalQueue {workload.queue} is on {places} only.",
+        local_queue=workload.queue,
+        cluster_queue="",
+        cohort="",
+        priority=0,
+        next_step=f"Nothing to do if the queue belongs on {places} only; otherwise add this cluster to the clusters of "
+        "its ClusterQueue and of the team.",
+        is_there=False,
+    )
 
 
 def explain_finished(key: str, message: str, *, cluster: str, queue: str) -> Explanation:

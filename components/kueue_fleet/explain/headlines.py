@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kueue_fleet.admission.amounts import format_amount
@@ -100,6 +101,17 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     if made.changes:
         return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
     return "No single change was found that admits it; read Kueue's message above."
+
+
+def fits_nowhere(made: Explanation) -> Explanation:
+    """The explanation of a workload on the manager that no worker can ever hold."""
+    keeps = "" if made.state == "Pending" else "; it keeps its quota here until it is deleted, and others wait for that"
+    return replace(
+        made,
+        headline=f"No worker cluster can ever hold it, so it never runs{keeps}. {made.headline}",
+        changes=(),
+        next_step="Delete it, and submit it with no more than the queue can have on one worker; or raise that quota.",
+    )
 
 
 def _about_checks(made: Explanation, found: Diagnosis) -> str:

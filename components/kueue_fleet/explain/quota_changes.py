@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
@@ -192,5 +193,12 @@ def _finishing(trials: Trials, entry: Entry) -> None:
             rest = [other for other in needed if other != key]
             if rest and trials.admits(without(rest)):
                 needed = rest
-    listed = ", ".join(needed[:4]) + (f" and {len(needed) - 4} more" if len(needed) > 4 else "")
-    trials.offer("finish", f"wait until {listed} {'has' if len(needed) == 1 else 'have'} finished", without(needed))
+    never = [key for key in needed if key in trials.unplaceable]
+    waits = [key for key in needed if key not in trials.unplaceable]
+    parts = [f"delete {_listed(never)}, which no worker cluster can ever hold"] if never else []
+    parts += [f"wait until {_listed(waits)} {'has' if len(waits) == 1 else 'have'} finished"] if waits else []
+    trials.offer("finish", ", and ".join(parts), without(needed))
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")

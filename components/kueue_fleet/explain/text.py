@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
@@ -25,28 +25,49 @@ def render_json(explanations: list[Explanation]) -> dict[str, object]:
 
 
 def render_clusters(explanations: list[Explanation]) -> str:
-    """The explanations of one workload on each cluster, with a summary in front if there are several."""
-    texts = [render_text(explanation) for explanation in explanations]
-    if len(texts) > 1:
-        lines = [f"{explanations[0].workload} on {len(texts)} clusters:"]
+    """The explanations of one workload on each cluster, with a summary in front if there are several.
+
+    What is the same on several clusters, but for the names of who holds the quota, is there once.
+    """
+    alike: dict[Explanation, list[Explanation]] = {}
+    for each in explanations:
+        alike.setdefault(_without_holders(each), []).append(each)
+    texts = []
+    for common, group in alike.items():
+        shown = group[0] if len({each.flavors for each in group}) == 1 else common
+        texts.append(render_text(replace(shown, cluster=", ".join(each.cluster for each in group))))
+    if len(explanations) > 1:
+        lines = [f"{explanations[0].workload} on {len(explanations)} clusters:"]
         for each in explanations:
-            where = "" if each.is_there else "is not there; would be "
-            lines += _wrap(f"{each.cluster}: {where}{_standing(each)}", "  ", "    ")
+            lines += _wrap(f"{each.cluster}: {_standing(each)}", "  ", "    ")
         texts.insert(0, "\n".join(lines) + "\n")
     return f"\n{'-' * WIDTH}\n\n".join(texts)
 
 
+def _without_holders(explanation: Explanation) -> Explanation:
+    """What an explanation says that does not name its cluster, or others' workloads there."""
+    flavors = tuple(
+        replace(flavor, resources=tuple(replace(figure, holders=(), holder_count=0) for figure in flavor.resources))
+        for flavor in explanation.flavors
+    )
+    return replace(explanation, cluster="", flavors=flavors)
+
+
 def _standing(explanation: Explanation) -> str:
+    if explanation.state == "Absent":
+        return f"is not there; {explanation.message}"
+    where = "" if explanation.is_there else "is not there; would be "
     if explanation.reason in (None, explanation.state):
-        return explanation.state
-    return f"{explanation.state}, {explanation.reason}"
+        return f"{where}{explanation.state}"
+    return f"{where}{explanation.state}, {explanation.reason}"
 
 
 def render_text(explanation: Explanation) -> str:
     """The explanation to read; it ends with a newline."""
     where = f" on {explanation.cluster}" if explanation.cluster else ""
     reason = f": {explanation.reason}" if explanation.reason not in (None, explanation.state) else ""
-    lines = _wrap(f"{explanation.workload} is {explanation.state}{where}{reason}", "", "    ")
+    state = "not" if explanation.state == "Absent" else explanation.state
+    lines = _wrap(f"{explanation.workload} is {state}{where}{reason}", "", "    ")
     lines += _wrap(explanation.headline, "  ")
     if explanation.message and explanation.message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {explanation.message}", "  ", "         ")

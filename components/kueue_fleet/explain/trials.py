@@ -40,8 +40,12 @@ class Trials:
     `found` has every change that lets the core admit the workload, or at least gives it another reason than before.
     """
 
-    def __init__(self, snapshot: Snapshot, key: str, before: Diagnosis) -> None:
+    def __init__(
+        self, snapshot: Snapshot, key: str, before: Diagnosis, unplaceable: frozenset[str] = frozenset()
+    ) -> None:
         self.snapshot = snapshot
+        self.unplaceable = unplaceable
+        """Workloads that never finish, as no worker can hold them."""
         self.key = key
         self.before = before
         self.found: list[Change] = []

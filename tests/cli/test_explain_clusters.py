@@ -1,0 +1,135 @@
+"""`explain` on a manager and its workers: what is the same is said once, and what no worker can hold is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kueue_fleet.cli import app
+
+
+def worker(name: str, region: str) -> dict[str, str]:
+    return {"name": name, "role": "worker", "region": region}
+
+
+def queue(name: str, **more: Any) -> dict[str, Any]:
+    quota = {"name": "gpu", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 4}]}
+    groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": [quota]}]
+    return {"name": name, "namespaceSelector": {}, "resourceGroups": groups, **more}
+
+
+FLEET = {
+    "name": "explained",
+    "project": "my-project",
+    "clusters": [
+        {"name": "hub", "role": "manager", "region": "europe-west4"},
+        worker("eu", "europe-west4"),
+        worker("us", "us-east4"),
+        worker("asia", "asia-southeast1"),
+    ],
+    "flavors": [{"name": "gpu", "nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}],
+    "clusterQueues": [queue("everywhere"), queue("only-eu", clusters=["eu"])],
+    "multiKueue": {"credentials": {"type": "ServiceAccountToken", "rotation": "1", "rotateBy": "2099-01-01"}},
+    "teams": [
+        {
+            "name": "a",
+            "localQueues": [
+                {"name": "everywhere", "clusterQueue": "everywhere"},
+                {"name": "only-eu", "clusterQueue": "only-eu"},
+            ],
+        }
+    ],
+}
+
+
+def job(name: str, gpus: int, queue: str = "everywhere", **more: Any) -> dict[str, Any]:
+    requests = {"nvidia.com/gpu": str(gpus)}
+    return {"name": name, "namespace": "a", "queue": queue, "requests": requests, "runSeconds": 5000, **more}
+
+
+HUGE = [job("huge", 8), job("one", 4, start=5), job("two", 4, start=6), job("three", 4, start=7)]
+"""No worker has 8 GPUs, and the manager has 12: behind `huge` and `one` there is no quota left."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("fleet.yaml").write_text(yaml.safe_dump(FLEET))
+    return tmp_path
+
+
+def explained(name: str, jobs: list[dict[str, Any]], *options: str) -> str:
+    Path("jobs.yaml").write_text(yaml.safe_dump({"jobs": jobs}))
+    call = ["explain", name, "--stack", "fleet.yaml", "-w", "jobs.yaml", "--second", "50", *options]
+    done = CliRunner().invoke(app, call)
+    assert done.exception is None, done.output
+    return done.stdout
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def on_hub(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(explained(name, HUGE, "-o", "json"))["explanations"][0]
+    return found
+
+
+@pytest.mark.usefixtures("folder")
+class TestManyWorkers:
+    def test_workers_that_say_the_same_are_one_part(self) -> None:
+        """Each of them is full, of another job."""
+        jobs = [*(job(name, 4) for name in ("first", "second", "third")), job("huge", 8, start=5)]
+        _, hub, workers = explained("huge", jobs).split("-" * 80)
+        assert hub.strip().startswith("a/huge is Pending on hub: WaitingForQuota\n  No worker cluster can ever hold it")
+        assert workers.strip().startswith("a/huge is Pending on eu, us, asia: ExceedsMaxQuota\n")
+        assert "used by the queue 4" in workers
+        assert "held by" not in workers
+
+    def test_workers_that_differ_are_several_parts(self) -> None:
+        text = explained("huge", HUGE)
+        assert "a/huge is Pending on eu: ExceedsMaxQuota\n" in text
+        assert "held by a/one 4" in text
+        assert "a/huge is Pending on us, asia: ExceedsMaxQuota\n" in text
+
+    def test_json_has_every_cluster(self) -> None:
+        found = json.loads(explained("huge", HUGE, "-o", "json"))["explanations"]
+        assert [each["cluster"] for each in found] == ["hub", "eu", "us", "asia"]
+
+    def test_a_queue_that_is_on_some_workers_only(self) -> None:
+        text = explained("far", [job("far", 8, queue="only-eu")])
+        assert "  us: is not there; its LocalQueue only-eu is on hub, eu only\n" in text
+        assert "a/far is not on us, asia\n" in text
+        assert "Misconfigured" not in text
+        assert "add this cluster to the clusters of its ClusterQueue" in words(text)
+        [us] = [e for e in json.loads(explained("far", [job("far", 8, queue="only-eu")], "-o", "json"))["explanations"]
+                if e["cluster"] == "us"]  # fmt: skip
+        assert (us["state"], us["reason"], us["is_there"]) == ("Absent", None, False)
+
+
+@pytest.mark.usefixtures("folder")
+class TestAJobThatNoWorkerCanHold:
+    def test_it_is_said_of_the_job(self) -> None:
+        found = on_hub("huge")
+        assert found["headline"].startswith(
+            "No worker cluster can ever hold it, so it never runs; it keeps its quota here until it is deleted"
+        )
+        assert found["next_step"].startswith("Delete it, and submit it with no more than the queue can have")
+        assert found["changes"] == []
+
+    def test_those_behind_it_are_not_told_to_wait_for_it(self) -> None:
+        found = on_hub("three")
+        assert found["reason"] == "WaitingForQuota"
+        assert found["next_step"].startswith("Delete a/huge, which no worker cluster can ever hold")
+        assert not any("wait until a/huge" in change["what"] for change in found["changes"])
+
+    def test_one_that_a_worker_can_hold_is_waited_for(self) -> None:
+        jobs = [job("first", 4), job("second", 4), job("third", 4), job("fourth", 4, start=5)]
+        [hub, *_] = json.loads(explained("fourth", jobs, "-o", "json"))["explanations"]
+        assert hub["next_step"].startswith("Wait until a/")
+        assert "No worker" not in hub["headline"]
