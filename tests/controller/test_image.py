@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +61,8 @@ def test_every_file_that_is_copied_is_in_the_repository_and_every_command_is_the
 
 def test_every_dependency_is_pinned_by_hash_as_everywhere_else() -> None:
     pinned = dict(re.findall(r"^(\S+)==(\S+) \\", (ROOT / "requirements-controller.lock").read_text(), re.MULTILINE))
-    everywhere = dict(re.findall(r"^(\S+)==(\S+) \\", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
+    everywhere = {package["name"]: package["version"] for package in locked}
     assert pinned
     assert {name: everywhere.get(name) for name in pinned} == pinned
     assert "--require-hashes" in BUILD

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 from pulumi_policy import EnforcementLevel
 
 from kueue_fleet_policies import RULES
@@ -53,8 +52,3 @@ def test_production_keeps_the_strict_settings() -> None:
         one for one in findings(recording, settings) if one.level is EnforcementLevel.MANDATORY or one.rule in strict
     ]
     assert not fallen, "\n".join(map(str, fallen))
-
-
-def test_the_pack_runs_in_the_environment_that_make_sets_up() -> None:
-    project = yaml.safe_load((PACK / "PulumiPolicy.yaml").read_text())
-    assert project["runtime"] == {"name": "python", "options": {"virtualenv": "../.venv"}}

@@ -62,7 +62,7 @@ def test_the_copy_runs_the_users_program_with_the_overrides(source: Path, paths:
     settings = yaml.safe_load((paths.project / "Pulumi.dev.yaml").read_text())
     assert project["main"] == str(source / "stacks")
     assert "stackConfigDir" not in project
-    assert project["runtime"] == {"name": "python", "options": {"virtualenv": sys.prefix}}
+    assert project["runtime"] == {"name": "python", "options": {"toolchain": "pip", "virtualenv": sys.prefix}}
     assert settings == {"config": {"gcp:project": "mine", "kueue-fleet:charts": {"kueue": "/charts/kueue"}}}
 
 

@@ -145,8 +145,9 @@ class PulumiProject:
         settings = yaml.safe_load(self.stack_file(source).read_text()) or {}
         project.pop("stackConfigDir", None)
         project["main"] = str((source / project.get("main", ".")).resolve())
-        # The copy lies elsewhere, so a relative virtual environment would not be found; this one has what is needed.
-        project["runtime"] = {"name": "python", "options": {"virtualenv": sys.prefix}}
+        # The copy lies elsewhere, so a relative virtual environment would not be found; this one has what is needed,
+        # and pip, unlike uv, installs nothing before a run.
+        project["runtime"] = {"name": "python", "options": {"toolchain": "pip", "virtualenv": sys.prefix}}
         settings |= self._kept_settings()
         settings["config"] = {**(settings.get("config") or {}), **overrides}
         self.paths.project.mkdir(parents=True, exist_ok=True)
