@@ -14,8 +14,11 @@ COPY requirements-controller.lock ./
 RUN pip install --require-hashes --no-deps --only-binary=:all: --target=/app -r requirements-controller.lock
 COPY components/kueue_fleet/__init__.py components/kueue_fleet/py.typed /app/kueue_fleet/
 COPY components/kueue_fleet/gke /app/kueue_fleet/gke
+COPY components/kueue_fleet/kueue_api /app/kueue_fleet/kueue_api
 COPY components/kueue_fleet/fleet_file /app/kueue_fleet/fleet_file
+COPY components/kueue_fleet/objects /app/kueue_fleet/objects
 COPY components/kueue_fleet/admission /app/kueue_fleet/admission
+COPY components/kueue_fleet/dispatch /app/kueue_fleet/dispatch
 COPY components/kueue_fleet/kube /app/kueue_fleet/kube
 COPY components/kueue_fleet/controller /app/kueue_fleet/controller
 # Compiled ahead: the root file system is read-only when it runs. And proof that what was copied is enough.
