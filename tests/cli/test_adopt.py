@@ -15,6 +15,7 @@ from kueue_fleet.objects import render_fleet
 ROOT = Path(__file__).parents[2]
 STACK = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"
 FLEET = ["--name", "dws-multikueue", "--project", "my-gcp-project"]
+ASKED = ["--mode", "Autopilot", "--default-kueue"]
 
 
 def run(*arguments: str) -> Result:
@@ -40,7 +41,12 @@ def dumps(tmp_path: Path) -> dict[str, Path]:
 
 def given(dumps: dict[str, Path]) -> list[str]:
     regions = [f"{name}={name.partition('-')[2]}" for name in dumps]
-    return [*(f"{name}={file}" for name, file in dumps.items()), *(f"--region={region}" for region in regions), *FLEET]
+    return [
+        *(f"{name}={file}" for name, file in dumps.items()),
+        *(f"--region={region}" for region in regions),
+        *FLEET,
+        *ASKED,
+    ]
 
 
 def test_a_platform_becomes_a_fleet_file_that_renders_the_same(dumps: dict[str, Path], tmp_path: Path) -> None:
@@ -59,14 +65,14 @@ def test_a_platform_becomes_a_fleet_file_that_renders_the_same(dumps: dict[str, 
 def test_without_a_file_it_is_printed_and_notes_stay_off_stdout(dumps: dict[str, Path]) -> None:
     result = run(*given(dumps))
     assert yaml.safe_load(result.stdout)["name"] == "dws-multikueue"
-    assert "worker credentials are made anew" in result.stderr.replace("\n", " ")
+    assert "of Google Cloud only node pools are read" in result.stderr.replace("\n", " ")
 
 
 def test_a_platform_with_mistakes_is_written_and_they_are_named(dumps: dict[str, Path], tmp_path: Path) -> None:
     text = dumps["worker-us-east4"].read_text().replace("clusterQueue: dws", "clusterQueue: dsw")
     alone = tmp_path / "alone.yaml"
     alone.write_text(text)
-    result = run(f"alone={alone}", "--region", "us-east4", *FLEET)
+    result = run(f"alone={alone}", "--region", "us-east4", *FLEET, *ASKED)
     assert result.exit_code == 1
     assert "there is no queue dsw; did you mean dws?" in result.stderr.replace("\n", " ")
     assert yaml.safe_load(result.stdout)["clusterQueues"]
@@ -82,6 +88,8 @@ def test_a_platform_with_mistakes_is_written_and_they_are_named(dumps: dict[str,
         (["a=x", "b=y", "--region", "a=us-east4"], "--region: none for b; add --region b=REGION"),
         (["a=x", "--region", "us-east4", "--region", "us-west1"], "--region: us-east4 and us-west1 are both for all"),
         (["a=x", "--region", "us-east4", "--node-pools", "b=p"], "--node-pools: there is no cluster b; there are a"),
+        (["a=x", "--region", "us-east4", "--mode", "auto"], "--mode: 'auto' for a is not a mode; write"),
+        (["a=x", "--region", "us-east4", "--mode", "b=Standard"], "--mode: there is no cluster b; there are a"),
     ],
 )  # fmt: skip
 def test_slips_are_named(arguments: list[str], message: str) -> None:
@@ -111,3 +119,10 @@ def test_clusters_that_disagree_are_named_and_nothing_is_written(dumps: dict[str
     found = failure(*given(dumps), "-o", str(file))
     assert "worker-us-east4.ClusterQueue dws.queueingStrategy: StrictFIFO, but BestEffortFIFO on" in str(found)
     assert not file.exists()
+
+
+def test_what_no_object_says_is_asked_for_at_once(dumps: dict[str, Path]) -> None:
+    file = dumps["worker-us-east4"]
+    found = str(failure(f"alone={file}", "--region", "us-east4", *FLEET))
+    assert "clusters[alone].mode: is not known" in found
+    assert "alone.kueue.configuration: is not known" in found

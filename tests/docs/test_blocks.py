@@ -31,6 +31,7 @@ PROGRAMS = {
     "gcloud",
     "git",
     "kubectl",
+    "mkdir",
     "kueue-fleet",
     "make",
     "pip",

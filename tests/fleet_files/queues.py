@@ -117,7 +117,8 @@ def _queue(draw: Draw, name: str, nodes: Nodes, usable: Sequence[Data], cohorts:
         ),
     )
     if len(groups) == 1 and queue.get("queueingStrategy") != "StrictFIFO":
-        queue |= fields(draw, concurrentAdmissionPolicy=_concurrent([flavor["name"] for flavor in first]))
+        everywhere = [flavor["name"] for flavor in first if set(clusters) <= set(nodes.on(flavor))]
+        queue |= fields(draw, concurrentAdmissionPolicy=_concurrent(everywhere))
     return queue
 
 
@@ -204,10 +205,12 @@ def _preemption() -> st.SearchStrategy[Data]:
 
 
 def _concurrent(flavors: Sequence[str]) -> st.SearchStrategy[Data]:
+    retain = st.just({"migration": {"mode": "RetainFirstAdmission"}})
+    if not flavors:
+        return retain
     last = one_of(*flavors).map(lambda name: {"constraints": {"lastAcceptableFlavorName": name}})
     return st.one_of(
-        st.just({"migration": {"mode": "RetainFirstAdmission"}}),
-        last.map(lambda constraints: {"migration": {"mode": "TryPreferredFlavors", **constraints}}),
+        retain, last.map(lambda constraints: {"migration": {"mode": "TryPreferredFlavors", **constraints}})
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import read_objects, read_text, write_text
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
-from kueue_fleet.fleet_file.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
+from kueue_fleet.fleet_file.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
 from kueue_fleet.fleet_file.yaml_text import load_documents
 from kueue_fleet.kueue_api import SpecError
@@ -28,7 +28,7 @@ def import_(
         list[str],
         typer.Argument(
             metavar="CLUSTER=PATH...",
-            help="For each cluster its name and a YAML or JSON file, or folder, of its Kueue objects.",
+            help="For each cluster its name and a YAML or JSON file, or folder, of its objects.",
         ),
     ],
     name: Annotated[str, typer.Option("--name", help="Name of the fleet.")],
@@ -42,10 +42,24 @@ def import_(
         typer.Option(
             "--node-pools",
             metavar="CLUSTER=FILE",
-            help="What `gcloud container node-pools list --cluster CLUSTER --format yaml` prints; the cluster is "
-            "Standard then.",
+            help="Output of `gcloud container node-pools list --cluster CLUSTER --format yaml`, for Standard clusters.",
         ),
     ] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mode",
+            metavar="[CLUSTER=]MODE",
+            help="Autopilot or Standard, for clusters without --node-pools; alone: of all of them.",
+        ),
+    ] = None,
+    default_kueue: Annotated[
+        bool,
+        typer.Option(
+            "--default-kueue",
+            help="Where the objects do not have Kueue's version or Configuration: the defaults of a fleet file.",
+        ),
+    ] = False,
     rotate_by: Annotated[
         datetime | None,
         typer.Option(
@@ -58,31 +72,46 @@ def import_(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: print it.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Write a fleet file whose rendering gives the Kueue objects that clusters have now.
+    """Write a fleet file whose rendering gives the objects that clusters have now.
 
     The cluster with MultiKueueCluster objects is the manager, the others are its workers. Nothing on a cluster
-    changes. Afterwards `kueue-fleet check` says what is wrong with the platform, and `kueue-fleet render` what
-    would be applied.
+    changes. The command asks for what no object says, and names every object that the file leaves out or would
+    change. Afterwards `kueue-fleet check` says what is wrong with the platform, and `kueue-fleet render` what would
+    be applied.
 
     \b
     Examples:
       mkdir batch && for kind in resourceflavors topologies cohorts \\
           clusterqueues localqueues admissionchecks \\
           provisioningrequestconfigs multikueueclusters multikueueconfigs \\
-          workloadpriorityclasses priorityclasses namespaces; \\
+          workloadpriorityclasses priorityclasses namespaces \\
+          serviceaccounts resourcequotas roles rolebindings; \\
           do kubectl get $kind -A -o yaml > batch/$kind.yaml; done
+      kubectl get configmaps -n kueue-system -o yaml > batch/kueue.yaml
       kueue-fleet import batch=batch/ --name batch --project my-project \\
-          --region us-central1 -o fleet.yaml
+          --region us-central1 --mode Autopilot -o fleet.yaml
       kueue-fleet import manager=m.yaml worker-us=us.yaml --name ml \\
           --project my-project --region manager=europe-west4 \\
-          --region us-east4
+          --region us-east4 --mode manager=Autopilot \\
+          --node-pools worker-us=us-pools.yaml
     """
     if output is not None and output.exists() and not force:
         raise console.CommandError(f"{output}: is there already; give another name, or --force to replace it")
     paths = _named("CLUSTER=PATH", objects)
-    regions = _regions(region, list(paths))
     pools = _named("--node-pools", node_pools or [])
     _refuse_unknown("--node-pools", pools, paths)
+    regions = _of_clusters("--region", region, list(paths))
+    missing = [cluster for cluster in paths if cluster not in regions]
+    if missing:
+        raise console.CommandError(
+            f"--region: none for {', '.join(missing)}; add --region {missing[0]}=REGION", exit_code=2
+        )
+    modes = _of_clusters("--mode", mode or [], [cluster for cluster in paths if cluster not in pools])
+    for cluster, wanted in modes.items():
+        if wanted not in get_args(Mode):
+            raise console.CommandError(
+                f"--mode: {wanted!r} for {cluster} is not a mode; write {' or '.join(get_args(Mode))}", exit_code=2
+            )
     today = date.today()  # noqa: DTZ011  (the day where the user is)
     replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
     clusters = [
@@ -91,11 +120,12 @@ def import_(
             regions[cluster],
             _read_manifests(Path(path)),
             _read_pools(Path(pools[cluster])) if cluster in pools else (),
+            cast("Mode | None", modes.get(cluster)),
         )
         for cluster, path in paths.items()
     ]
     try:
-        adopted = adopt_fleet(clusters, Identity(name, project, replace_by, today))
+        adopted = adopt_fleet(clusters, Identity(name, project, replace_by, today, default_kueue))
     except SpecError as refused:
         raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
     text = console.yaml_text(adopted.data)
@@ -140,20 +170,16 @@ def _refuse_unknown(what: str, given: Mapping[str, str], clusters: Mapping[str, 
             )
 
 
-def _regions(values: list[str], clusters: list[str]) -> dict[str, str]:
+def _of_clusters(what: str, values: list[str], clusters: list[str]) -> dict[str, str]:
+    """The values of CLUSTER=VALUE by cluster; one that stands alone is that of all others."""
     default = [value for value in values if "=" not in value]
     if len(default) > 1:
         raise console.CommandError(
-            f"--region: {' and '.join(default)} are both for all clusters; write CLUSTER=REGION", exit_code=2
+            f"{what}: {' and '.join(default)} are both for all clusters; write CLUSTER={default[1]}", exit_code=2
         )
-    own = _named("--region", [value for value in values if "=" in value])
-    _refuse_unknown("--region", own, dict.fromkeys(clusters, ""))
-    missing = [cluster for cluster in clusters if cluster not in own and not default]
-    if missing:
-        raise console.CommandError(
-            f"--region: none for {', '.join(missing)}; add --region {missing[0]}=REGION", exit_code=2
-        )
-    return {cluster: own.get(cluster) or default[0] for cluster in clusters}
+    own = _named(what, [value for value in values if "=" in value])
+    _refuse_unknown(what, own, dict.fromkeys(clusters, ""))
+    return {**{cluster: value for value in default for cluster in clusters}, **own}
 
 
 def _read_manifests(path: Path) -> list[Mapping[str, Any]]:

@@ -25,6 +25,8 @@ SERVICE_MONITOR_API: Final = "monitoring.coreos.com/v1"
 """`apiVersion` of the Prometheus operator."""
 GRAFANA_RELEASE: Final = "kube-prometheus-stack"
 """Name of the Helm release of Prometheus and Grafana."""
+DASHBOARD_NAME: Final = "kueue-fleet-dashboard"
+"""Name of the ConfigMap with the dashboard for Grafana."""
 DASHBOARD_LABEL: Final = "grafana_dashboard"
 """Grafana's sidecar loads ConfigMaps with this label."""
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -85,7 +87,7 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
     board = manifest(
         "v1",
         "ConfigMap",
-        "kueue-fleet-dashboard",
+        DASHBOARD_NAME,
         settings.namespace,
         data={"kueue-fleet.json": json.dumps(dashboard)},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,39 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.fleet_file.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects import render_fleet
+from spec.adopt.existing_platform import configuration_map
 
 ROOT = Path(__file__).parents[3]
-IDENTITY = Identity("test-fleet", "my-project", date(2027, 2, 1), date(2026, 11, 21))
+IDENTITY = Identity("test-fleet", "my-project", date(2027, 2, 1), date(2026, 11, 21), default_kueue=True)
+KEY = "controller_manager_config.yaml"
+VERSION = "app.kubernetes.io/version"
+CONFIGURATION: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "kueue-manager-config", "labels": {VERSION: "v0.19.2"}},
+    "data": {KEY: "apiVersion: config.kueue.x-k8s.io/v1beta2"},
+}
+POOL_FLAVOR = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "ResourceFlavor",
+    "metadata": {"name": "l4"},
+    "spec": {"nodeLabels": {"cloud.google.com/gke-nodepool": "l4"}},
+}
+OWN_CHECK = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "AdmissionCheck",
+    "metadata": {"name": "residency"},
+    "spec": {"controllerName": "kueue-fleet.dev/admission-check"},
+}
 Objects = dict[str, list[dict[str, Any]]]
 
 
-def adopt(objects: Mapping[str, Sequence[Mapping[str, Any]]], fleet: FleetSpec, **pools: Any) -> Adopted:
+def adopt(objects: Mapping[str, Sequence[Mapping[str, Any]]], fleet: FleetSpec) -> Adopted:
     clusters = [
-        AdoptedCluster(name, fleet.cluster(name).region, items, pools.get(name, ())) for name, items in objects.items()
+        AdoptedCluster(
+            name, fleet.cluster(name).region, [*items, configuration_map(fleet, name)], (), fleet.cluster(name).mode
+        )
+        for name, items in objects.items()
     ]
     return adopt_fleet(clusters, Identity(fleet.name, fleet.project, date(2027, 2, 1), date(2026, 11, 21)))
 
@@ -118,12 +143,134 @@ def test_what_the_server_added_and_older_versions_do_not_matter() -> None:
     assert "flavorFungibility" not in vision
 
 
-def test_what_has_no_place_in_a_fleet_file_is_counted() -> None:
+def test_what_has_no_place_in_a_fleet_file_is_named() -> None:
     objects, fleet = rendered()
-    adopted = adopt(objects, fleet)
-    assert any(
-        "left out, as a fleet file has no place for them" in note and "2 ServiceAccount" in note
-        for note in adopted.notes
+    own = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly", "namespace": "team-vision"}}
+    for cluster in ("worker-a", "worker-b"):
+        objects[cluster].append(own)
+    objects["worker-b"].append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}})
+    assert adopt(objects, fleet).notes[1:] == (
+        "CronJob team-vision/nightly on worker-a and worker-b is left out: a fleet file has no place for it",
+        "ConfigMap b/a on worker-b is left out: a fleet file has no place for it",
+    )
+
+
+def test_what_every_cluster_has_is_not_named() -> None:
+    objects, fleet = rendered()
+    objects["worker-b"] += [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "team-vision"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt", "namespace": "team-vision"}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gke-managed-system"}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {
+                "name": "kueue-controller-manager",
+                "namespace": "kueue-system",
+                "labels": {"app.kubernetes.io/name": "kueue"},
+            },
+        },
+    ]
+    assert adopt(objects, fleet).notes[1:] == ()
+
+
+def test_what_the_file_would_change_is_named() -> None:
+    objects, fleet = rendered()
+    find(objects["worker-a"], "ClusterRole", "multikueue-manager")["rules"][0]["verbs"] = ["get"]
+    notes = adopt(objects, fleet).notes
+    assert [note.partition(" -> ")[0] for note in notes[1:]] == [
+        "ClusterRole multikueue-manager on worker-a would be changed: rules[0].verbs get"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        (
+            {"mode": None},
+            "clusters[only].mode: is not known: no Kubernetes object says who manages the nodes; give the mode "
+            "(--mode), or the output of `gcloud container node-pools list --cluster only --format yaml` (--node-pools)",
+        ),
+        (
+            {"mode": "Autopilot", "node_pools": [{"name": "default-pool", "config": {}}]},
+            "clusters[only].mode: is Autopilot, but node pools are given; leave out one of the two",
+        ),
+        (
+            {"objects": [POOL_FLAVOR, CONFIGURATION]},
+            "clusters[only].mode: is Standard, as the node labels of l4 name a node pool, but no node pools are given; "
+            "give the output of `gcloud container node-pools list --cluster only --format yaml` (--node-pools)",
+        ),
+        (
+            {"objects": []},
+            "only.kueue.configuration: is not known: Kueue's Configuration is not among the objects, and only it says "
+            "which jobs Kueue manages; add the ConfigMap kueue-manager-config of Kueue's namespace to them, or take "
+            "the defaults of a fleet file (--default-kueue)",
+        ),
+        (
+            {"objects": [{**CONFIGURATION, "metadata": {"name": "kueue-manager-config"}}]},
+            "kueue.version: is not known: the ConfigMap with Kueue's Configuration has no label "
+            "app.kubernetes.io/version; add the label to the ConfigMap that you give, or take the defaults of a fleet "
+            "file (--default-kueue)",
+        ),
+        (
+            {"objects": [{**CONFIGURATION, "data": {KEY: "apiVersion: config.kueue.x-k8s.io/v1beta1"}}]},
+            "only.kueue.configuration: is config.kueue.x-k8s.io/v1beta1, not config.kueue.x-k8s.io/v1beta2; upgrade "
+            "Kueue to 0.19 first, or rewrite it",
+        ),
+        (
+            {"objects": [CONFIGURATION, {**CONFIGURATION, "metadata": {**CONFIGURATION["metadata"], "name": "b"}}]},
+            "only.kueue.configuration: there are 2 Configurations of Kueue; give that of the Kueue that runs there",
+        ),
+        (
+            {"objects": [CONFIGURATION, OWN_CHECK]},
+            "admissionController: is not known: the fleet's own controller is at work here, and its settings are not "
+            "among the objects; add the ConfigMap kueue-fleet-controller of the manager to them",
+        ),
+    ],
+)
+def test_what_is_not_known_is_asked_for(cluster: dict[str, Any], expected: str) -> None:
+    given = AdoptedCluster(
+        **{"name": "only", "region": "us-east4", "objects": [CONFIGURATION], "mode": "Autopilot", **cluster}
+    )
+    with pytest.raises(SpecError) as refused:
+        adopt_fleet([given], replace(IDENTITY, default_kueue=False))
+    assert [str(problem) for problem in refused.value.problems] == [expected]
+
+
+def test_the_defaults_of_a_fleet_file_may_be_taken_for_kueue() -> None:
+    adopted = adopt_fleet([AdoptedCluster("only", "us-east4", [], (), "Autopilot")], IDENTITY)
+    assert "kueue" not in adopted.data
+
+
+def test_what_clusters_have_in_common_is_written_once() -> None:
+    """Each cluster's own part of Kueue's Configuration is under the cluster."""
+    objects, fleet = rendered(
+        {
+            "kueue": {"configuration": {"featureGates": {"ConcurrentAdmission": True}}},
+            "clusters/2/kueue": {"configuration": {"featureGates": {"ConcurrentAdmission": False}}},
+        }
+    )
+    data = adopt(objects, fleet).data
+    assert "kueue" not in data
+    assert [each.get("kueue", {}).get("configuration", {}).get("featureGates") for each in data["clusters"]] == [
+        {"ConcurrentAdmission": True},
+        {"ConcurrentAdmission": True},
+        {"ConcurrentAdmission": False},
+    ]
+
+
+def test_versions_of_kueue_that_differ_are_named() -> None:
+    maps = [{**CONFIGURATION, "metadata": {"name": "k", "labels": {VERSION: f"v0.19.{number}"}}} for number in (1, 2)]
+    objects, fleet = rendered()
+    clusters = [
+        AdoptedCluster(name, "us-east4", [*items, maps[name == "worker-b"]], (), "Autopilot")
+        for name, items in objects.items()
+    ]
+    with pytest.raises(SpecError) as refused:
+        adopt_fleet(clusters, replace(IDENTITY, name=fleet.name))
+    assert str(refused.value.problems[0]) == (
+        "kueue.version: 0.19.1 on manager, 0.19.1 on worker-a, 0.19.2 on worker-b, but a fleet has one; make it the "
+        "same, or import the clusters one at a time"
     )
 
 
@@ -134,9 +281,9 @@ def test_disagreements_are_all_named() -> None:
     find(objects["worker-b"], "LocalQueue", "main")["spec"]["stopPolicy"] = "Hold"
     found = refusals(objects, fleet)
     assert [text.split(": ")[0] for text in found] == [
+        "worker-b.LocalQueue team-vision/main",
         "worker-b.ResourceFlavor l4.nodeLabels",
         "worker-b.ClusterQueue vision.queueingStrategy",
-        "worker-b.LocalQueue team-vision/main",
     ]
 
 
@@ -178,7 +325,7 @@ def test_clusters_that_are_missing_are_named(drop: list[str], expected: str) -> 
 )
 def test_malformed_objects_are_named(item: dict[str, Any], expected: str) -> None:
     with pytest.raises(SpecError) as refused:
-        adopt_fleet([AdoptedCluster("worker-a", "us-east4", [item])], IDENTITY)
+        adopt_fleet([AdoptedCluster("worker-a", "us-east4", [item], (), "Autopilot")], IDENTITY)
     assert str(refused.value.problems[0]).startswith(expected)
 
 

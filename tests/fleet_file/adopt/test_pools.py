@@ -95,6 +95,7 @@ SCALING = {"enabled": True, "totalMaxNodeCount": 24, "locationPolicy": "ANY"}
             pool(
                 {"reservationAffinity": None, "flexStart": True, "maxRunDuration": "3600s"},
                 autoscaling=SCALING,
+                initialNodeCount=0,
                 management={"autoUpgrade": True},
                 queuedProvisioning={"enabled": True},
             ),
@@ -115,6 +116,43 @@ def test_limits_by_zone_become_limits_of_all_zones() -> None:
     assert found["autoscaling"] == {"totalMinNodeCount": 2, "totalMaxNodeCount": 6}
 
 
+def test_the_first_size_of_a_pool_that_grows_is_kept_while_its_limits_allow_it() -> None:
+    on_demand = pool({"reservationAffinity": None}, autoscaling=SCALING)
+    assert entry(on_demand)["initialNodeCount"] == 4
+    assert "initialNodeCount" not in entry({**on_demand, "initialNodeCount": 25})
+
+
+def test_what_a_fleet_file_cannot_say_of_a_pool_is_named() -> None:
+    sharing = {"gpuSharingConfig": {"maxSharedClientsPerGpu": "4"}}
+    other = pool(
+        {
+            "accelerators": [{**POOL["config"]["accelerators"][0], **sharing}, {"acceleratorType": "nvidia-l4"}],
+            "imageType": "UBUNTU_CONTAINERD",
+            "preemptible": True,
+            "sandboxConfig": {"type": "GVISOR"},
+            "reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"},
+        },
+        bestEffortProvisioning={"enabled": True},
+        upgradeSettings={"strategy": "BLUE_GREEN"},
+    )
+    _, problems, notes = node_pool_entries({"a": [other]})
+    assert problems == []
+    assert notes == [
+        "node pool l4-reserved of a: config.sandboxConfig, bestEffortProvisioning, "
+        "config.accelerators[0].gpuSharingConfig, config.accelerators[1] left out: a fleet file has no field for it",
+        "node pool l4-reserved of a: image UBUNTU_CONTAINERD becomes COS_CONTAINERD",
+        "node pool l4-reserved of a: preemptible nodes become Spot nodes",
+        "node pool l4-reserved of a: upgrades BLUE_GREEN become SURGE",
+        "node pool l4-reserved of a: it may take nodes of any reservation, and will take none",
+    ]
+
+
+def test_pools_of_a_manager_are_named() -> None:
+    made, _, notes = node_pool_entries({"a": [pool(name="other")], "manager": [POOL]}, "manager")
+    assert [each["name"] for each in made] == ["other"]
+    assert notes == ["node pool l4-reserved of manager is left out: a manager runs no jobs; see clusters[].systemPool"]
+
+
 def test_clusters_share_a_pool_and_say_what_differs() -> None:
     other = pool(initialNodeCount=2)
     [made], problems, _ = node_pool_entries({"a": [POOL], "b": [other], "c": []})
@@ -131,14 +169,22 @@ def test_a_pool_of_one_cluster_says_so() -> None:
 def test_another_machine_under_the_same_name_is_refused() -> None:
     _, problems, _ = node_pool_entries({"a": [POOL], "b": [pool({"machineType": "g2-standard-48"})]})
     assert [str(problem) for problem in problems] == [
-        "b.nodePool l4-reserved.machineType: is another than on a; rename one of the two pools"
+        "b.nodePool l4-reserved.machineType: g2-standard-48, but g2-standard-24 on a; rename one of the two pools"
+    ]
+
+
+def test_pools_of_node_auto_provisioning_are_named() -> None:
+    made, _, notes = node_pool_entries({"a": [pool(name="nap-1", autoscaling={**SCALING, "autoprovisioned": True})]})
+    assert made == []
+    assert notes == [
+        "node pool nap-1 of a is left out: node auto-provisioning made it; see clusters[].nodeAutoProvisioning"
     ]
 
 
 def test_the_clusters_own_pools_stay_its_own() -> None:
     made, _, notes = node_pool_entries({"a": [pool(name="default-pool")]})
     assert made == []
-    assert notes == ["node pool default-pool of a is not taken over; see clusters[].systemPool"]
+    assert notes == ["node pool default-pool of a is left out: it is the cluster's own; see clusters[].systemPool"]
 
 
 def test_something_else_is_refused() -> None:

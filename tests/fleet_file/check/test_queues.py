@@ -39,6 +39,22 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "last acceptable flavor not on a cluster": (
+        {
+            "kueue/configuration": {"featureGates": {"ConcurrentAdmission": True}},
+            "clusterQueues/0/queueingStrategy": "BestEffortFIFO",
+            "clusterQueues/0/concurrentAdmissionPolicy": {
+                "migration": {"mode": "TryPreferredFlavors", "constraints": {"lastAcceptableFlavorName": "t4"}}
+            },
+        },
+        [
+            (
+                "clusterQueues[vision].concurrentAdmissionPolicy.migration.constraints.lastAcceptableFlavorName: "
+                "t4 does not exist on worker-a, where the queue does, and Kueue refuses the queue there; "
+                "name a flavor that is on each cluster of the queue, or add the clusters to the flavor"
+            )
+        ],
+    ),
     "unknown check": (
         {"clusterQueues/0/admissionChecksStrategy/admissionChecks/0/name": "dwss"},
         [

@@ -13,6 +13,8 @@ from kueue_fleet.kueue_api.problem import Problem
 
 Object = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
+Key = tuple[str, str, str, str]
+"""API group, kind, namespace and name of an object."""
 
 KUEUE_GROUP: Final = "kueue.x-k8s.io"
 """API group of Kueue."""
@@ -33,12 +35,30 @@ class ClusterObjects:
     """(namespace, name) → spec."""
     namespaces: dict[str, Object] = field(default_factory=dict)
     """name → labels."""
-    left: dict[str, int] = field(default_factory=dict)
-    """Kind → how many objects have no place in a fleet file."""
+    others: list[Object] = field(default_factory=list)
+    """Objects of other kinds, as they were given."""
+    given: dict[Key, Object] = field(default_factory=dict)
+    """Every object, as it was given."""
+
+    def content(self, key: Key) -> Object:
+        """An object that was given, its spec as Kueue 0.19 has it."""
+        group, kind, namespace, name = key
+        item = self.given[key]
+        if group != KUEUE_GROUP:
+            return item
+        spec = self.local_queues[namespace, name] if kind == "LocalQueue" else self.of(kind)[name]
+        return {**item, **(spec if kind == "WorkloadPriorityClass" else {"spec": spec})}
 
     def of(self, kind: str) -> dict[str, dict[str, Any]]:
         """The objects of a kind."""
         return self.specs.get(kind, {})
+
+
+def key_of(item: Object) -> Key:
+    """What an object is known by."""
+    metadata = item["metadata"]
+    group = str(item.get("apiVersion", "")).rpartition("/")[0]
+    return group, str(item["kind"]), str(metadata.get("namespace", "")), str(metadata["name"])
 
 
 def sort_objects(objects: Iterable[Object], where: str) -> tuple[ClusterObjects, list[Problem]]:
@@ -49,6 +69,8 @@ def sort_objects(objects: Iterable[Object], where: str) -> tuple[ClusterObjects,
         problem = _take(found, item)
         if problem is not None:
             problems.append(problem.at(f"{where}[{number}]"))
+        else:
+            found.given[key_of(item)] = item
     return found, problems
 
 
@@ -72,7 +94,7 @@ def _take(found: ClusterObjects, item: Object) -> Problem | None:
         if not name.startswith(_SYSTEM_PRIORITY):
             found.specs.setdefault(kind, {})[name] = _top_level(item)
     elif group != KUEUE_GROUP or kind not in (*_CLUSTER_KINDS, "LocalQueue"):
-        found.left[kind] = found.left.get(kind, 0) + 1
+        found.others.append(item)
     elif version not in ("v1beta2", "v1beta1"):
         return Problem(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
     else:

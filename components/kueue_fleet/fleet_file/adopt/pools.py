@@ -21,6 +21,23 @@ Object = Mapping[str, Any]
 
 # The cluster's own pools; a fleet file has `systemPool` instead.
 _SYSTEM_POOLS: Final = ("system", "default-pool")
+_SYSTEM: Final = "see clusters[].systemPool"
+_SIZES: Final = ("nodeCount", "autoscaling", "initialNodeCount")
+_OF_CONFIG: Final = """
+machineType diskSizeGb diskType accelerators labels taints reservationAffinity spot preemptible flexStart maxRunDuration
+ephemeralStorageLocalSsdConfig imageType
+
+oauthScopes serviceAccount metadata shieldedInstanceConfig workloadMetadataConfig gvnic gcfsConfig resourceLabels
+bootDisk effectiveCgroupMode loggingConfig windowsNodeConfig kubeletConfig bootDiskKmsKey containerdConfig
+"""
+"""Fields of a pool's config that the file has; then those that a fleet sets by itself, or that GKE only reports."""
+_OF_POOL: Final = """
+name config initialNodeCount locations autoscaling management maxPodsConstraint placementPolicy queuedProvisioning
+upgradeSettings
+
+conditions etag instanceGroupUrls networkConfig podIpv4CidrSize selfLink status statusMessage updateInfo version
+"""
+"""The same of the pool itself."""
 # Google sets these itself.
 _GKE_TAINTS: Final = (GPU_RESOURCE, QUEUED, ARCHITECTURE)
 _GKE_LABEL: Final = re.compile(r"^(cloud\.google\.com|addon\.gke\.io)/")
@@ -30,8 +47,10 @@ _RESERVATION: Final = re.compile(
 )
 
 
-def node_pool_entries(pools: Mapping[str, Sequence[Object]]) -> tuple[list[Data], list[Problem], list[str]]:
-    """The entries for the pools of each cluster, what cannot be said, and notes."""
+def node_pool_entries(
+    pools: Mapping[str, Sequence[Object]], manager: str | None = None
+) -> tuple[list[Data], list[Problem], list[str]]:
+    """The entries for the pools of each cluster, what cannot be said, and notes on what is left out."""
     problems: list[Problem] = []
     notes: list[str] = []
     entries: dict[str, dict[str, Data]] = {}
@@ -45,32 +64,66 @@ def node_pool_entries(pools: Mapping[str, Sequence[Object]]) -> tuple[list[Data]
                         "give the output of `gcloud container node-pools list --format yaml`",
                     )
                 )
+            elif cluster == manager:
+                notes.append(f"node pool {pool['name']} of {cluster} is left out: a manager runs no jobs; {_SYSTEM}")
+            elif (pool.get("autoscaling") or {}).get("autoprovisioned"):
+                notes.append(
+                    f"node pool {pool['name']} of {cluster} is left out: node auto-provisioning made it; "
+                    "see clusters[].nodeAutoProvisioning"
+                )
             elif pool["name"] in _SYSTEM_POOLS:
-                notes.append(f"node pool {pool['name']} of {cluster} is not taken over; see clusters[].systemPool")
+                notes.append(f"node pool {pool['name']} of {cluster} is left out: it is the cluster's own; {_SYSTEM}")
             else:
                 entries.setdefault(pool["name"], {})[cluster] = _entry(pool)
-    standard = [cluster for cluster, of_cluster in pools.items() if of_cluster]
+                notes += [f"node pool {pool['name']} of {cluster}: {text}" for text in _left_out(pool)]
+    standard = [cluster for cluster, of_cluster in pools.items() if of_cluster and cluster != manager]
     return [_merge(name, by, standard, problems) for name, by in entries.items()], problems, notes
 
 
 def _merge(name: str, by_cluster: Mapping[str, Data], standard: Sequence[str], problems: list[Problem]) -> Data:
+    """What all clusters have is written once, with what the first one has; the rest for each cluster."""
     (first, base), *others = by_cluster.items()
-    different: dict[str, Data] = {}
     for cluster, other in others:
-        changed = {field: value for field, value in other.items() if value != base.get(field)}
-        lost = sorted(set(base) - set(other))
-        if "machineType" in changed or lost:
+        if other["machineType"] != base["machineType"]:
             problems.append(
                 Problem(
-                    f"{cluster}.nodePool {name}.{'machineType' if 'machineType' in changed else lost[0]}",
-                    f"is another than on {first}",
+                    f"{cluster}.nodePool {name}.machineType",
+                    f"{other['machineType']}, but {base['machineType']} on {first}",
                     "rename one of the two pools",
                 )
             )
-        elif changed:
-            different[cluster] = changed
+    kept = {
+        field: value
+        for field, value in base.items()
+        if field in _SIZES or all(field in other for other in by_cluster.values())
+    }
+    different = {
+        cluster: {field: value for field, value in entry.items() if value != kept.get(field)}
+        for cluster, entry in by_cluster.items()
+    }
+    own = {cluster: fields for cluster, fields in different.items() if fields}
     where = {} if list(by_cluster) == list(standard) else {"clusters": list(by_cluster)}
-    return {"name": name, **where, **base, **({"perCluster": different} if different else {})}
+    return {"name": name, **where, **kept, **({"perCluster": own} if own else {})}
+
+
+def _left_out(pool: Object) -> list[str]:
+    """What of a pool a fleet file has no field for, or says otherwise."""
+    config = pool["config"]
+    fields = [f"config.{name}" for name, value in config.items() if value and name not in _OF_CONFIG.split()]
+    fields += [name for name, value in pool.items() if value and name not in _OF_POOL.split()]
+    first, *more = config.get("accelerators") or [{}]
+    fields += [f"config.accelerators[0].{name}" for name in ("gpuSharingConfig", "gpuPartitionSize") if first.get(name)]
+    fields += [f"config.accelerators[{number}]" for number in range(1, len(more) + 1)]
+    found = [f"{', '.join(fields)} left out: a fleet file has no field for it"] if fields else []
+    if config.get("imageType", "COS_CONTAINERD") != "COS_CONTAINERD":
+        found.append(f"image {config['imageType']} becomes COS_CONTAINERD")
+    if config.get("preemptible"):
+        found.append("preemptible nodes become Spot nodes")
+    if (pool.get("upgradeSettings") or {}).get("strategy", "SURGE") not in ("SURGE", "SHORT_LIVED"):
+        found.append(f"upgrades {pool['upgradeSettings']['strategy']} become SURGE")
+    if (config.get("reservationAffinity") or {}).get("consumeReservationType") == "ANY_RESERVATION":
+        found.append("it may take nodes of any reservation, and will take none")
+    return found
 
 
 def _entry(pool: Object) -> Data:
@@ -112,17 +165,19 @@ def _sizes(pool: Object) -> Data:
     least = scaling.get("totalMinNodeCount", int(scaling.get("minNodeCount", 0)) * zones)
     most = scaling.get("totalMaxNodeCount", int(scaling.get("maxNodeCount", 0)) * zones)
     policy = scaling.get("locationPolicy")
-    sizes = {"totalMinNodeCount": int(least), "totalMaxNodeCount": int(most)}
-    return {"autoscaling": {**sizes, **({"locationPolicy": policy} if policy in ("ANY", "BALANCED") else {})}}
+    limits: Data = {"totalMinNodeCount": int(least), "totalMaxNodeCount": int(most)}
+    if policy in ("ANY", "BALANCED"):
+        limits["locationPolicy"] = policy
+    initial = int(pool.get("initialNodeCount", 0))
+    # It was of use when the pool was made; the limits may have changed since.
+    within = int(least) <= initial * zones <= int(most)
+    return {"autoscaling": limits, **({"initialNodeCount": initial} if initial and within else {})}
 
 
 def _disks(config: Object) -> Data:
     entry: Data = {field: config[field] for field in ("diskSizeGb", "diskType") if field in config}
-    for block in ("localNvmeSsdBlockConfig", "ephemeralStorageLocalSsdConfig"):
-        count = (config.get(block) or {}).get("localSsdCount")
-        if count:
-            entry["localSsdCount"] = int(count)
-    return entry
+    count = (config.get("ephemeralStorageLocalSsdConfig") or {}).get("localSsdCount")
+    return {**entry, "localSsdCount": int(count)} if count else entry
 
 
 def _upkeep(pool: Object) -> Data:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain, pairwise
+from typing import Any, TypeVar
 
+from kueue_fleet.fleet_file.in_words import in_words
 from kueue_fleet.kueue_api.problem import Problem
 
 Data = dict[str, Any]
 """A part of a fleet file as plain data."""
+_T = TypeVar("_T")
 _AMOUNTS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 
 
@@ -51,19 +55,19 @@ def differences(path: str, specs: Mapping[str, Data], merged: Set[str] = frozens
             if spec.get(field) != base.get(field):
                 yield Problem(
                     f"{cluster}.{path}.{field}",
-                    f"{spec.get(field)}, but {base.get(field)} on {first}",
+                    f"{in_words(spec.get(field))}, but {in_words(base.get(field))} on {first}",
                     "make them the same, or import the clusters one at a time",
                 )
 
 
 def _merge_checks(name: str, specs: Mapping[str, Data], problems: list[Problem]) -> Data:
     """The checks of all clusters; a check is left out on a cluster that has not got it or its flavors."""
-    merged: dict[str, dict[str, None] | None] = {}
+    merged: dict[str, list[list[str]]] = {}
     for cluster, spec in specs.items():
-        for rule in (spec.get("admissionChecksStrategy") or {}).get("admissionChecks", ()):
-            on = rule.get("onFlavors")
-            known = merged.setdefault(rule["name"], {} if on else None)
-            if (known is None) == bool(on):
+        for rule in rules_of(spec):
+            on: list[str] = rule.get("onFlavors") or []
+            known = merged.setdefault(rule["name"], [])
+            if any(bool(other) != bool(on) for other in known):
                 problems.append(
                     Problem(
                         f"{cluster}.ClusterQueue {name}.admissionChecksStrategy",
@@ -71,64 +75,88 @@ def _merge_checks(name: str, specs: Mapping[str, Data], problems: list[Problem])
                         "make them the same, or import the clusters one at a time",
                     )
                 )
-            elif known is not None:
-                known.update(dict.fromkeys(on))
-    if not merged:
-        return {}
-    rules = [{"name": check, **({"onFlavors": list(on)} if on else {})} for check, on in merged.items()]
-    return {"admissionChecksStrategy": {"admissionChecks": rules}}
+            known.append(on)
+    order = merged_order([[rule["name"] for rule in rules_of(spec)] for spec in specs.values()]) or list(merged)
+    flavors = {check: merged_order(each) or [*dict.fromkeys(chain(*each))] for check, each in merged.items()}
+    rules = [{"name": check, **({"onFlavors": flavors[check]} if flavors[check] else {})} for check in order]
+    return {"admissionChecksStrategy": {"admissionChecks": rules}} if rules else {}
+
+
+def rules_of(spec: Data) -> list[Data]:
+    """The admission checks of a queue."""
+    return list((spec.get("admissionChecksStrategy") or {}).get("admissionChecks") or ())
 
 
 def _merge_groups(path: str, specs: Mapping[str, Data], problems: list[Problem]) -> list[Data]:
     """Groups are the same if they cover the same resources; their flavors are put together in order."""
-    merged: dict[tuple[str, ...], dict[str, dict[str, dict[str, Data]]]] = {}
-    for cluster, spec in specs.items():
-        for group in spec.get("resourceGroups", ()):
-            covered = tuple(group["coveredResources"])
-            flavors = merged.setdefault(covered, {})
-            names = [flavor["name"] for flavor in group["flavors"]]
-            before = [flavor for flavor in flavors if flavor in names]
-            if before != [flavor for flavor in names if flavor in flavors]:
-                problems.append(
-                    Problem(
-                        f"{cluster}.{path}.resourceGroups",
-                        f"tries flavors in the order {', '.join(names)}, and another cluster {', '.join(flavors)}",
-                        "use one order everywhere, or import the clusters one at a time",
-                    )
-                )
-            for flavor in group["flavors"]:
-                for quota in flavor["resources"]:
-                    flavors.setdefault(flavor["name"], {}).setdefault(quota["name"], {})[cluster] = quota
-    return [
-        {
-            "coveredResources": list(covered),
-            "flavors": [
-                {
-                    "name": flavor,
-                    "resources": [_merge_quota(f"{path}.{flavor}.{name}", by, problems) for name, by in quotas.items()],
-                }
-                for flavor, quotas in flavors.items()
-            ],
-        }
-        for covered, flavors in merged.items()
-    ]
+    groups: dict[str, dict[tuple[str, ...], Data]] = {
+        cluster: {tuple(group["coveredResources"]): group for group in spec.get("resourceGroups") or ()}
+        for cluster, spec in specs.items()
+    }
+    every = _in_order(path, "resource groups", {cluster: list(of) for cluster, of in groups.items()}, problems)
+    merged = []
+    for covered in every:
+        here = {cluster: of[covered] for cluster, of in groups.items() if covered in of}
+        merged.append({"coveredResources": list(covered), "flavors": _merge_flavors(path, covered, here, problems)})
+    return merged
 
 
-def _merge_quota(path: str, by_cluster: Mapping[str, Data], problems: list[Problem]) -> Data:
-    (first, base), *others = by_cluster.items()
-    quota = dict(base)
-    different = {}
-    for cluster, other in others:
-        changed = {field: other[field] for field in _AMOUNTS if field in other and other[field] != base.get(field)}
-        lost = [field for field in _AMOUNTS if field in base and field not in other]
-        if lost:
-            problems.append(
-                Problem(
-                    f"{cluster}.{path}",
-                    f"has no {lost[0]}, but {base[lost[0]]} on {first}",
-                    "write one there too; a fleet file cannot take a limit away on one cluster",
-                )
+def _merge_flavors(
+    path: str, covered: tuple[str, ...], groups: Mapping[str, Data], problems: list[Problem]
+) -> list[Data]:
+    quotas = {
+        cluster: {flavor["name"]: {each["name"]: each for each in flavor["resources"]} for flavor in group["flavors"]}
+        for cluster, group in groups.items()
+    }
+    merged = []
+    for name in _in_order(path, "flavors", {cluster: list(of) for cluster, of in quotas.items()}, problems):
+        here = {cluster: of[name] for cluster, of in quotas.items() if name in of}
+        resources = [{c: of[resource] for c, of in here.items() if resource in of} for resource in covered]
+        merged.append({"name": name, "resources": [_merge_quota(by_cluster) for by_cluster in resources if by_cluster]})
+    return merged
+
+
+def _in_order(path: str, what: str, parts: Mapping[str, list[_T]], problems: list[Problem]) -> list[_T]:
+    """All items of all clusters, in an order that is that of each."""
+    merged = merged_order(parts.values())
+    if merged is None:
+        told = "; ".join(f"{cluster}: {', '.join(map(_named, items))}" for cluster, items in parts.items())
+        problems.append(
+            Problem(
+                f"{path}.resourceGroups",
+                f"{what} are in different orders ({told})",
+                "use one order everywhere, or import the clusters one at a time",
             )
-        if changed:
-            different[cluster] = changed
-    return {**quota, "perCluster": different} if different else quota
+        )
+        return list(dict.fromkeys(item for items in parts.values() for item in items))
+    return merged
+
+
+def merged_order(parts: Iterable[Sequence[_T]]) -> list[_T] | None:
+    """Every item once, so that each part is in its own order. None if two parts contradict each other."""
+    sorter: TopologicalSorter[_T] = TopologicalSorter()
+    for part in parts:
+        for first in part[:1]:
+            sorter.add(first)
+        for before, after in pairwise(part):
+            sorter.add(after, before)
+    try:
+        return list(sorter.static_order())
+    except CycleError:
+        return None
+
+
+def _named(item: object) -> str:
+    return "+".join(item) if isinstance(item, tuple) else str(item)
+
+
+def _merge_quota(by_cluster: Mapping[str, Data]) -> Data:
+    """What all clusters have is written once, with what the first one has; the rest for each cluster."""
+    shared = [field for field in _AMOUNTS if all(field in quota for quota in by_cluster.values())]
+    base = {"name": (first := next(iter(by_cluster.values())))["name"], **{field: first[field] for field in shared}}
+    different = {
+        cluster: {field: quota[field] for field in _AMOUNTS if field in quota and quota[field] != base.get(field)}
+        for cluster, quota in by_cluster.items()
+    }
+    own = {cluster: amounts for cluster, amounts in different.items() if amounts}
+    return {**base, "perCluster": own} if own else base

@@ -28,6 +28,7 @@ def check_queues(scope: Scope) -> Iterator[Problem]:
         yield from scope.unknown_clusters(queue)
         yield from _known_flavors(scope, queue)
         yield from _flavors_there(scope, queue)
+        yield from _last_acceptable_flavor_there(scope, queue)
         yield from _checks(scope, queue)
         yield from _places(scope, queue)
         yield from _per_cluster(scope, queue, LimitRules(queue, "cohortName"))
@@ -68,6 +69,30 @@ def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                 f"{which} {verb} on {listed}, where the queue does",
                 f"add {listed} to the clusters of a flavor, or leave it out of the queue's",
             )
+
+
+@rule
+def _last_acceptable_flavor_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """Kueue's webhook refuses a policy whose last flavor is not in the queue (pkg/webhooks/clusterqueue_webhook.go).
+
+    The manager's copy of a dispatched queue has no such policy.
+    """
+    policy = queue.concurrent_admission_policy
+    constraints = policy.migration.constraints if policy is not None else None
+    name = constraints.last_acceptable_flavor_name if constraints is not None else None
+    if name is None or name not in queue.flavor_names or scope.fleet.flavor(name) is None:
+        return
+    without = [
+        cluster
+        for cluster in scope.fleet.clusters_of(queue)
+        if cluster in scope.fleet.cluster_names and name not in scope.fleet.flavors_on(cluster)
+    ]
+    if without:
+        yield Problem(
+            f"{scope.path(queue)}.concurrentAdmissionPolicy.migration.constraints.lastAcceptableFlavorName",
+            f"{name} does not exist on {', '.join(without)}, where the queue does, and Kueue refuses the queue there",
+            "name a flavor that is on each cluster of the queue, or add the clusters to the flavor",
+        )
 
 
 @rule

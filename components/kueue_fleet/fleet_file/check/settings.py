@@ -12,15 +12,13 @@ from kueue_fleet.fleet_file.check.kueue_configuration import configuration_probl
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
-from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, kueue_configuration
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.feature_gates import KUEUE_VERSION, is_on
 from kueue_fleet.kueue_api.problem import Problem, rule
 from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.objects.access import supported_frameworks
 
-JOBSET_FRAMEWORK: Final = "jobset.x-k8s.io/jobset"
-"""Name of JobSet among Kueue's integrations."""
 _SET_BY_FLEET: Final = {
     "gc_interval": ("gcInterval", "multiKueue.gcInterval"),
     "origin": ("origin", "multiKueue.origin"),

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Final
 
-from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, listed
+from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference
+from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import (
     Calendar,
     Capacity,

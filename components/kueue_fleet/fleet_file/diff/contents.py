@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
-from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, listed
+from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference
+from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.placement import local_queues
 from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec

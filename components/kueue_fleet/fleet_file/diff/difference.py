@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -28,8 +27,3 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
-
-
-def listed(names: Sequence[str]) -> str:
-    """The names as in a sentence: `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

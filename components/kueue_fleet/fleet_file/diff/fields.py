@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from kueue_fleet.fleet_file.diff.difference import Difference, listed
+from kueue_fleet.fleet_file.diff.difference import Difference
+from kueue_fleet.fleet_file.in_words import fields_in_words, in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
 # What a team may use, lend or borrow is told as it ends up on each cluster.
@@ -107,36 +108,18 @@ def _change(old: _Value, new: _Value) -> str:
 def _of_lists(old: list[Any], new: list[Any]) -> str:
     added, removed = ([each for each in one if each not in other] for one, other in ((new, old), (old, new)))
     parts = [
-        f"{verb} {listed([*map(_text, items)])}" for verb, items in (("adds", added), ("removes", removed)) if items
+        f"{verb} {listed([*map(in_words, items)])}" for verb, items in (("adds", added), ("removes", removed)) if items
     ]
-    return " and ".join(parts) or f"order: {', '.join(map(_text, old))} -> {', '.join(map(_text, new))}"
+    return " and ".join(parts) or f"order: {', '.join(map(in_words, old))} -> {', '.join(map(in_words, new))}"
 
 
 def _words(value: _Value) -> str:
     """The value in words; of one with fields, those that are not as by default."""
     if isinstance(value.whole, Mapping):
         fields = value.short if isinstance(value.short, Mapping) else {}
-        told = [_field(key, each) for key, each in fields.items() if key != "name" and each not in ({}, [])]
+        told = fields_in_words(fields)
         if not told and "name" in fields:
             told = [f"name {fields['name']}"]
         more = len(told) - _MOST_FIELDS
         return ", ".join(told[:_MOST_FIELDS]) + (f" and {more} more fields" if more > 0 else "")
-    return _text(value.whole)
-
-
-def _field(key: str, value: Any) -> str:
-    if key == "resourceGroups":  # what it amounts to for whom is told with the quotas
-        return f"quotas on {listed([str(flavor['name']) for group in value for flavor in group['flavors']])}"
-    return f"{key} {_text(value)}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        named = str(value["name"]) if "name" in value else ""
-        rest = ", ".join(_field(key, each) for key, each in value.items() if key != "name" and each not in ({}, []))
-        return f"{named} ({rest})" if named and rest else named or rest or "nothing"
-    if isinstance(value, list):
-        return listed([*map(_text, value)]) or "nothing"
-    return str(value)
+    return in_words(value.whole)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kueue_fleet.fleet_file.diff.difference import Difference, listed
+from kueue_fleet.fleet_file.diff.difference import Difference
+from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.placement import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool

@@ -20,6 +20,8 @@ from kueue_fleet.kueue_api.configuration import overlay
 
 CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
 """`apiVersion` of Kueue's Configuration."""
+JOBSET_FRAMEWORK: Final = "jobset.x-k8s.io/jobset"
+"""Name of JobSet among Kueue's integrations."""
 
 
 def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
@@ -31,7 +33,7 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     """
     entry = fleet.cluster(cluster)
     observed = fleet.observability.managed_prometheus or fleet.observability.grafana.enabled
-    base = _defaults(fleet.kueue, observed=observed, job_sets=fleet.job_set.enabled)
+    base = default_configuration(fleet.kueue.namespace, observed=observed, job_sets=fleet.job_set.enabled)
     merged = overlay(base, overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire()))
     if entry.role == "manager" and fleet.multi_kueue is not None:
         merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
@@ -43,12 +45,15 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     return plain
 
 
-def _defaults(kueue: KueueInstallation, *, observed: bool, job_sets: bool) -> dict[str, Any]:
-    """The Configuration where nothing else is written; `observed` adds quotas and their use to the metrics."""
+def default_configuration(namespace: str, *, observed: bool, job_sets: bool) -> dict[str, Any]:
+    """The Configuration of a Kueue in `namespace` where nothing else is written.
+
+    `observed` adds quotas and their use to the metrics; `job_sets` says whether Kueue manages JobSets.
+    """
     return {
         "apiVersion": CONFIGURATION_API,
         "kind": "Configuration",
-        "namespace": kueue.namespace,
+        "namespace": namespace,
         "health": {"healthProbeBindAddress": ":8081"},
         "metrics": {
             "bindAddress": ":8443",
@@ -70,7 +75,7 @@ def _defaults(kueue: KueueInstallation, *, observed: bool, job_sets: bool) -> di
         "clientConnection": {"qps": 300, "burst": 500},
         # Beta, off by default: reasons such as ExceedsMaxQuota instead of just Pending.
         "featureGates": {"UnadmittedWorkloadsObservability": True},
-        "integrations": {"frameworks": ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_sets else [])]},
+        "integrations": {"frameworks": ["batch/job", *([JOBSET_FRAMEWORK] if job_sets else [])]},
     }
 
 
@@ -99,8 +104,8 @@ def installation_helm_values(kueue: KueueInstallation) -> dict[str, Any]:
 
     What that leaves out is as in a fleet with JobSet and without metrics of quotas.
     """
-    configuration = overlay(_defaults(kueue, observed=False, job_sets=True), kueue.configuration.wire())
-    return _chart_values(_whole_numbers(configuration))
+    defaults = default_configuration(kueue.namespace, observed=False, job_sets=True)
+    return _chart_values(_whole_numbers(overlay(defaults, kueue.configuration.wire())))
 
 
 def _chart_values(configuration: dict[str, Any]) -> dict[str, Any]:

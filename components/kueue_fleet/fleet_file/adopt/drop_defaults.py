@@ -1,4 +1,4 @@
-"""The data of a fleet file without what goes without saying: defaults, and quotas of the manager that are derived."""
+"""The data of a fleet file without defaults, and without quotas of the manager that are the sum of the workers'."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from kueue_fleet.kueue_api.problem import SpecError
 
 Data = dict[str, Any]
 """A part of a fleet file as plain data."""
-# An empty selector is every namespace; none at all is no namespace.
-_MEANT_EMPTY: Final = "namespaceSelector"
+# An empty selector is every namespace, none at all is no namespace; a part of Kueue's Configuration may turn
+# something on by being there.
+_MEANT_EMPTY: Final = ("namespaceSelector", "configuration")
 
 
-def tidy(data: Data) -> Data:
-    """The same fleet in fewer words. What does not parse is returned as it is: `check` will say why."""
+def drop_defaults(data: Data) -> Data:
+    """The same fleet in fewer words. What does not parse is returned as it is: `check` says why."""
     data = _without_derived_quotas(data)
     try:
         fleet = parse_fleet(data)
@@ -38,8 +39,9 @@ def _parses_to(data: Data, fleet: FleetSpec) -> bool:
 
 def _without_empty(value: Any) -> Any:
     if isinstance(value, Mapping):
-        kept = {key: _without_empty(each) for key, each in value.items()}
-        return {key: each for key, each in kept.items() if key == _MEANT_EMPTY or each not in ({}, [])}
+        named_first = sorted(value.items(), key=lambda item: item[0] != "name")
+        kept = {key: each if key in _MEANT_EMPTY else _without_empty(each) for key, each in named_first}
+        return {key: each for key, each in kept.items() if key == "namespaceSelector" or each not in ({}, [])}
     return [_without_empty(each) for each in value] if isinstance(value, list) else value
 
 

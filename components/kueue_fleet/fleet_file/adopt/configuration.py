@@ -1,0 +1,196 @@
+"""Kueue's Configuration of every cluster, as the fleet file has it: what is the same for all, and what is not.
+
+In: the ConfigMap `kueue-manager-config`, as Kueue's chart makes it, among the objects of each cluster. Out: the section
+`kueue`, the Configuration of single clusters, and what the section `multiKueue` takes from the manager's. Defaults that
+the fleet has anyway are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kueue_fleet.fleet_file.adopt.objects import Object
+from kueue_fleet.fleet_file.adopt.platform import Data, Platform
+from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, REGIONS_LABEL
+from kueue_fleet.fleet_file.model.kueue_installation import CONFIGURATION_API, JOBSET_FRAMEWORK, default_configuration
+from kueue_fleet.objects.controller import JOBS_ROLE_NAME
+from kueue_fleet.objects.teams import MEMBERS_ROLE
+
+_KEY: Final = "controller_manager_config.yaml"
+_VERSION_LABEL: Final = "app.kubernetes.io/version"
+# What Kueue's chart adds where its values say nothing about it.
+_CHART_CERTIFICATES: Final = {
+    "enable": True,
+    "webhookServiceName": "kueue-webhook-service",
+    "webhookSecretName": "kueue-webhook-server-cert",
+}
+_OR_DEFAULT: Final = ", or take the defaults of a fleet file (--default-kueue)"
+_OF_SECTION: Final = ("gcInterval", "origin", "workerLostTimeout")
+
+
+class KueueSettings(NamedTuple):
+    """What the Configurations come to."""
+
+    sections: Data
+    """Sections `kueue` and `jobSet`, without the fleet's defaults."""
+    own: Mapping[str, Data]
+    """The Configuration of single clusters, as far as it is not that of all."""
+    multi_kueue: Data
+    """Fields of the section `multiKueue`."""
+
+
+def read_configurations(platform: Platform, *, default: bool) -> dict[str, Object]:
+    """Each cluster's Configuration. One that is missing is a problem, unless it is to be the `default`."""
+    found: dict[str, Object] = {}
+    for cluster, objects in platform.objects.items():
+        path = f"{cluster}.kueue.configuration"
+        items = [item for item in objects.others if is_configuration(item)]
+        if len(items) > 1:
+            wrong = f"there are {len(items)} Configurations of Kueue"
+            platform.problem(path, wrong, "give that of the Kueue that runs there")
+        elif items:
+            found[cluster] = _read(platform, items[0], path)
+        elif not default:
+            unknown = "which jobs Kueue manages"
+            if cluster == platform.manager:
+                unknown += " and who dispatches them"
+            platform.problem(
+                path,
+                f"is not known: Kueue's Configuration is not among the objects, and only it says {unknown}",
+                f"add the ConfigMap kueue-manager-config of Kueue's namespace to them{_OR_DEFAULT}",
+            )
+    return found
+
+
+def is_configuration(item: Object) -> bool:
+    """Whether an object is the ConfigMap that holds Kueue's Configuration."""
+    return item["kind"] == "ConfigMap" and _KEY in (item.get("data") or {})
+
+
+def _read(platform: Platform, item: Object, path: str) -> Object:
+    data = platform.yaml_in(item, _KEY, path)
+    if data.get("apiVersion") != CONFIGURATION_API:
+        wrong = f"is {data.get('apiVersion')}, not {CONFIGURATION_API}"
+        platform.problem(path, wrong, "upgrade Kueue to 0.19 first, or rewrite it")
+    if data.get("internalCertManagement") == _CHART_CERTIFICATES:
+        del data["internalCertManagement"]
+    return data
+
+
+def adopt_configuration(
+    platform: Platform, configurations: Mapping[str, Object], *, observed: bool, default: bool
+) -> KueueSettings:
+    """The sections that give the clusters these Configurations.
+
+    `observed`: whether the fleet's monitoring is there; `default`: whether what is not known is to be the default.
+    """
+    namespace = _one(platform, "namespace", {c: conf.get("namespace") for c, conf in configurations.items()})
+    version = _one(platform, "version", _versions(platform))
+    if version is None and configurations and not default:
+        platform.problem(
+            "kueue.version",
+            f"is not known: the ConfigMap with Kueue's Configuration has no label {_VERSION_LABEL}",
+            f"add the label to the ConfigMap that you give{_OR_DEFAULT}",
+        )
+    job_sets = _has_job_sets(platform, configurations)
+    base = default_configuration(namespace or "kueue-system", observed=observed, job_sets=job_sets)
+    multi_kueue: Data = {}
+    every: dict[str, Data] = {cluster: {} for cluster in platform.objects}
+    for cluster, configuration in configurations.items():
+        plain = dict(configuration)
+        if cluster == platform.manager:
+            multi_kueue = _take_section(plain)
+        every[cluster] = _beyond(plain, base)
+    shared = {
+        key: value
+        for key, value in next(iter(every.values())).items()
+        if all(other.get(key) == value for other in every.values())
+    }
+    kueue = {"version": version, "namespace": namespace, "configuration": shared}
+    return KueueSettings(
+        {
+            "kueue": {name: value for name, value in kueue.items() if value},
+            **({} if job_sets else {"jobSet": {"enabled": False}}),
+        },
+        {cluster: {key: value for key, value in each.items() if key not in shared} for cluster, each in every.items()},
+        multi_kueue,
+    )
+
+
+def _has_job_sets(platform: Platform, configurations: Mapping[str, Object]) -> bool:
+    """Whether JobSet is installed: whether the fleet's own roles name it; without such roles, whether Kueue does."""
+    roles = [item for _, item in platform.others("Role") if item["metadata"]["name"] == MEMBERS_ROLE]
+    for cluster, item in platform.others("ClusterRole"):
+        if cluster == platform.manager and item["metadata"]["name"] == JOBS_ROLE_NAME:
+            roles.append(item)
+    if roles:
+        groups = [group for item in roles for rule in item.get("rules") or () for group in rule.get("apiGroups") or ()]
+        return JOBSET_FRAMEWORK.partition("/")[0] in groups
+    frameworks = [(conf.get("integrations") or {}).get("frameworks") or () for conf in configurations.values()]
+    return not frameworks or any(JOBSET_FRAMEWORK in names for names in frameworks)
+
+
+def _one(platform: Platform, what: str, values: Mapping[str, Any]) -> Any:
+    """The one value that all clusters have; several are a problem."""
+    found = {cluster: value for cluster, value in values.items() if value is not None}
+    if len(set(found.values())) > 1:
+        told = ", ".join(f"{value} on {cluster}" for cluster, value in found.items())
+        platform.problem(
+            f"kueue.{what}", f"{told}, but a fleet has one", "make it the same, or import the clusters one at a time"
+        )
+    return next(iter(found.values()), None)
+
+
+def _versions(platform: Platform) -> dict[str, str | None]:
+    """The version of Kueue on each cluster, by the label that its chart gives the ConfigMap."""
+    labels = {
+        cluster: (item["metadata"].get("labels") or {}).get(_VERSION_LABEL)
+        for cluster, item in platform.others("ConfigMap")
+        if is_configuration(item)
+    }
+    return {cluster: version and str(version).removeprefix("v") for cluster, version in labels.items()}
+
+
+def _take_section(configuration: Data) -> Data:
+    """Fields of `multiKueue` that the file has in its own section, taken out of the manager's Configuration."""
+    own = dict(configuration.get("multiKueue") or {})
+    section: Data = {name: own.pop(name) for name in _OF_SECTION if name in own}
+    dispatcher = own.pop("dispatcherName", ALL_AT_ONCE)
+    incremental = own.pop("incrementalDispatcherConfig", None)
+    if dispatcher == INCREMENTAL:
+        section["dispatcher"] = "Incremental"
+        if incremental:
+            section["incremental"] = dict(incremental)
+    elif dispatcher != ALL_AT_ONCE:
+        section |= {"dispatcher": "External", "external": {"name": dispatcher}}
+    configuration["multiKueue"] = own
+    if not own:
+        del configuration["multiKueue"]
+    if dispatcher == DISPATCHER_NAME:
+        _take_dispatcher(configuration)
+    return section
+
+
+def _take_dispatcher(configuration: Data) -> None:
+    """What the fleet adds for its own dispatcher."""
+    integrations = configuration.get("integrations") or {}
+    copied = [label for label in integrations.get("labelKeysToCopy", ()) if label != REGIONS_LABEL]
+    rest = {key: value for key, value in integrations.items() if key != "labelKeysToCopy"}
+    configuration["integrations"] = {**rest, **({"labelKeysToCopy": copied} if copied else {})}
+    gates = configuration.get("featureGates") or {}
+    configuration["featureGates"] = {gate: on for gate, on in gates.items() if gate != "WorkloadRequestUseMergePatch"}
+
+
+def _beyond(value: Mapping[str, Any], base: Mapping[str, Any]) -> Data:
+    """What of `value` is not in `base`."""
+    rest: Data = {}
+    for key, each in value.items():
+        if key in base and isinstance(each, Mapping) and isinstance(base[key], Mapping):
+            below = _beyond(each, base[key])
+            if below:
+                rest[key] = below
+        elif key not in base or each != base[key]:
+            rest[key] = each
+    return rest

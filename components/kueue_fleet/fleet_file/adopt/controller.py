@@ -1,0 +1,39 @@
+"""The fleet's own controller, where it runs: its section of the file, and the regions that its ConfigMap has of teams.
+
+In: the objects of the manager. Out: `admissionController`, and allowed regions by namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kueue_fleet.fleet_file.adopt.platform import Data, Platform
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER, DISPATCHER_NAME
+from kueue_fleet.objects.controller import CONTROLLER_NAME
+
+_OWN_CONTROLLERS: Final = (ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER)
+
+
+def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data | None, Mapping[str, Sequence[str]]]:
+    """The section of the controller on the manager, None where there is none, and the allowed regions by namespace.
+
+    It is a problem where objects speak of the controller and its settings are not given.
+    """
+    name = f"{platform.manager}.ConfigMap {CONTROLLER_NAME}"
+    for cluster, item in platform.others("ConfigMap"):
+        if cluster == platform.manager and item["metadata"]["name"] == CONTROLLER_NAME:
+            settings = platform.yaml_in(item, "config.yaml", name)
+            section = dict(settings.get("controller") or {})
+            if dispatcher != DISPATCHER_NAME:
+                # The section has this only where the controller dispatches.
+                section.pop("dispatch", None)
+            return section, settings.get("teamRegions") or {}
+    checks = [spec for specs in platform.found("AdmissionCheck").values() for spec in specs.values()]
+    if dispatcher == DISPATCHER_NAME or any(spec.get("controllerName") in _OWN_CONTROLLERS for spec in checks):
+        platform.problem(
+            "admissionController",
+            "is not known: the fleet's own controller is at work here, and its settings are not among the objects",
+            f"add the ConfigMap {CONTROLLER_NAME} of the manager to them",
+        )
+    return None, {}

@@ -1,0 +1,95 @@
+"""The section `multiKueue`, from the manager's objects and its Configuration.
+
+In: the manager's MultiKueueClusters, configs and checks, and the workers' token Secrets. Out: the section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.adopt.platform import Data, Platform
+from kueue_fleet.fleet_file.adopt.queues import dispatched_queues
+from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER
+from kueue_fleet.objects.access import ACCOUNT_NAME, ROTATE_BY_ANNOTATION
+
+_DEFAULT_NAMES: Final = {"admissionCheckName": "multikueue", "configName": "multikueue"}
+_DEFAULT_FLAVOR: Final = "multikueue"
+
+
+def managers_flavor(platform: Platform) -> str | None:
+    """The flavor that the manager's quotas of dispatched queues are on; one without labels is preferred."""
+    on_manager = platform.of_manager.of("ClusterQueue")
+    used = dict.fromkeys(
+        flavor["name"]
+        for name in dispatched_queues(platform)
+        for group in on_manager[name].get("resourceGroups") or ()
+        for flavor in group["flavors"]
+    )
+    elsewhere = platform.found("ResourceFlavor", platform.job_clusters)
+    flavors = platform.of_manager.of("ResourceFlavor")
+    candidates = [name for name in used if name in flavors] or [name for name in flavors if name not in elsewhere]
+    if _DEFAULT_FLAVOR in candidates:
+        return _DEFAULT_FLAVOR
+    return min(candidates, key=lambda name: (name in elsewhere, bool(flavors[name])), default=None)
+
+
+def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today: date) -> Data:
+    """The section; `settings` are its fields from the manager's Configuration."""
+    section: Data = dict(settings)
+    manager = platform.of_manager
+    for name in manager.of("MultiKueueCluster"):
+        if name not in platform.job_clusters:
+            platform.problem(
+                f"{platform.manager}.MultiKueueCluster {name}",
+                f"no cluster of that name is given; there are {', '.join(platform.job_clusters)}",
+                "give that worker's objects, under the MultiKueueCluster's name",
+            )
+    checks = {
+        name: str((spec.get("parameters") or {}).get("name", ""))
+        for name, spec in manager.of("AdmissionCheck").items()
+        if spec.get("controllerName") == MULTIKUEUE_CONTROLLER
+    }
+    configs = {name: list(spec.get("clusters") or ()) for name, spec in manager.of("MultiKueueConfig").items()}
+    widest = max(checks, key=lambda name: len(configs.get(checks[name], ())), default=None)
+    if widest is not None:
+        for field, value in (("admissionCheckName", widest), ("configName", checks[widest])):
+            if value != _DEFAULT_NAMES[field]:
+                section[field] = value
+        workers = configs.get(checks[widest], [])
+        if workers and workers != platform.job_clusters and set(workers) <= set(platform.job_clusters):
+            section["workers"] = workers
+    flavor = managers_flavor(platform)
+    if flavor is not None and flavor != _DEFAULT_FLAVOR:
+        section["managerFlavorName"] = flavor
+    dispatched, on_workers = dispatched_queues(platform), platform.found("ClusterQueue", platform.job_clusters)
+    if set(dispatched) != set(on_workers):
+        section["queues"] = dispatched
+    section["credentials"] = _credentials(platform, rotate_by, today)
+    return section
+
+
+def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
+    sources = [spec.get("clusterSource") or {} for spec in platform.of_manager.of("MultiKueueCluster").values()]
+    if sources and all("clusterProfileRef" in source for source in sources):
+        return {"type": "ClusterProfile"}
+    token = {"type": "ServiceAccountToken"}
+    known = _tokens(platform)
+    if len(known) == 1:
+        [(rotation, day)] = known
+        return {**token, "rotation": rotation, "rotateBy": day}
+    platform.notes.append("new worker credentials are made; the Secrets of today are no longer used")
+    return {**token, "rotation": f"{today:%Y-%m}", "rotateBy": rotate_by.isoformat()}
+
+
+def _tokens(platform: Platform) -> set[tuple[str, str]]:
+    """Serial and day of the tokens that a fleet has made on the workers."""
+    found = set()
+    for cluster, item in platform.others("Secret"):
+        metadata: Mapping[str, Any] = item["metadata"]
+        day = (metadata.get("annotations") or {}).get(ROTATE_BY_ANNOTATION)
+        prefix, _, rotation = str(metadata["name"]).partition(f"{ACCOUNT_NAME}-")
+        if cluster != platform.manager and day is not None and not prefix and rotation:
+            found.add((rotation, str(day)))
+    return found

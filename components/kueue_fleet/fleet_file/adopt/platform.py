@@ -1,0 +1,116 @@
+"""What `import` is given, sorted: each cluster's objects, who is the manager, and what is wrong or worth a note.
+
+In: clusters as they were given. Out: `Platform`, which the other modules of this package read and add problems to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kueue_fleet.fleet_file.adopt.objects import ClusterObjects, Object, sort_objects
+from kueue_fleet.fleet_file.adopt.quotas import differences
+from kueue_fleet.fleet_file.yaml_text import load_yaml
+from kueue_fleet.kueue_api.problem import Problem, SpecError
+
+Data = dict[str, Any]
+"""A part of a fleet file as plain data."""
+Specs = Mapping[str, Data]
+"""cluster → spec of one and the same object there."""
+Mode = Literal["Autopilot", "Standard"]
+"""Who manages the nodes of a GKE cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedCluster:
+    """One existing cluster."""
+
+    name: str
+    region: str
+    objects: Sequence[Object]
+    """As `kubectl get -o yaml` prints them, Lists included, with the ConfigMap of Kueue's Configuration."""
+    node_pools: Sequence[Object] = ()
+    """As `gcloud container node-pools list --format yaml` prints them; with any, the cluster is a Standard one."""
+    mode: Mode | None = None
+    """Who manages its nodes; needed without node pools."""
+
+
+@dataclass
+class Platform:
+    """The clusters, and what has been found about them."""
+
+    clusters: Sequence[AdoptedCluster]
+    objects: dict[str, ClusterObjects] = field(default_factory=dict)
+    """By cluster."""
+    manager: str | None = None
+    """The cluster with MultiKueueClusters."""
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for cluster in self.clusters:
+            self.objects[cluster.name], problems = sort_objects(cluster.objects, cluster.name)
+            self.problems += problems
+        managers = [name for name, found in self.objects.items() if found.of("MultiKueueCluster")]
+        self.manager = managers[0] if managers else None
+        if len(managers) > 1:
+            self.problem("clusters", f"{' and '.join(managers)} both have MultiKueueClusters", "give one manager")
+        if self.manager is None and len(self.clusters) > 1:
+            self.problem(
+                "clusters",
+                "no cluster has a MultiKueueCluster, so none is the manager",
+                "give the manager's objects too, or one cluster at a time",
+            )
+        if self.manager is not None and not self.job_clusters:
+            self.problem("clusters", f"{self.manager} is a manager without workers", "give the workers' objects too")
+
+    def problem(self, path: str, wrong: str, fix: str) -> None:
+        """Add a problem, which refuses the import."""
+        self.problems.append(Problem(path, wrong, fix))
+
+    def yaml_in(self, config_map: Object, key: str, path: str) -> Data:
+        """The map that a ConfigMap has as YAML under `key`; empty, and a problem at `path`, if there is none."""
+        try:
+            data = load_yaml(str((config_map.get("data") or {}).get(key, "")), path)
+        except SpecError as error:
+            self.problems += error.problems
+            return {}
+        if not isinstance(data, dict):
+            self.problem(path, f"has no settings in {key}", "give it as `kubectl get -o yaml` prints it")
+            return {}
+        return data
+
+    @property
+    def job_clusters(self) -> list[str]:
+        """The clusters that run jobs, as they were given."""
+        return [name for name in self.objects if name != self.manager]
+
+    @property
+    def of_manager(self) -> ClusterObjects:
+        """The manager's objects; none without a manager."""
+        return self.objects[self.manager] if self.manager is not None else ClusterObjects()
+
+    def found(self, kind: str, clusters: Iterable[str] | None = None) -> Mapping[str, Specs]:
+        """name → cluster → spec, by the order in which the names are met."""
+        found: dict[str, dict[str, Data]] = {}
+        for cluster in self.objects if clusters is None else clusters:
+            for name, spec in self.objects[cluster].of(kind).items():
+                found.setdefault(name, {})[cluster] = spec
+        return found
+
+    def others(self, kind: str) -> Iterator[tuple[str, Object]]:
+        """Objects of a kind that is not Kueue's, with their clusters."""
+        for cluster, found in self.objects.items():
+            for item in found.others:
+                if item["kind"] == kind:
+                    yield cluster, item
+
+    def where(self, specs: Specs) -> Data:
+        """`clusters` of an entry, where it is not the default."""
+        return {} if list(specs) == self.job_clusters else {"clusters": list(specs)}
+
+    def same(self, kind: str, name: str, specs: Specs) -> Data:
+        """The one spec, which the object has to have everywhere."""
+        self.problems += differences(f"{kind} {name}", specs)
+        return next(iter(specs.values()))

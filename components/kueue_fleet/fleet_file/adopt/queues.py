@@ -1,0 +1,181 @@
+"""Flavors, cohorts, queues and admission checks of all clusters, as entries that say where they are.
+
+In: the objects of all clusters. Out: entries of the file. What the fleet makes of itself on the manager and on workers
+(its flavor, MultiKueue's checks, the check of its own controller) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.adopt.platform import Data, Platform, Specs
+from kueue_fleet.fleet_file.adopt.quotas import merge_cohort, merge_queue, rules_of
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER
+from kueue_fleet.fleet_file.model.entries import FlavorEntry
+from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
+from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.kueue_api import ResourceFlavorSpec
+from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_fleet.kueue_api.problem import SpecError
+from kueue_fleet.kueue_api.read_model import read_model
+
+_MADE_BY_FLEET: Final = (MULTIKUEUE_CONTROLLER, ASSIGNMENT_CONTROLLER)
+
+
+def adopt_entries(platform: Platform, kind: str, *, placed: bool = False) -> list[Data]:
+    """Entries of objects that are the same wherever they are; with `placed` they say where that is."""
+    return [
+        {"name": name, **(platform.where(specs) if placed else {}), **platform.same(kind, name, specs)}
+        for name, specs in platform.found(kind).items()
+    ]
+
+
+def adopt_flavors(platform: Platform, pools: list[Data], managers_own: str | None) -> list[Data]:
+    """Entries of `flavors`; one that is what a node pool gives names the pool. `managers_own` is made by the fleet."""
+    entries = []
+    for name, specs in platform.found("ResourceFlavor").items():
+        if name == managers_own and specs == {platform.manager: {}}:
+            continue
+        entry = _of_pool(platform, specs, pools)
+        if entry is None:
+            entry = {**platform.where(specs), **platform.same("ResourceFlavor", name, specs)}
+        entries.append({"name": name, **entry})
+    return entries
+
+
+def _of_pool(platform: Platform, specs: Specs, pools: list[Data]) -> Data | None:
+    """The flavor as one of a node pool: on every cluster it is what the pool there gives, and the same beside it."""
+    named = {str((spec.get("nodeLabels") or {}).get(NODE_POOL)) for spec in specs.values()}
+    pool = next((entry for entry in pools if {entry["name"]} == named), None)
+    if pool is None:
+        return None
+    standard = [c.name for c in platform.clusters if c.node_pools and c.name in platform.job_clusters]
+    on: list[str] = pool.get("clusters", standard)
+    regions = {cluster.name: cluster.region for cluster in platform.clusters}
+    beside = [_beside_pool(cluster, regions[cluster], spec, pool) for cluster, spec in specs.items() if cluster in on]
+    if len(beside) < len(specs) or any(each is None or each != beside[0] for each in beside):
+        return None
+    return {**({} if list(specs) == on else {"clusters": list(specs)}), "nodePool": pool["name"], **(beside[0] or {})}
+
+
+def _beside_pool(cluster: str, region: str, spec: Data, pool: Data) -> Data | None:
+    """What the flavor has beside what the pool gives it on the cluster; None where it is not the pool's."""
+    try:
+        there = resolve_pool(
+            read_model(NodePoolEntry, pool), ClusterEntry(name=cluster, role="worker", region=region, mode="Standard")
+        )
+        flavor = read_model(ResourceFlavorSpec, spec)
+    except (SpecError, ValueError):
+        return None
+    bare = derived_flavor(FlavorEntry.model_construct(name=""), there)
+    beside = flavor.tolerations[len(bare.tolerations) :]
+    changes = {"tolerations": (*bare.tolerations, *beside), "topology_name": flavor.topology_name}
+    if bare.model_copy(update=changes) != flavor:
+        return None
+    found = {"tolerations": [each.wire() for each in beside], "topologyName": flavor.topology_name}
+    return {field: value for field, value in found.items() if value}
+
+
+def adopt_cohorts(platform: Platform) -> list[Data]:
+    """Entries of `cohorts`; the manager's quotas are the sum of the workers'. A cohort that queues only name is one."""
+    entries = []
+    for name, specs in platform.found("Cohort", platform.job_clusters).items():
+        entry, problems = merge_cohort(name, specs)
+        platform.problems += problems
+        entries.append(entry)
+    declared = {entry["name"] for entry in entries}
+    queues = platform.found("ClusterQueue", platform.job_clusters).values()
+    named = [spec.get("cohortName") for specs in queues for spec in specs.values()]
+    named += [entry.get("parentName") for entry in entries]
+    for cohort in dict.fromkeys(name for name in named if name and name not in declared):
+        entries.append({"name": cohort})
+        platform.notes.append(f"Cohort {cohort} was there by name only; it becomes an object")
+    return entries
+
+
+def adopt_queues(platform: Platform) -> list[Data]:
+    """Entries of `clusterQueues`, with the manager's quotas of those that it dispatches."""
+    made = _made_checks(platform)
+    on_manager = platform.of_manager.of("ClusterQueue")
+    entries = []
+    for name, specs in platform.found("ClusterQueue").items():
+        dispatched = name in on_manager and any(rule["name"] in made for rule in rules_of(on_manager[name]))
+        workers = {cluster: _without(spec, made) for cluster, spec in specs.items() if cluster != platform.manager}
+        if dispatched and not workers:
+            platform.problem(
+                f"{platform.manager}.ClusterQueue {name}",
+                "is on the manager and on no worker, so its jobs can go nowhere",
+                "leave it out, or give the worker that has it",
+            )
+            continue
+        # A queue that the manager does not dispatch is one like any other there.
+        own = workers if dispatched else {cluster: _without(spec, made) for cluster, spec in specs.items()}
+        flavors = {cluster: set(platform.objects[cluster].of("ResourceFlavor")) for cluster in own}
+        entry, problems = merge_queue(name, own, flavors)
+        platform.problems += problems
+        if dispatched:
+            _add_managers(entry, _without(on_manager[name], made))
+        entries.append({"name": name, **platform.where(own), **entry})
+    return entries
+
+
+def dispatched_queues(platform: Platform) -> list[str]:
+    """Names of the queues that the manager dispatches."""
+    made = _made_checks(platform)
+    on_manager = platform.of_manager.of("ClusterQueue")
+    return [name for name, spec in on_manager.items() if any(rule["name"] in made for rule in rules_of(spec))]
+
+
+def _made_checks(platform: Platform) -> set[str]:
+    """Checks that the fleet makes of itself."""
+    return {
+        name
+        for name, specs in platform.found("AdmissionCheck").items()
+        if any(spec.get("controllerName") in _MADE_BY_FLEET for spec in specs.values())
+    }
+
+
+def _without(spec: Data, checks: set[str]) -> Data:
+    rules = [rule for rule in rules_of(spec) if rule["name"] not in checks]
+    own = {key: value for key, value in spec.items() if key != "admissionChecksStrategy"}
+    return {**own, "admissionChecksStrategy": {"admissionChecks": rules}} if rules else own
+
+
+def _add_managers(entry: Data, spec: Data) -> None:
+    """What only the manager's copy of a queue says: its quotas, and checks that are answered there alone."""
+    entry["manager"] = {"resourceGroups": spec.get("resourceGroups") or []}
+    known = {rule["name"] for rule in rules_of(entry)}
+    only_there = [rule for rule in rules_of(spec) if rule["name"] not in known]
+    if only_there:
+        entry["admissionChecksStrategy"] = {"admissionChecks": [*rules_of(entry), *only_there]}
+
+
+def adopt_checks(platform: Platform) -> list[Data]:
+    """Entries of `admissionChecks`, each with its ProvisioningRequestConfig."""
+    entries = []
+    configs = platform.found("ProvisioningRequestConfig")
+    for name, specs in platform.found("AdmissionCheck").items():
+        spec = platform.same("AdmissionCheck", name, specs)
+        if spec.get("controllerName") in _MADE_BY_FLEET:
+            continue
+        entry: Data = {"name": name, **platform.where(specs)}
+        if spec.get("controllerName") != PROVISIONING_CONTROLLER:
+            entries.append({**entry, **spec})
+            continue
+        config = (spec.get("parameters") or {}).get("name", "")
+        found = configs.get(config)
+        if found is None:
+            platform.problem(
+                f"AdmissionCheck {name}.spec.parameters.name",
+                f"there is no ProvisioningRequestConfig {config or '(none named)'}",
+                "give it too, or leave the check out",
+            )
+            continue
+        request = platform.same("ProvisioningRequestConfig", config, found)
+        named: Mapping[str, Any] = {} if config == name else {"configName": config}
+        entries.append({**entry, "provisioningRequest": {**named, **request}})
+    return entries

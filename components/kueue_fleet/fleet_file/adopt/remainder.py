@@ -1,0 +1,137 @@
+"""What a fleet file does not say of the clusters that it was made from, and what applying it would change there.
+
+In: the clusters' objects as they were given, and the fleet. Out: notes. An object that the fleet does not render is
+left out; one that it renders otherwise would be changed; what it renders beside would be made. Nothing is lost unsaid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.adopt.configuration import is_configuration
+from kueue_fleet.fleet_file.adopt.objects import KUEUE_GROUP, Key, Object, key_of
+from kueue_fleet.fleet_file.adopt.platform import Platform
+from kueue_fleet.fleet_file.in_words import in_words, listed
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.kueue_api import PriorityClassFields, WorkloadPriorityClassFields
+from kueue_fleet.kueue_api.base import SpecModel
+from kueue_fleet.kueue_api.check_objects import SPECS
+from kueue_fleet.kueue_api.problem import SpecError
+from kueue_fleet.kueue_api.read_model import read_model
+from kueue_fleet.objects.render import render_cluster
+
+_SYSTEM: Final = ("kube-", "gke-", "gmp-", "system:", "system-")
+"""Names of what Kubernetes and GKE bring begin like this."""
+_MODELS: Final[Mapping[str, type[SpecModel]]] = {
+    **SPECS,
+    "PriorityClass": PriorityClassFields,
+    "WorkloadPriorityClass": WorkloadPriorityClassFields,
+}
+_MADE_BY_NAME: Final = ("Namespace", "PriorityClass")
+_MOST_CHANGES: Final = 6
+_LONGEST: Final = 120
+
+Change = tuple[str, Any, Any]
+"""Path, what is there, what would be."""
+
+
+def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mapping[str, Object]) -> list[str]:
+    """What would be changed, what is left out, and what of Kueue's objects would be made."""
+    notes: list[str] = []
+    left: dict[Key, list[str]] = {}
+    made: dict[Key, list[str]] = {}
+    for cluster, objects in platform.objects.items():
+        rendered = {key_of(item): item for item in render_cluster(fleet, cluster)}
+        for key, item in objects.given.items():
+            if key not in rendered and not _is_of_installation(key, item):
+                left.setdefault(key, []).append(cluster)
+        for key, item in rendered.items():
+            if key in objects.given:
+                notes += _changed(f"{_name(key)} on {cluster}", _changes(key, objects.content(key), item))
+            elif key[0] == KUEUE_GROUP or key[1] in _MADE_BY_NAME:
+                made.setdefault(key, []).append(cluster)
+        if cluster in configurations:
+            wanted = kueue_configuration(fleet, cluster)
+            notes += _changed(f"Kueue's Configuration on {cluster}", _differences(configurations[cluster], wanted))
+    notes += [f"{text} left out: a fleet file has no place for it" for text in _grouped(left)]
+    return notes + [f"{text} new" for text in _grouped(made)]
+
+
+def _is_of_installation(key: Key, item: Object) -> bool:
+    """What every cluster has, what Kueue's chart makes, and Kueue's Configuration, which has its own section."""
+    group, kind, namespace, name = key
+    default = name == "default" and kind in ("Namespace", "ServiceAccount")
+    labels = item["metadata"].get("labels") or {}
+    of_kueue = group != KUEUE_GROUP and labels.get("app.kubernetes.io/name") == "kueue"
+    of_system = namespace.startswith(_SYSTEM) or name.startswith(_SYSTEM)
+    return default or of_kueue or of_system or is_configuration(item)
+
+
+def _name(key: Key) -> str:
+    _, kind, namespace, name = key
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+def _grouped(found: Mapping[Key, list[str]]) -> Iterator[str]:
+    """One sentence for all objects of a kind that are on the same clusters."""
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for key, clusters in found.items():
+        groups.setdefault((key[1], tuple(clusters)), []).append(_name(key).removeprefix(f"{key[1]} "))
+    for (kind, where), names in groups.items():
+        yield f"{kind} {listed(names)} on {listed(where)} {'is' if len(names) == 1 else 'are'}"
+
+
+def _changed(subject: str, changes: Sequence[Change]) -> list[str]:
+    if not changes:
+        return []
+    parts = [f"{path} {_short(was)} -> {_short(becomes)}" for path, was, becomes in changes[:_MOST_CHANGES]]
+    more = f" and {len(changes) - _MOST_CHANGES} more" if len(changes) > _MOST_CHANGES else ""
+    return [f"{subject} would be changed: {', '.join(parts)}{more}"]
+
+
+def _short(value: Any) -> str:
+    text = in_words(value)
+    return text if len(text) <= _LONGEST and "\n" not in text else f"{text.splitlines()[0][:_LONGEST]}..."
+
+
+def _changes(key: Key, given: Object, rendered: Object) -> list[Change]:
+    """What of an object the fleet's rendering would change. Of Kueue's, a default is the same as nothing."""
+    changes = [*_leaves(_marks(given), _marks(rendered))]
+    model = _MODELS.get(key[1]) if key[0] in (KUEUE_GROUP, "scheduling.k8s.io") else None
+    bodies = _body(given, in_spec=key[1] in SPECS), _body(rendered, in_spec=key[1] in SPECS)
+    if model is not None:
+        with suppress(SpecError):  # Then as it is written.
+            sides = [read_model(model, body) for body in bodies]
+            return changes if sides[0] == sides[1] else changes + _differences(sides[0].wire(), sides[1].wire())
+    return [*changes, *_leaves(*bodies)]
+
+
+def _marks(item: Object) -> Object:
+    return {mark: item["metadata"].get(mark) or {} for mark in ("labels", "annotations")}
+
+
+def _body(item: Object, *, in_spec: bool) -> Object:
+    if in_spec:
+        return item.get("spec") or {}
+    return {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+
+
+def _differences(given: Any, wanted: Any) -> list[Change]:
+    """Each place at which the two differ."""
+    only_given = {path: (path, was, None) for path, _, was in _leaves(wanted, given)}
+    return list((only_given | {change[0]: change for change in _leaves(given, wanted)}).values())
+
+
+def _leaves(given: Any, wanted: Any, path: str = "") -> Iterator[Change]:
+    """Each place at which `given` is not what is `wanted`; what is only in `given` is passed over."""
+    if isinstance(given, Mapping) and isinstance(wanted, Mapping):
+        for key, value in wanted.items():
+            yield from _leaves(given.get(key), value, f"{path}.{key}" if path else str(key))
+    elif isinstance(given, list) and isinstance(wanted, list) and len(given) == len(wanted):
+        for index, (one, other) in enumerate(zip(given, wanted, strict=True)):
+            yield from _leaves(one, other, f"{path}[{index}]")
+    elif given != wanted and (given or wanted):
+        yield path, given, wanted

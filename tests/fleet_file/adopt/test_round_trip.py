@@ -1,0 +1,126 @@
+"""Any fleet, imported from what it becomes, renders the same objects and node pools, or names what it left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from fleet_file.builders import REMOVED, changed, fleet_data
+from fleet_files import fleets
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.adopt import Adopted, Identity, adopt_fleet
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.parse import read_fleet
+from kueue_fleet.kueue_api.problem import errors_of
+from kueue_fleet.objects import render_cluster
+from spec.adopt.existing_platform import existing_platform, printed_pool
+
+
+def adopt(fleet: FleetSpec) -> Adopted:
+    return adopt_fleet(
+        existing_platform(fleet), Identity(fleet.name, fleet.project, date(2999, 2, 1), date(2026, 11, 21))
+    )
+
+
+def objects_of(fleet: FleetSpec, cluster: str) -> Mapping[tuple[str, str], Any]:
+    """The objects of a cluster by kind and name, Kueue's Configuration among them."""
+    found = {}
+    for item in render_cluster(fleet, cluster):
+        metadata = item["metadata"]
+        name = "/".join(metadata[part] for part in ("namespace", "name") if part in metadata)
+        found[item["kind"], name] = item
+    return {**found, ("Kueue's", "Configuration"): kueue_configuration(fleet, cluster)}
+
+
+POOLS = [
+    {"name": "l4", "machineType": "g2-standard-24", "autoscaling": {"totalMaxNodeCount": 40}},
+    {"name": "t4", "clusters": ["worker-b"], "machineType": "n1-standard-8", "nodeCount": 1,
+     "accelerator": {"type": "nvidia-tesla-t4", "count": 1}, "capacity": {"type": "spot"}},
+]  # fmt: skip
+EXPECTED = re.compile(
+    r"node pool system of|of Google Cloud only node pools are read|"
+    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota"
+)
+"""What has to be named: what belongs to a cluster itself or is not in Kubernetes, and headroom in cohorts' quotas."""
+CONTROLLER = {
+    "multiKueue/dispatcher": "External",
+    "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
+    "admissionController": {"image": "example.com/controller:1.2", "replicas": 2, "dispatch": {"step": 2}},
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"multiKueue/dispatcher": "Incremental", "multiKueue/incremental": {"stepSize": 2}},
+        {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/dispatcher"}},
+        CONTROLLER,
+        {**CONTROLLER, "teams/0/allowedRegions": ["us-east4"]},
+        {"multiKueue/gcInterval": "2m", "multiKueue/origin": "europe", "multiKueue/workerLostTimeout": "30m"},
+        {"kueue": {"version": "0.19.1", "namespace": "kueue"}},
+        {"kueue": {"configuration": {"featureGates": {"ConcurrentAdmission": True}}}},
+        {"clusters/1/kueue": {"configuration": {"waitForPodsReady": {"timeout": "10m"}}}},
+        {"jobSet": {"enabled": False}, "teams/0/members": ["group:vision@example.com"]},
+        {"teams/0/resourceQuota": {"count/jobs.batch": 500}, "teams/0/podSecurity": "restricted"},
+        {"teams/0/existingGoogleServiceAccount": "team-jobs@other-project.iam.gserviceaccount.com"},
+    ],
+)  # fmt: skip
+def test_it_is_the_same_fleet_again(change: dict[str, Any]) -> None:
+    fleet = parse_fleet(changed(fleet_data(), change))
+    assert parse_fleet(adopt(fleet).data) == fleet
+
+
+def test_flavors_of_node_pools_name_their_pool_again() -> None:
+    of_pools = {
+        "clusters/1/mode": "Standard",
+        "clusters/2/mode": "Standard",
+        "nodePools": POOLS,
+        "flavors/0": {"name": "l4", "nodePool": "l4", "tolerations": [{"key": "slow", "operator": "Exists"}]},
+        "flavors/1": {"name": "t4", "nodePool": "t4"},
+        "clusterQueues/0/admissionChecksStrategy": REMOVED,
+        "admissionChecks": REMOVED,
+    }
+    fleet = parse_fleet(changed(fleet_data(), of_pools))
+    again = parse_fleet(adopt(fleet).data)
+    assert (again.flavors, again.clusters) == (fleet.flavors, fleet.clusters)
+    assert [(pool.name, pool.clusters) for pool in again.node_pools] == [("l4", None), ("t4", ("worker-b",))]
+
+
+@settings(max_examples=40, deadline=None)
+@given(fleets())
+def test_any_fleet_renders_the_same_or_names_what_it_left_out(fleet: FleetSpec) -> None:
+    adopted = adopt(fleet)
+    reading = read_fleet(adopted.data)
+    if reading.fleet is None:  # What Google Cloud alone knows is asked for by check.
+        assert {problem.fix for problem in errors_of(reading.problems)} == {
+            "add a node pool, or nodeAutoProvisioning to the cluster"
+        }
+        return
+    assert lost_unsaid(fleet, reading.fleet, adopted.notes) == []
+    assert [note for note in adopted.notes if not EXPECTED.match(note)] == []
+
+
+def lost_unsaid(fleet: FleetSpec, again: FleetSpec, notes: Sequence[str]) -> list[str]:
+    """Objects and node pools that are not the same in the imported fleet, and that no note names."""
+    lost = []
+    for cluster in fleet.cluster_names:
+        objects = [objects_of(side, cluster) for side in (fleet, again)]
+        pools = [{pool.name: printed_pool(pool) for pool in side.node_pools_on(cluster)} for side in (fleet, again)]
+        for (kind, name), before, after in _changed(*objects):
+            if not any(kind in note and name in note and cluster in note for note in notes):
+                lost.append(f"{kind} {name} of {cluster}: {before} -> {after}")
+        for name, before, after in _changed(*pools):
+            if not any(f"node pool {name} of {cluster}" in note for note in notes):
+                lost.append(f"node pool {name} of {cluster}: {before} -> {after}")
+    return lost
+
+
+def _changed(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    for key in {**before, **after}:
+        if before.get(key) != after.get(key):
+            yield key, before.get(key), after.get(key)
