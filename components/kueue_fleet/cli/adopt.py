@@ -9,10 +9,10 @@ from typing import Annotated, Any, cast, get_args
 
 import typer
 
+from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import read_objects, read_text, write_text
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
-from kueue_fleet.fleet_file.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
 from kueue_fleet.fleet_file.yaml_text import load_documents
 from kueue_fleet.kueue_api import SpecError

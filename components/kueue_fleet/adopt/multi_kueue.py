@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
 
-from kueue_fleet.fleet_file.adopt.platform import Data, Platform
-from kueue_fleet.fleet_file.adopt.queues import dispatched_queues
+from kueue_fleet.adopt.platform import Data, Platform
+from kueue_fleet.adopt.queues import dispatched_queues
 from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER
 from kueue_fleet.objects.access import ACCOUNT_NAME, ROTATE_BY_ANNOTATION
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from adopt.existing_platform import existing_platform, printed_pool
 from fleet_file.builders import REMOVED, changed, fleet_data
 from fleet_files import fleets
+from kueue_fleet.adopt import Adopted, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.fleet_file.adopt import Adopted, Identity, adopt_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import read_fleet
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.objects import render_cluster
-from spec.adopt.existing_platform import existing_platform, printed_pool
 
 
 def adopt(fleet: FleetSpec) -> Adopted:

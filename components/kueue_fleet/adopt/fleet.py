@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from kueue_fleet.fleet_file.adopt.configuration import adopt_configuration, read_configurations
-from kueue_fleet.fleet_file.adopt.controller import adopt_controller
-from kueue_fleet.fleet_file.adopt.drop_defaults import drop_defaults
-from kueue_fleet.fleet_file.adopt.multi_kueue import adopt_multi_kueue, managers_flavor
-from kueue_fleet.fleet_file.adopt.platform import AdoptedCluster, Data, Platform
-from kueue_fleet.fleet_file.adopt.pools import node_pool_entries
-from kueue_fleet.fleet_file.adopt.queues import (
+from kueue_fleet.adopt.configuration import adopt_configuration, read_configurations
+from kueue_fleet.adopt.controller import adopt_controller
+from kueue_fleet.adopt.drop_defaults import drop_defaults
+from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue, managers_flavor
+from kueue_fleet.adopt.platform import AdoptedCluster, Data, Platform
+from kueue_fleet.adopt.pools import node_pool_entries
+from kueue_fleet.adopt.queues import (
     adopt_checks,
     adopt_cohorts,
     adopt_entries,
     adopt_flavors,
     adopt_queues,
 )
-from kueue_fleet.fleet_file.adopt.remainder import remainder_notes
-from kueue_fleet.fleet_file.adopt.teams import adopt_teams
+from kueue_fleet.adopt.remainder import remainder_notes
+from kueue_fleet.adopt.teams import adopt_teams
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.parse import parse_fleet
 from kueue_fleet.gke.labels import NODE_POOL

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kueue_fleet.fleet_file.adopt.platform import Data, Platform
+from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER, DISPATCHER_NAME
 from kueue_fleet.objects.controller import CONTROLLER_NAME
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from kueue_fleet.fleet_file.adopt.configuration import is_configuration
-from kueue_fleet.fleet_file.adopt.objects import KUEUE_GROUP, Key, Object, key_of
-from kueue_fleet.fleet_file.adopt.platform import Platform
+from kueue_fleet.adopt.configuration import is_configuration
+from kueue_fleet.adopt.objects import KUEUE_GROUP, Key, Object, key_of
+from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kueue_fleet.fleet_file.adopt.platform import Data, Platform
+from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.in_words import in_words
 from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL, TEAM_LABEL
 from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, WORKLOAD_IDENTITY_ANNOTATION

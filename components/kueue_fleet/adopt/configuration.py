@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from kueue_fleet.fleet_file.adopt.objects import Object
-from kueue_fleet.fleet_file.adopt.platform import Data, Platform
+from kueue_fleet.adopt.objects import Object
+from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, REGIONS_LABEL
 from kueue_fleet.fleet_file.model.kueue_installation import CONFIGURATION_API, JOBSET_FRAMEWORK, default_configuration

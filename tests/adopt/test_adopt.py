@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from adopt.existing_platform import configuration_map
 from fleet_file.builders import REMOVED, changed, fleet_data, manager_quotas, standalone_data
+from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
-from kueue_fleet.fleet_file.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects import render_fleet
-from spec.adopt.existing_platform import configuration_map
 
 ROOT = Path(__file__).parents[3]
 IDENTITY = Identity("test-fleet", "my-project", date(2027, 2, 1), date(2026, 11, 21), default_kueue=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kueue_fleet.fleet_file.adopt.platform import Data, Platform, Specs
-from kueue_fleet.fleet_file.adopt.quotas import merge_cohort, merge_queue, rules_of
+from kueue_fleet.adopt.platform import Data, Platform, Specs
+from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, rules_of
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import FlavorEntry

@@ -5,7 +5,7 @@ does. Out: the data of a fleet file whose rendering gives the same objects, and 
 is guessed: where two clusters disagree in a way that one entry of a fleet file cannot say, that is a problem.
 """
 
-from kueue_fleet.fleet_file.adopt.fleet import Adopted, Identity, adopt_fleet
-from kueue_fleet.fleet_file.adopt.platform import AdoptedCluster, Mode
+from kueue_fleet.adopt.fleet import Adopted, Identity, adopt_fleet
+from kueue_fleet.adopt.platform import AdoptedCluster, Mode
 
 __all__ = ["Adopted", "AdoptedCluster", "Identity", "Mode", "adopt_fleet"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.fleet_file.adopt.pools import node_pool_entries
+from kueue_fleet.adopt.pools import node_pool_entries
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 
 POOL: dict[str, Any] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from kueue_fleet.adopt import AdoptedCluster
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.adopt import AdoptedCluster
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.gcp.node_pool import node_pool_properties
