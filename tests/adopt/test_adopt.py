@@ -18,7 +18,7 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects import render_fleet
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 IDENTITY = Identity("test-fleet", "my-project", date(2027, 2, 1), date(2026, 11, 21), default_kueue=True)
 KEY = "controller_manager_config.yaml"
 VERSION = "app.kubernetes.io/version"

@@ -135,7 +135,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"a=queues.yaml {NEW} --node-pools nofile", 2, "'nofile' names no cluster; write CLUSTER=nofile"),
         (f"a=queues.yaml {NEW} --node-pools a=nofile", 1, "nofile: no such file; give what gcloud prints"),
         (f"a=queues.yaml {NEW} --node-pools a=other.yaml -o {FLEET}", 1, "is there already"),
-        (f"a=queues.yaml {NEW} -o {FLEET}/x.yaml", 1, "is no folder; name another file"),
+        (f"a=queues.yaml {NEW} --mode Autopilot --default-kueue -o {FLEET}/x.yaml", 1, "is no folder; name another file"),
         (f"a=queues.yaml a=queues.yaml {NEW}", 2, "a is given twice"),
         ("a=queues.yaml --name x --project my-project", 2, "Missing option '--region'"),
         ("a=queues.yaml --name x --project my-project --region b=us-central1", 2, "there is no cluster b"),
