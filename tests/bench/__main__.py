@@ -104,7 +104,7 @@ def explain() -> Iterator[Figure]:
     for row in run_module("bench.dumps", []):
         holders = f", {row['holders']} hold quota" if row["holders"] else ""
         what = f"explain, {row['pending']} pending{holders}, {row['format']}"
-        yield Figure(f"{what}: CPU", row["cpuSeconds"], "s", 1.0, "parser alone", row["parserSeconds"])
+        yield Figure(f"{what}: CPU", row["cpuSeconds"], "s", None, "parser alone", row["parserSeconds"])
         yield Figure(f"{what}: memory", row["peakMiB"], "MiB")
 
 

@@ -18,14 +18,10 @@ if TYPE_CHECKING:
     from kueue_fleet.admission.reading.objects import Parsed
     from kueue_fleet.dispatch import Decision, ParsedReport
     from kueue_fleet.explain import Explanation
-    from kueue_fleet.explain.alike import Readable
-    from kueue_fleet.explain.dump_text import Item
     from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.records import Record
     from kueue_fleet.simulation.result import Result
 
-_LARGE: Final = 1_000_000
-"""Bytes from which on a dump is cut rather than read; below, reading all of it takes less than a second."""
 _NAMED: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)=(.+)")
 
 
@@ -64,30 +60,11 @@ class Dump:
         self._path = Path(named[3]) if named else Path(text)
         self.source = str(self._path)
         self._now, self._fair_sharing = now, fair_sharing
-        self._items: dict[int, Item] = {}
-        if not self._cut():
-            self._read()
-
-    def _cut(self) -> bool:
-        """Cut a large dump into its objects, to read only some of them; False if it cannot be."""
-        if not self._path.is_file() or self._path.suffix == ".json" or self._path.stat().st_size < _LARGE:
-            return False
-        from kueue_fleet.explain.block_yaml import NotSimpleError
-        from kueue_fleet.explain.dump_text import cut
-        from kueue_fleet.simulation.documents import Document
-
-        try:
-            items = cut(read_text(self._path))
-        except NotSimpleError:
-            return False
-        self._items = {id(item.data): item for item in items}
-        self._index_documents([Document(f"{self.source}:1: items[{n}]", item.data) for n, item in enumerate(items)])
-        return True
+        self._read()
 
     def _read(self) -> None:
         from kueue_fleet.simulation.errors import SimulationError
 
-        self._items = {}
         try:
             self._index_documents(read_objects(self._path))
         except SimulationError as refused:
@@ -131,31 +108,18 @@ class Dump:
     def dispatch(self, key: str) -> ParsedReport | None:
         """See `Cluster`."""
         from kueue_fleet.explain import dispatch_report
-        from kueue_fleet.explain.block_yaml import NotSimpleError
 
-        manifest = self._index.workloads[key]
-        if self._items:
-            try:
-                return dispatch_report(self._items[id(manifest)].whole())
-            except NotSimpleError:
-                self._read()
-                manifest = self._index.workloads[key]
-        return dispatch_report(manifest)
+        return dispatch_report(self._index.workloads[key])
 
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """See `Cluster`. Raises CommandError with every problem of the objects that matter."""
         from kueue_fleet.admission.errors import NotModelledError, ObjectError
         from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Snapshot
-        from kueue_fleet.explain.alike import parse_alike
-        from kueue_fleet.explain.block_yaml import NotSimpleError
+        from kueue_fleet.admission.reading.objects import parse_objects
 
         configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if self._fair_sharing else None)
         try:
-            try:
-                parsed = parse_alike(self._relevant(key, local_queue), configuration)
-            except NotSimpleError:
-                self._read()
-                parsed = parse_alike(self._relevant(key, local_queue), configuration)
+            parsed = parse_objects(self._index.relevant(key, local_queue), configuration)
         except ObjectError as refused:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
@@ -164,14 +128,6 @@ class Dump:
         if cycles:
             raise self._refused(cycles)
         return Snapshot(_with_namespaces(parsed), parsed.workloads, self._now)
-
-    def _relevant(self, key: str, local_queue: str) -> list[Readable]:
-        from kueue_fleet.explain.alike import PlainObject
-
-        kept = self._index.relevant(key, local_queue)
-        if self._items:
-            return [self._items[id(manifest)] for manifest in kept]
-        return [PlainObject(manifest) for manifest in kept]
 
     def _refused(self, problems: Iterable[str]) -> console.CommandError:
         places = {_label(document.data): document.where for document in self._documents}

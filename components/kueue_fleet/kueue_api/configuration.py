@@ -1,8 +1,8 @@
-"""Kueue's own Configuration (config.kueue.x-k8s.io/v1beta2), field by field.
+"""Kueue's own Configuration (config.kueue.x-k8s.io/v1beta2): what changes admission, or what the fleet writes itself.
 
-In: the `kueue.configuration` of the fleet or of one cluster. Out: a frozen model of what was written; what was left out
-stays out, so that Kueue's own defaults hold. The rules across fields are in `configuration_rules`; merging the fleet's
-with a cluster's is in `install`.
+What was left out stays out, so that Kueue's own defaults hold. The other sections (TLS, probes, leader election,
+metrics and such) are passed on as they are written. The rules across fields are in `fleet_file.check`; merging the
+fleet's with a cluster's is in `install`.
 
 Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
 """
@@ -10,126 +10,17 @@ Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from kueue_fleet.kueue_api.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text, Whole
+from kueue_fleet.kueue_api.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityMapField
 from kueue_fleet.kueue_api.selector import LabelSelector
 
-Port = Annotated[Whole, Field(ge=1, le=65535)]
-"""A TCP port."""
-
-
-class WebhookServer(SpecModel):
-    """The webhook server."""
-
-    port: Port | None = None
-    """Default 9443."""
-    host: Text | None = None
-    """Address to listen on; default all."""
-    cert_dir: Text | None = None
-    """Folder of tls.crt and tls.key; default /tmp/k8s-webhook-server/serving-certs."""
-
-
-class LeaderElection(SpecModel):
-    """Leader election between the replicas of Kueue."""
-
-    leader_elect: Flag | None = None
-    """Whether there is one; default true."""
-    lease_duration: Duration | None = None
-    """How long others wait before they take over; default 15s."""
-    renew_deadline: Duration | None = None
-    """How long the leader tries to stay leader; default 10s."""
-    retry_period: Duration | None = None
-    """From one try to the next; default 2s."""
-    resource_lock: Text | None = None
-    """Kind of the lock; default leases."""
-    resource_name: Text | None = None
-    """Default c1f6bfd2.kueue.x-k8s.io."""
-    resource_namespace: Text | None = None
-    """Namespace of the lock; default Kueue's own."""
-
-
-class CustomMetricLabel(SpecModel):
-    """A label or annotation that becomes a label of Kueue's metrics (alpha, feature gate CustomMetricLabels)."""
-
-    name: Text
-    """The metric's label without the prefix `custom_`."""
-    source_label_key: Text | None = None
-    """The label whose value is taken; or else `sourceAnnotationKey`."""
-    source_annotation_key: Text | None = None
-    """The annotation whose value is taken; or else `sourceLabelKey`."""
-    source_kind: Text | None = None
-    """Cohort, LocalQueue, ClusterQueue (default) or Workload."""
-    tracked_values: tuple[Text, ...] = ()
-    """Values that are told apart; for Workload 1 to 12, else at most 16, none: all."""
-
-
-class LocalQueueMetrics(SpecModel):
-    """Metrics per LocalQueue."""
-
-    enable: Flag | None = None
-    """Whether there are any; default false."""
-    local_queue_selector: LabelSelector | None = None
-    """Which LocalQueues have them; default: all."""
-
-
-class Metrics(SpecModel):
-    """What Kueue reports."""
-
-    bind_address: Text | None = None
-    """Default :8443; 0: off."""
-    enable_cluster_queue_resources: Flag | None = None
-    """Also quota and usage per queue, flavor and resource; default false."""
-    custom_labels: tuple[CustomMetricLabel, ...] | None = None
-    """Labels and annotations that become labels of metrics."""
-    local_queue_metrics: LocalQueueMetrics | None = None
-    """Metrics of single LocalQueues."""
-
-
-class Health(SpecModel):
-    """Probes."""
-
-    health_probe_bind_address: Text | None = None
-    """Default :8081."""
-    readiness_endpoint_name: Text | None = None
-    """Path of the readiness probe; default readyz."""
-    liveness_endpoint_name: Text | None = None
-    """Path of the liveness probe; default healthz."""
-
-
-class Controller(SpecModel):
-    """Kueue's controllers."""
-
-    group_kind_concurrency: Mapping[Text, Annotated[Whole, Field(ge=1)]] | None = None
-    """Parallel reconciles by `Kind.group`."""
-    cache_sync_timeout: Annotated[Whole, Field(ge=0, le=2**63 - 1)] | None = None
-    """In nanoseconds: Kueue reads this field as a bare number; default 2 minutes."""
-
-
-class TlsOptions(SpecModel):
-    """TLS of all of Kueue's servers."""
-
-    min_version: Text | None = None
-    """Least version, such as VersionTLS12; default Go's."""
-    cipher_suites: tuple[Text, ...] | None = None
-    """Cipher suites of TLS 1.2, by Go's names; default Go's."""
-    curve_preferences: tuple[Int32, ...] | None = None
-    """Key exchanges, by IANA's numbers of TLS Supported Groups; default Go's."""
-
-
-class InternalCertManagement(SpecModel):
-    """Certificates that Kueue makes for itself."""
-
-    enable: Flag | None = None
-    """Default true."""
-    webhook_service_name: Text | None = None
-    """Service in the certificate's name; default kueue-webhook-service."""
-    webhook_secret_name: Text | None = None
-    """Secret that holds the certificate; default kueue-webhook-server-cert."""
+Section = Mapping[Text, Any]
+"""A section that Kueue gets as it is written. Kueue checks it when it starts; a rehearsal runs the real one."""
 
 
 class RequeuingStrategy(SpecModel):
@@ -156,15 +47,6 @@ class WaitForPodsReady(SpecModel):
     """When an evicted workload is tried again."""
     recovery_timeout: Duration | None = None
     """The same for pods that fail later; default `timeout`; 0s: off."""
-
-
-class ClientConnection(SpecModel):
-    """Kueue's requests to the API server."""
-
-    qps: Number | None = None
-    """Requests a second; default 300; negative: unlimited."""
-    burst: Int32 | None = None
-    """Requests at once beyond `qps`; default 500."""
 
 
 class Integrations(SpecModel):
@@ -362,15 +244,6 @@ class ObjectRetentionPolicies(SpecModel):
     """When Workloads go; default: never."""
 
 
-class VisibilityServer(SpecModel):
-    """The server of pending workloads."""
-
-    bind_address: Text | None = None
-    """Default 0.0.0.0."""
-    bind_port: Whole | None = None
-    """Default 8082."""
-
-
 class KueueConfiguration(SpecModel):
     """Kueue's Configuration. `apiVersion` and `kind` are added when it is rendered."""
 
@@ -380,29 +253,29 @@ class KueueConfiguration(SpecModel):
 
     namespace: DnsLabel | None = None
     """Set by the fleet from `kueue.namespace`."""
-    webhook: WebhookServer | None = None
+    webhook: Section | None = None
     """Kueue's webhook server."""
-    leader_election: LeaderElection | None = None
+    leader_election: Section | None = None
     """Which replica leads."""
-    metrics: Metrics | None = None
+    metrics: Section | None = None
     """What Kueue reports, and where."""
-    health: Health | None = None
+    health: Section | None = None
     """Probes."""
     pprof_bind_address: Text | None = None
     """Address of Go's profiles; default: off."""
-    controller: Controller | None = None
+    controller: Section | None = None
     """How Kueue's controllers work."""
-    tls: TlsOptions | None = None
+    tls: Section | None = None
     """TLS of all of Kueue's servers."""
     manage_jobs_without_queue_name: Flag | None = None
     """Also manage jobs without a queue label; default false."""
     managed_jobs_namespace_selector: LabelSelector | None = None
     """Default: every namespace but kube-system and Kueue's own."""
-    internal_cert_management: InternalCertManagement | None = None
+    internal_cert_management: Section | None = None
     """Certificates that Kueue makes for itself."""
     wait_for_pods_ready: WaitForPodsReady | None = None
     """Eviction of workloads whose pods do not become ready."""
-    client_connection: ClientConnection | None = None
+    client_connection: Section | None = None
     """How fast Kueue asks the API server."""
     integrations: Integrations | None = None
     """Kinds of job that Kueue manages."""
@@ -418,7 +291,7 @@ class KueueConfiguration(SpecModel):
     """Overrides by name; the gates of Kueue 0.19.2 are known."""
     object_retention_policies: ObjectRetentionPolicies | None = None
     """When Kueue deletes what has ended."""
-    visibility_server: VisibilityServer | None = None
+    visibility_server: Section | None = None
     """The server of pending workloads."""
 
 

@@ -243,24 +243,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
-    "webhook service name": (
-        {"internalCertManagement": {"webhookServiceName": "1kueue"}},
-        [
-            (
-                'internalCertManagement.webhookServiceName: "1kueue" has characters or a form that are not '
-                "allowed; use lower-case letters, digits and hyphens, with a letter at the start"
-            )
-        ],
-    ),
-    "webhook secret name": (
-        {"internalCertManagement": {"webhookSecretName": "Kueue"}},
-        [
-            (
-                'internalCertManagement.webhookSecretName: "Kueue" has characters or a form that are not '
-                "allowed; use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends"
-            )
-        ],
-    ),
     "quota check strategy": (
         {"resources": {"quotaCheckStrategy": "Ignore"}},
         ["resources.quotaCheckStrategy: Ignore is not allowed; did you mean IgnoreUndeclared?"],
@@ -531,106 +513,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "objectRetentionPolicies.workloads.afterDeactivatedByKueue: -2h is negative; write 0 or more",
         ],
     ),
-    "TLS version": (
-        {"tls": {"minVersion": "VersionTLS11"}},
-        ["tls.minVersion: VersionTLS11 is not allowed; did you mean VersionTLS13?"],
-    ),
-    "TLS cipher suite": (
-        {"tls": {"cipherSuites": ["TLS_AES_128_GCM_SHA25"]}},
-        ["tls.cipherSuites[0]: TLS_AES_128_GCM_SHA25 is no cipher suite of Go; did you mean TLS_AES_128_GCM_SHA256?"],
-    ),
-    "TLS 1.3 with suites": (
-        {"tls": {"minVersion": "VersionTLS13", "cipherSuites": ["TLS_AES_128_GCM_SHA256"]}},
-        ["tls.cipherSuites: set, but minVersion is VersionTLS13, whose suites cannot be chosen; remove cipherSuites"],
-    ),
-    "TLS curves": (
-        {"tls": {"curvePreferences": [29, 29, 0]}},
-        [
-            "tls.curvePreferences[1]: 29 is listed twice; list each group once",
-            "tls.curvePreferences[2]: 0 is no TLS group; write a number between 1 and 65535",
-        ],
-    ),
-    "visibility address": (
-        {"visibilityServer": {"bindAddress": "localhost"}},
-        ["visibilityServer.bindAddress: localhost is no IP address; write one, such as 0.0.0.0"],
-    ),
-    "visibility port": (
-        {"visibilityServer": {"bindPort": 65536}},
-        ["visibilityServer.bindPort: 65536 is no port; write a number from 1 to 65535"],
-    ),
-    "webhook port": (
-        {"webhook": {"port": 0}},
-        ["webhook.port: 0 is too small; use at least 1"],
-    ),
-    "21 labels": (
-        {
-            "metrics": {
-                "customLabels": [
-                    {"name": f"l{i}", "sourceKind": ["ClusterQueue", "LocalQueue", "Cohort"][i % 3]} for i in range(21)
-                ]
-            }
-        },
-        [
-            "metrics.customLabels: 21 labels, at most 20 are allowed; use fewer",
-            "metrics.customLabels: 7 labels from LocalQueue, at most 6 are allowed; use fewer",
-            "metrics.customLabels: 7 labels from ClusterQueue, at most 6 are allowed; use fewer",
-            "metrics.customLabels: 7 labels from Cohort, at most 6 are allowed; use fewer",
-        ],
-    ),
-    "label name": (
-        {"metrics": {"customLabels": [{"name": "1a"}]}},
-        [('metrics.customLabels[1a].name: "1a" is no metric label; use letters, digits and _, a letter first')],
-    ),
-    "label twice": (
-        {"metrics": {"customLabels": [{"name": "a"}, {"name": "a"}]}},
-        ["metrics.customLabels[a].name: a is listed twice; give each label a name of its own"],
-    ),
-    "label with two sources": (
-        {"metrics": {"customLabels": [{"name": "a", "sourceLabelKey": "b", "sourceAnnotationKey": "c"}]}},
-        ["metrics.customLabels[a]: both sourceLabelKey and sourceAnnotationKey are set; set at most one of the two"],
-    ),
-    "label key": (
-        {"metrics": {"customLabels": [{"name": "a", "sourceLabelKey": "b c"}]}},
-        [
-            (
-                'metrics.customLabels[a].sourceLabelKey: "b c" has characters or a form that are not allowed; '
-                "use letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-            )
-        ],
-    ),
-    "annotation key": (
-        {"metrics": {"customLabels": [{"name": "a", "sourceAnnotationKey": "b/"}]}},
-        [('metrics.customLabels[a].sourceAnnotationKey: "b/" has nothing after the slash; write a name there')],
-    ),
-    "label kind": (
-        {"metrics": {"customLabels": [{"name": "a", "sourceKind": "Pod"}]}},
-        [
-            (
-                "metrics.customLabels[a].sourceKind: Pod is not allowed; use one of the values: Workload, "
-                "LocalQueue, ClusterQueue, Cohort"
-            )
-        ],
-    ),
-    "Workload label without values": (
-        {"metrics": {"customLabels": [{"name": "a", "sourceKind": "Workload"}]}},
-        ["metrics.customLabels[a].trackedValues: 0 values, but from a Workload 1 to 12 are needed; list 1 to 12"],
-    ),
-    "17 values": (
-        {"metrics": {"customLabels": [{"name": "a", "trackedValues": [str(i) for i in range(17)]}]}},
-        ["metrics.customLabels[a].trackedValues: 17 values, at most 16 are allowed; use fewer"],
-    ),
-    "value twice": (
-        {"metrics": {"customLabels": [{"name": "a", "trackedValues": ["x", "x"]}]}},
-        ["metrics.customLabels[a].trackedValues: a value is listed twice; list each value once"],
-    ),
-    "3 Workload labels": (
-        {
-            "metrics": {
-                "customLabels": [{"name": f"l{i}", "sourceKind": "Workload", "trackedValues": ["a"]} for i in range(3)]
-            }
-        },
-        ["metrics.customLabels: 3 labels from Workload, at most 2 are allowed; use fewer"],
-    ),
     "unknown gate": (
         {"featureGates": {"MultiKueueBatch": True}},
         ["featureGates[MultiKueueBatch]: Kueue 0.19.2 has no feature gate MultiKueueBatch; did you mean MultiKueue?"],
@@ -681,6 +563,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "false, without quotes"
             )
         ],
+    ),
+    "a section that is passed on, but is no map": (
+        {"tls": "VersionTLS12"},
+        ["tls: \"VersionTLS12\" is given where a map is needed; write its fields as 'name: value', one on each line"],
     ),
     "unknown section": (
         {"integration": {}},
@@ -735,7 +621,6 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             "externalFrameworks": [{"name": "Foo.v1.example.com"}, {"name": "RayJob.v1.ray.io"}],
         }
     },
-    "certificates off, so names not checked": {"internalCertManagement": {"enable": False, "webhookServiceName": "1"}},
     "resources": {
         "resources": {
             "quotaCheckStrategy": "BlockUndeclared",

@@ -65,6 +65,15 @@ def test_fleet_then_cluster_are_laid_over_it() -> None:
     assert kueue_configuration(of, "worker-b")["waitForPodsReady"]["requeuingStrategy"] == {"backoffLimitCount": 2}
 
 
+def test_sections_that_change_no_admission_are_passed_on_as_they_are_written() -> None:
+    tls = {"minVersion": "VersionTLS13", "curvePreferences": [29, 4588], "ofTomorrow": {"deep": [{"a": 1}]}}
+    written = {"tls": tls, "webhook": {"host": "::1"}, "clientConnection": {"qps": 12.5}}
+    made = kueue_configuration(fleet({"kueue/configuration": written}), "worker-a")
+    assert made["tls"] == tls
+    assert made["webhook"] == {"port": 9443, "host": "::1"}
+    assert made["clientConnection"] == {"qps": 12.5, "burst": 500}
+
+
 def test_without_jobset_only_jobs_are_managed() -> None:
     of = fleet({"jobSet": {"enabled": False}})
     assert kueue_configuration(of, "worker-a")["integrations"] == {"frameworks": ["batch/job"]}

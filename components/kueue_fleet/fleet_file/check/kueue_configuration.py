@@ -1,16 +1,14 @@
-"""The rules of Kueue's Configuration.
+"""The rules of those sections of Kueue's Configuration that change admission or that the fleet writes.
 
 In: a Configuration. Out: problems, with paths in the Configuration. Kueue itself checks these when it starts, and does
-not start if one is broken.
+not start if one is broken. So it does for the other sections, which are passed on unread.
 
-Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule; pkg/util/tlsconfig. Not checked: that a
-CEL expression of a device selector compiles.
+Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule. Not checked: that a CEL expression of a
+device selector compiles.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -20,7 +18,6 @@ from kueue_fleet.kueue_api import suggest, syntax
 from kueue_fleet.kueue_api.configuration import (
     ClusterProfileConfiguration,
     ClusterProfileProvider,
-    CustomMetricLabel,
     KueueConfiguration,
 )
 from kueue_fleet.kueue_api.duration import Duration
@@ -73,21 +70,6 @@ _STRATEGIES: Final = (
     ("LessThanInitialShare",),
     ("LessThanOrEqualToFinalShare", "LessThanInitialShare"),
 )
-_LABELS_PER_KIND: Final = {"Workload": 2, "LocalQueue": 6, "ClusterQueue": 6, "Cohort": 6}
-_METRIC_LABEL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
-_CIPHER_NAMES: Final = """
-TLS_AES_128_GCM_SHA256 TLS_AES_256_GCM_SHA384 TLS_CHACHA20_POLY1305_SHA256
-TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
-TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
-TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305 TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
-TLS_ECDHE_ECDSA_WITH_RC4_128_SHA TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA
-TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256 TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA
-TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305
-TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 TLS_ECDHE_RSA_WITH_RC4_128_SHA TLS_RSA_WITH_3DES_EDE_CBC_SHA
-TLS_RSA_WITH_AES_128_CBC_SHA TLS_RSA_WITH_AES_128_CBC_SHA256 TLS_RSA_WITH_AES_128_GCM_SHA256
-TLS_RSA_WITH_AES_256_CBC_SHA TLS_RSA_WITH_AES_256_GCM_SHA384 TLS_RSA_WITH_RC4_128_SHA
-"""
-_CIPHERS: Final = tuple(_CIPHER_NAMES.split())
 
 
 def configuration_problems(
@@ -99,13 +81,9 @@ def configuration_problems(
     yield from _multi_kueue(configuration)
     yield from _fair_sharing(configuration)
     yield from _admission_fair_sharing(configuration)
-    yield from _certificates(configuration)
     yield from _resources(configuration)
     yield from _managed_jobs(configuration, namespace)
     yield from _retention(configuration)
-    yield from _tls(configuration)
-    yield from _visibility(configuration)
-    yield from _custom_labels(configuration)
     yield from _feature_gates(configuration, version)
 
 
@@ -254,21 +232,6 @@ def _admission_fair_sharing(configuration: KueueConfiguration) -> Iterator[Probl
         yield from _not_negative(f"admissionFairSharing.resourceWeights[{name}]", weight)
 
 
-def _certificates(configuration: KueueConfiguration) -> Iterator[Problem]:
-    """validateInternalCertManagement."""
-    settings = configuration.internal_cert_management
-    if settings is None or settings.enable is False:
-        return
-    if settings.webhook_service_name is not None:
-        yield from syntax_problems(
-            "internalCertManagement.webhookServiceName", settings.webhook_service_name, syntax.dns_label_1035
-        )
-    if settings.webhook_secret_name is not None:
-        yield from syntax_problems(
-            "internalCertManagement.webhookSecretName", settings.webhook_secret_name, syntax.dns_subdomain
-        )
-
-
 def _resources(configuration: KueueConfiguration) -> Iterator[Problem]:
     """validateQuotaCheckStrategy, validateResourceTransformations, validateDeviceClassMappings."""
     settings = configuration.resources
@@ -320,95 +283,6 @@ def _retention(configuration: KueueConfiguration) -> Iterator[Problem]:
     at = "objectRetentionPolicies.workloads"
     yield from _not_negative(f"{at}.afterFinished", policies.workloads.after_finished)
     yield from _not_negative(f"{at}.afterDeactivatedByKueue", policies.workloads.after_deactivated_by_kueue)
-
-
-def _tls(configuration: KueueConfiguration) -> Iterator[Problem]:
-    """validateTLS, and pkg/util/tlsconfig (ParseTLSOptions)."""
-    settings = configuration.tls
-    if settings is None:
-        return
-    yield from _one_of("tls.minVersion", settings.min_version or None, ("VersionTLS12", "VersionTLS13"))
-    for index, name in enumerate(settings.cipher_suites or ()):
-        if name not in _CIPHERS:
-            yield Problem(
-                f"tls.cipherSuites[{index}]",
-                f"{name} is no cipher suite of Go",
-                suggest.instead(name, _CIPHERS, "cipher suites"),
-            )
-    if settings.min_version == "VersionTLS13" and settings.cipher_suites:
-        yield Problem(
-            "tls.cipherSuites",
-            "set, but minVersion is VersionTLS13, whose suites cannot be chosen",
-            "remove cipherSuites",
-        )
-    for index, curve in enumerate(settings.curve_preferences or ()):
-        path = f"tls.curvePreferences[{index}]"
-        if not 1 <= curve <= 65535:
-            yield Problem(path, f"{curve} is no TLS group", "write a number between 1 and 65535")
-        elif curve in (settings.curve_preferences or ())[:index]:
-            yield Problem(path, f"{curve} is listed twice", "list each group once")
-
-
-def _visibility(configuration: KueueConfiguration) -> Iterator[Problem]:
-    """validateVisibilityServer."""
-    settings = configuration.visibility_server
-    if settings is None:
-        return
-    if settings.bind_address is not None:
-        try:
-            ipaddress.ip_address(settings.bind_address)
-        except ValueError:
-            yield Problem(
-                "visibilityServer.bindAddress",
-                f"{settings.bind_address} is no IP address",
-                "write one, such as 0.0.0.0",
-            )
-    if settings.bind_port is not None and not 1 <= settings.bind_port <= 65535:
-        yield Problem("visibilityServer.bindPort", f"{settings.bind_port} is no port", "write a number from 1 to 65535")
-
-
-def _custom_labels(configuration: KueueConfiguration) -> Iterator[Problem]:
-    """validateCustomLabels."""
-    labels = (configuration.metrics.custom_labels if configuration.metrics else None) or ()
-    base = "metrics.customLabels"
-    if len(labels) > 20:
-        yield Problem(base, f"{len(labels)} labels, at most 20 are allowed", "use fewer")
-    names: set[str] = set()
-    for index, label in enumerate(labels):
-        at = f"{base}[{item_label(label.name, index)}]"
-        if label.name in names:
-            yield Problem(f"{at}.name", f"{label.name} is listed twice", "give each label a name of its own")
-        names.add(label.name)
-        yield from _custom_label(label, at)
-    for kind, most in _LABELS_PER_KIND.items():
-        count = sum((label.source_kind or "ClusterQueue") == kind for label in labels)
-        if count > most:
-            yield Problem(base, f"{count} labels from {kind}, at most {most} are allowed", "use fewer")
-
-
-def _custom_label(label: CustomMetricLabel, at: str) -> Iterator[Problem]:
-    if not _METRIC_LABEL.fullmatch(label.name):
-        yield Problem(f"{at}.name", f'"{label.name}" is no metric label', "use letters, digits and _, a letter first")
-    if label.source_label_key and label.source_annotation_key:
-        yield Problem(at, "both sourceLabelKey and sourceAnnotationKey are set", "set at most one of the two")
-    if not label.source_label_key and not label.source_annotation_key and _METRIC_LABEL.fullmatch(label.name):
-        yield from syntax_problems(f"{at}.name", label.name, syntax.label_key)
-    for field, key in (
-        ("sourceLabelKey", label.source_label_key),
-        ("sourceAnnotationKey", label.source_annotation_key),
-    ):
-        if key:
-            yield from syntax_problems(f"{at}.{field}", key, syntax.label_key)
-    yield from _one_of(f"{at}.sourceKind", label.source_kind, tuple(_LABELS_PER_KIND))
-    values = label.tracked_values
-    if label.source_kind == "Workload" and not 1 <= len(values) <= 12:
-        yield Problem(
-            f"{at}.trackedValues", f"{len(values)} values, but from a Workload 1 to 12 are needed", "list 1 to 12"
-        )
-    elif len(values) > 16:
-        yield Problem(f"{at}.trackedValues", f"{len(values)} values, at most 16 are allowed", "use fewer")
-    if len(set(values)) < len(values):
-        yield Problem(f"{at}.trackedValues", "a value is listed twice", "list each value once")
 
 
 def _feature_gates(configuration: KueueConfiguration, version: str) -> Iterator[Problem]:
