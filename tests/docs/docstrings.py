@@ -22,7 +22,7 @@ PACKAGES = (
     ROOT / "policies" / "kueue_fleet_policies",
     ROOT / "offline" / "kueue_fleet_offline",
 )
-RULES = re.compile(r"/spec/check/(?!__init__|scope)|/(spec|gke)/\w+_rules\.py$")
+RULES = re.compile(r"/fleet_file/check/(?!__init__|scope)|/gke/\w+_rules\.py$")
 """Modules of rules that name their source in their docstring."""
 POLICIES = {"ResourceRule", "StackRule"}
 """Rules that name it in an argument."""
