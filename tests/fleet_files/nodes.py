@@ -54,6 +54,7 @@ def _pool(
         upgrade=one_of({"maxSurge": 2}, {"maxSurge": 0, "maxUnavailable": 1}, {"maxSurge": 2, "maxUnavailable": 1}),
         management=one_of({"autoUpgrade": True}, {"autoRepair": capacity["type"] != "flexStart"}),
         taints=some_of(_TAINTS, 1),
+        deletionProtection=flags,
     )
     if machine == "n1-standard-8":
         pool |= fields(draw, localSsdCount=st.integers(1, 2))

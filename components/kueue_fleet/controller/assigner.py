@@ -1,6 +1,6 @@
 """Assignments: written on the manager first, then granted on the worker's copy.
 
-Decided by `admission.dispatch.assignment`. Every write names the version that was seen. So of a leader that was stopped
+Decided by `dispatch.assignment`. Every write names the version that was seen. So of a leader that was stopped
 in the middle and goes on later, nothing takes effect that another one has not decided too.
 """
 

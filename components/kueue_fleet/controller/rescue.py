@@ -1,6 +1,6 @@
 """Evictions on the manager that Kueue does not finish: the job's status is told that no pod is left.
 
-Decided by `admission.dispatch.rescue`. Written is the status of the job and nothing else: Kueue then gives the quota
+Decided by `dispatch.rescue`. Written is the status of the job and nothing else: Kueue then gives the quota
 back by itself. Jobs and JobSets; of another kind nobody here knows where its pods are counted.
 """
 

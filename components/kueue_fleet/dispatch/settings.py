@@ -1,4 +1,4 @@
-"""What the spec's `admissionController` means to the decisions."""
+"""What the fleet file's `admissionController` means to the decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fleet file: its model, reading and checking it, comparing two, and making one from a running fleet.
+"""The fleet file: its model, reading and checking it, and comparing two.
 
 Names are loaded when they are first used; they are listed in `__init__.pyi`.
 """

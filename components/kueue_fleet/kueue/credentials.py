@@ -1,6 +1,6 @@
 """How the manager's Kueue reaches a worker: an account there, and a kubeconfig with its token.
 
-In: the objects of the spec's `render_worker_access`, and the worker's address. Out: a kubeconfig as a secret output.
+In: the objects of `render_worker_access`, and the worker's address. Out: a kubeconfig as a secret output.
 The token never leaves secret outputs: not in names, not in errors, not in what is printed.
 """
 
@@ -57,7 +57,7 @@ class WorkerAccess(pulumi.ComponentResource):
     ) -> None:
         """Declare the grant.
 
-        `objects` are what `spec.render_worker_access` returns for the worker; `endpoint` is the address of the worker's
+        `objects` are what `objects.render_worker_access` returns for the worker; `endpoint` is the address of the worker's
         API server without a scheme, as the manager reaches it; `ca_certificate` is base64 PEM, or None where the
         server's certificate is a public one. A new rotation serial renames the token Secret: the new token is there,
         and with the manager, before the old one goes.

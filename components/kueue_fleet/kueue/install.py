@@ -98,7 +98,7 @@ class KueueInstall(_Installation):
         """Declare the installation.
 
         `spec` is by default Kueue 0.19.2 from its own registry. `values` are the chart's values; by default they hold
-        the spec's `configuration`, those of a cluster in a fleet are `spec.kueue_helm_values`. With
+        the fleet file's `configuration`, those of a cluster in a fleet are `fleet_file.kueue_helm_values`. With
         `deletion_protection` Pulumi refuses to delete the release, and leaves it in the cluster should the refusal be
         lifted by hand. The stack's config `kueue-fleet:charts` may name another chart, as a rehearsal does.
         """

@@ -58,7 +58,7 @@ class Team(pulumi.ComponentResource):
     ) -> None:
         """Declare the team.
 
-        `objects` are what `spec.render_teams` renders for it on this cluster; each goes into its namespace. With
+        `objects` are what `objects.teams` renders for it on this cluster; each goes into its namespace. With
         `cluster_queues`, the cluster's queues by name, only LocalQueues of those are made, after the queue they lead
         to; without, all of them are.
         """

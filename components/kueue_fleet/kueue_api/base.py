@@ -1,4 +1,4 @@
-"""The ground under every model of the spec: `SpecModel`, `RuledModel` and scalar types that accept only what they say.
+"""The base of every model: `SpecModel`, `RuledModel` and scalar types that accept only what they say.
 
 A `SpecModel` is frozen, has camelCase outside and snake_case inside, and refuses unknown fields; a `RuledModel` has
 rules that need more than one field too. No type takes text for a number, or a number for text.

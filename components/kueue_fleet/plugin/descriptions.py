@@ -1,6 +1,6 @@
 """What each argument of the components means to somebody who writes YAML or TypeScript, in a sentence.
 
-In: nothing. Out: `describe_argument`. The fields of the spec's models are not here: their docstrings are used. An
+In: nothing. Out: `describe_argument`. The fields of the fleet file's models are not here: their docstrings are used. An
 argument means the same in every component that has it, unless it stands here with the component's name.
 """
 
@@ -45,7 +45,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "stoppedQueues": "ClusterQueues that are inactive on purpose, for which no alert is raised.",
     "subnetwork": "Self link or name of the subnet.",
     "team": "Name of the team.",
-    "values": "Values of the chart; by default what the spec's configuration asks for.",
+    "values": "Values of the chart; by default what the fleet file's configuration asks for.",
     # Fields of ControlPlaneAccess.
     "dns": "By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone.",
     "networks": "Ranges that may reach the addresses, by a display name; unused with `dns`.",
