@@ -57,8 +57,8 @@ class WorkerAccess(pulumi.ComponentResource):
     ) -> None:
         """Declare the grant.
 
-        `objects` are what `objects.render_worker_access` returns for the worker; `endpoint` is the address of the worker's
-        API server without a scheme, as the manager reaches it; `ca_certificate` is base64 PEM, or None where the
+        `objects` are what `objects.render_worker_access` returns for the worker; `endpoint` is the address of its API
+        server without a scheme, as the manager reaches it; `ca_certificate` is base64 PEM, or None where the
         server's certificate is a public one. A new rotation serial renames the token Secret: the new token is there,
         and with the manager, before the old one goes.
 
