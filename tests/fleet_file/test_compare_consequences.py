@@ -354,6 +354,7 @@ def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
                 f"{L4_SPOT}/capacity": {"type": "onDemand"},
                 "nodePools/3/perCluster": {"worker-us-east4": {"accelerator": {"driverVersion": "LATEST"}}},
                 f"{A100}/maxPodsPerNode": 32,
+                "nodePools/7/acceleratorNetworkProfile": "auto",
                 f"{A100}/autoscaling/totalMaxNodeCount": 5,
                 "reservations/0/count": 5,
                 "reservations/1/zone": "us-east4-c",

@@ -57,7 +57,16 @@ REPLACES: dict[str, Any] = {
     "capacity": {"type": "spot"},
 }
 """Fields of pools that replace them, both ways."""
-ELSEWHERE_IN_POOLS = {"nodeCount", "autoscaling", "initialNodeCount", "machineType", "name", "clusters", "perCluster"}
+ELSEWHERE_IN_POOLS = {
+    "acceleratorNetworkProfile",
+    "autoscaling",
+    "clusters",
+    "initialNodeCount",
+    "machineType",
+    "name",
+    "nodeCount",
+    "perCluster",
+}
 OF_PULUMI = {"deletionProtection"}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
+import google_cloud
 import pulumi_mocks
 from kueue_fleet import NodePool
 from kueue_fleet.fleet_file import ClusterEntry, NodePoolEntry
@@ -221,6 +222,17 @@ def test_the_largest_machines_stand_together_by_a_workload_policy() -> None:
 def test_local_ssds_that_come_with_the_machine_are_said(machine_type: str, disks: int) -> None:
     config = pool(machineType=machine_type, zones=["us-east4-c"]).inputs["nodeConfig"]
     assert config.get("ephemeralStorageLocalSsdConfig") == ({"localSsdCount": disks} if disks else None)
+
+
+def test_gpus_get_networks_of_their_own_where_the_file_says_so() -> None:
+    large: dict[str, Any] = {"machineType": "a3-ultragpu-8g", "zones": ["us-east4-b"], "capacity": {"type": "spot"}}
+    assert "networkConfig" not in pool(**large).inputs
+    asked = pool(**large, acceleratorNetworkProfile="auto")
+    assert asked.inputs["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
+    assert google_cloud.second_plan(asked) == {}
+    state = google_cloud.created(asked.type, pool(**large).inputs)
+    plan = google_cloud.changes(asked.type, state, asked.inputs, asked.ignore_changes)
+    assert "UPDATE_REPLACE" in plan.values() or "ADD_REPLACE" in plan.values()
 
 
 def test_a_pool_without_gpus_asks_for_none_and_says_so_where_gpus_could_have_been_attached() -> None:

@@ -149,6 +149,8 @@ def node_pool_properties(
         properties["nodeConfig"]["taints"] = [
             {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]} for taint in spec.own_taints
         ]
+    if spec.accelerator_network_profile:
+        properties["networkConfig"] = {"acceleratorNetworkProfile": spec.accelerator_network_profile}
     if spec.compact_placement:
         properties["placementPolicy"] = {"type": "COMPACT"}
     if spec.queued:

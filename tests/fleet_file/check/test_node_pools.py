@@ -16,6 +16,13 @@ def p(index: int, field: str) -> str:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "networks of GPUs that have none": (
+        {p(1, "acceleratorNetworkProfile"): "auto"},
+        [
+            "nodePools[on-demand].acceleratorNetworkProfile: is auto, but GPUs of g2-standard-24 have no network of "
+            "their own; remove it"
+        ],
+    ),
     "compact in the cluster's zones": (
         {p(1, "compactPlacement"): True},
         [
@@ -210,3 +217,24 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 
 def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "capacity", "fix"),
+    [
+        ("a4-highgpu-8g", "onDemand", "use another type of capacity, such as flexStart or spot"),
+        ("a3-highgpu-2g", "onDemand", "use another type of capacity, such as flexStart or spot"),
+        ("a4x-highgpu-4g", "onDemand", "use capacity of type reserved"),
+        ("a4x-highgpu-4g", "spot", "use capacity of type reserved"),
+        ("a4x-highgpu-4g", "flexStart", "use capacity of type reserved"),
+        ("a4-highgpu-8g", "spot", None),
+        ("a3-highgpu-8g", "onDemand", None),
+        ("a4x-highgpu-4g", "reserved", None),
+    ],
+)
+def test_the_largest_machines_are_not_to_be_had_in_every_way(machine_type: str, capacity: str, fix: str | None) -> None:
+    source = {"type": capacity, **({"reservation": "mine"} if capacity == "reserved" else {})}
+    added = pool("large", source, machineType=machine_type, autoscaling=scaled(4))
+    found = [text for text in problems(changed(pools_data(), {"nodePools/+": added})) if "does not offer" in text]
+    wrong = f"is {capacity}, but Google does not offer {machine_type} so"
+    assert found == ([f"warning: nodePools[large].capacity: {wrong}; {fix}"] if fix else [])

@@ -316,14 +316,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "disk": (
-        {p(1, "machineType"): "a3-ultragpu-8g", p(1, "diskType"): "pd-ssd"},
+        {p(2, "machineType"): "a3-ultragpu-8g", p(2, "diskType"): "pd-ssd"},
         [
             (
-                "nodePools[on-demand].diskType: is pd-ssd, but a3-ultragpu-8g boots from Hyperdisk only; set it to "
+                "nodePools[spot].diskType: is pd-ssd, but a3-ultragpu-8g boots from Hyperdisk only; set it to "
                 "hyperdisk-balanced, or remove it"
             ),
             (
-                "warning: nodePools[on-demand].zones: a3-ultragpu-8g is not known to be offered in us-central1-a, "
+                "warning: nodePools[spot].zones: a3-ultragpu-8g is not known to be offered in us-central1-a, "
                 "us-central1-c; use us-central1-b, or make sure that it is"
             ),
         ],

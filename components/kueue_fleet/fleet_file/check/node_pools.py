@@ -13,13 +13,19 @@ from dataclasses import replace
 from typing import Final
 
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.model.capacity import Reserved
+from kueue_fleet.fleet_file.model.capacity import FlexStart, OnDemand, Reserved, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.pool_rules import pool_problems_on
 from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_problems
-from kueue_fleet.gke.machines import machine_names, machine_type
+from kueue_fleet.gke.machines import (
+    ACCELERATOR_NETWORKS,
+    NOT_ON_DEMAND,
+    RESERVED_ONLY,
+    machine_names,
+    machine_type,
+)
 from kueue_fleet.gke.zones import regions_offering, zones_of, zones_offering
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule
@@ -33,6 +39,7 @@ def check_pools(scope: Scope) -> Iterator[Problem]:
     for pool in scope.entries("nodePools"):
         yield from scope.unknown_clusters(pool)
         yield from _machine_type(scope, pool)
+        yield from _accelerator_network(scope, pool)
         yield from _name(scope, pool)
         yield from _clusters(scope, pool)
         yield from _on_each_cluster(scope, pool)
@@ -62,6 +69,7 @@ def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Probl
         yield from _offered(scope, pool, resolved)
         yield from _labels(scope, pool, resolved)
         yield from _largest(scope, pool, resolved)
+        yield from _consumption(scope, pool, resolved)
 
 
 @rule
@@ -91,6 +99,30 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
         f"did you mean {near}?" if near else "make sure that it exists",
         "warning",
     )
+
+
+@rule
+def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """The largest machines are not to be had in every way. Google changes that, so it is a warning."""
+    machine, capacity = resolved.machine_type, resolved.capacity
+    if machine.startswith(RESERVED_ONLY) and isinstance(capacity, OnDemand | Spot | FlexStart):
+        fix = "use capacity of type reserved"
+    elif machine.startswith(NOT_ON_DEMAND) and isinstance(capacity, OnDemand):
+        fix = "use another type of capacity, such as flexStart or spot"
+    else:
+        return
+    path = f"{path_on(scope, pool, resolved.cluster)}.capacity"
+    yield Problem(path, f"is {capacity.type}, but Google does not offer {machine} so", fix, "warning")
+
+
+@rule
+def _accelerator_network(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    if pool.accelerator_network_profile is not None and not pool.machine_type.startswith(ACCELERATOR_NETWORKS):
+        yield Problem(
+            f"{scope.path(pool)}.acceleratorNetworkProfile",
+            f"is {pool.accelerator_network_profile}, but GPUs of {pool.machine_type} have no network of their own",
+            "remove it",
+        )
 
 
 @rule

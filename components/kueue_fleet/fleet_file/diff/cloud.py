@@ -181,6 +181,7 @@ def _fixed(pool: ResolvedNodePool) -> dict[str, object]:
         "localSsdCount": pool.local_ssd_count or (pool.machine.local_ssds if pool.machine else 0),
         "maxPodsPerNode": pool.max_pods_per_node,
         "compactPlacement": str(pool.compact_placement).lower(),
+        "acceleratorNetworkProfile": pool.accelerator_network_profile,
         "capacity": _source(pool.capacity),
     }
 

@@ -133,6 +133,9 @@ class NodePoolEntry(RuledModel):
     """Node taints beyond those that GKE sets."""
     compact_placement: Flag = False
     """Whether the nodes stand close together; one zone only."""
+    accelerator_network_profile: Literal["auto"] | None = None
+    """auto: GKE makes the networks over which GPUs of A3 and newer machines speak with those of other nodes; needs GKE
+    1.34.1-gke.1829001 or newer. Default: none, and GPUs have the node's network alone. A change replaces the pool."""
     management: PoolManagement = Field(default_factory=PoolManagement)
     """Repair and upgrades."""
     upgrade: PoolUpgrade | None = None

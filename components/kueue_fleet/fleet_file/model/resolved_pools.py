@@ -84,6 +84,7 @@ class ResolvedNodePool:
     taints: tuple[Taint, ...]
     """Every taint of its nodes, GKE's own among them."""
     compact_placement: bool
+    accelerator_network_profile: str | None
     auto_repair: bool
     auto_upgrade: bool
     upgrade: PoolUpgrade | None
@@ -192,6 +193,7 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         labels=own_labels | _gke_labels(pool, cluster.region, zones, machine, accelerator, gpus, driver, disk_type),
         taints=_all_taints(pool, machine, gpus),
         compact_placement=pool.compact_placement,
+        accelerator_network_profile=pool.accelerator_network_profile,
         auto_repair=_auto_repair(pool),
         auto_upgrade=pool.management.auto_upgrade,
         upgrade=pool.upgrades,
