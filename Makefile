@@ -12,7 +12,8 @@ ROUNDS ?= 10
 FLEETS ?= 1000
 SEED ?= 20261121
 READY := $(VENV)/.ready
-IN_PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
+# Three processes for two cores where there are engines: those tests wait for half of their time.
+BY_FILE := --dist loadscope --no-loadscope-reorder
 
 # Without byte code every process compiles what it imports, which takes longer than all that most of them do.
 unexport PYTHONDONTWRITEBYTECODE
@@ -27,11 +28,11 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 
 .PHONY: test
 test: $(READY) engines ## every test, those on real control planes included
-	@$(BIN)/pytest $(IN_PARALLEL)
+	@$(BIN)/pytest -n 3 $(BY_FILE)
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need no engine
-	@$(BIN)/pytest $(IN_PARALLEL) --ignore=tests/engines
+	@$(BIN)/pytest -n 2 $(BY_FILE) --ignore=tests/engines
 
 .PHONY: faults
 faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=10 times, from SEED=n

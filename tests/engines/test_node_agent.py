@@ -194,9 +194,9 @@ def test_a_changed_secret_reaches_the_pod_and_a_finished_pod_leaves_no_secret(ku
     path = "/api/v1/namespaces/kueue-system/secrets/kueue-webhook-server-cert"
     for value, expected in (("b25l", b"one"), ("dHdv", b"two")):
         kueue_cluster.request("PATCH", path, {"data": {"extra": value}}, "application/merge-patch+json")
-        wait_until(partial(_holds, file, expected), 5.0)
+        wait_until(partial(_holds, file, expected))
     kueue_cluster.request("PATCH", path, {"data": {"extra": None}}, "application/merge-patch+json")
-    wait_until(lambda: not file.exists(), 5.0)
+    wait_until(lambda: not file.exists())
 
 
 def test_an_image_without_a_program_says_so(kueue_cluster: OneCluster) -> None:
