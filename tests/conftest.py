@@ -12,6 +12,10 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 _ENGINES = "tests/engines/"
 _LONGEST = (
     "engines/test_controller_faults.py",
+    "engines/test_rehearse_command.py",
+    "engines/test_rehearsal.py",
+    "engines/test_controller.py",
+    "engines/test_batch_platform.py",
     "engines/",
     "differential/test_corpus.py",
     "rehearsal/",
@@ -41,12 +45,12 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst:
-    """What `make test` runs in two processes: each takes the next file when it is done with one."""
+    """What `make test` runs in several processes: each takes the next file when it is done with one."""
     return LongestFirst(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In parallel, what takes longest begins first, so that both processes end at the same time."""
+    """In parallel, what takes longest begins first, so that all processes end at the same time."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: _rank(item.nodeid))
 

@@ -1,3 +1,5 @@
+"""The control plane that the files of this folder share: in parallel, one process runs all of them."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
