@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import yaml
+from typer.main import get_command
 
 from cli.in_process import Command, Ended
 from cli.wrong_files import ALL, NOT_TEXT, NOT_YAML
-from kueue_fleet.cli import COMMANDS
+from kueue_fleet.cli import COMMANDS, app
 from kueue_fleet.rehearsal.session import Session
-from small_fleets import WORKER, fleet_data
 
 JOBS: Final = "jobs: [{name: train, queue: gpu, namespace: team-a, requests: {nvidia.com/gpu: 1}, runSeconds: 60}]\n"
 QUEUES: Final = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"
@@ -66,10 +67,19 @@ OF_PROGRAMMERS: Final = re.compile(
 """What no message has in it."""
 
 
+GROUP: Any = get_command(app)
+COMMAND_OF: Final = cache(partial(type(GROUP).get_command, GROUP, None))
+"""The command of a name: typer takes longer to build one than most take to run."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("wrong_files")
-    fleet = fleet_data(WORKER)
+    fleet = {
+        "name": "f",
+        "project": "my-project",
+        "clusters": [{"name": "c", "role": "standalone", "region": "us-east4"}],
+    }
     (made / "fleet.yaml").write_text(yaml.safe_dump(fleet))
     (made / "Pulumi.good.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": fleet}}))
     (made / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
@@ -92,6 +102,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(folder / "state"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(type(GROUP), "get_command", lambda self, ctx, name: COMMAND_OF(name))
     return Command(monkeypatch, capsys)
 
 
