@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import yaml
-from typer.main import get_command
 
-from cli.in_process import Command, Ended
+from cli.in_process import Command, Ended, build_commands_once
 from cli.wrong_files import ALL, NOT_TEXT, NOT_YAML
-from kueue_fleet.cli import COMMANDS, app
+from kueue_fleet.cli import COMMANDS
 from kueue_fleet.rehearsal.session import Session
 
 JOBS: Final = "jobs: [{name: train, queue: gpu, namespace: team-a, requests: {nvidia.com/gpu: 1}, runSeconds: 60}]\n"
@@ -67,11 +65,6 @@ OF_PROGRAMMERS: Final = re.compile(
 """What no message has in it."""
 
 
-GROUP: Any = get_command(app)
-COMMAND_OF: Final = cache(partial(type(GROUP).get_command, GROUP, None))
-"""The command of a name: typer takes longer to build one than most take to run."""
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("wrong_files")
@@ -102,7 +95,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(folder / "state"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(type(GROUP), "get_command", lambda self, ctx, name: COMMAND_OF(name))
+    build_commands_once(monkeypatch)
     return Command(monkeypatch, capsys)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import read_objects, read_text, write_text
+from kueue_fleet.cli.input_files import is_there, read_objects, read_text, write_text
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
 from kueue_fleet.fleet_file.yaml_text import load_documents
@@ -95,7 +95,7 @@ def import_(
           --region us-east4 --mode manager=Autopilot \\
           --node-pools worker-us=us-pools.yaml
     """
-    if output is not None and output.exists() and not force:
+    if output is not None and is_there(output) and not force:
         raise console.CommandError(f"{output}: is there already; give another name, or --force to replace it")
     paths = _named("CLUSTER=PATH", objects)
     pools = _named("--node-pools", node_pools or [])

@@ -47,7 +47,7 @@ def controller(
     except ModuleNotFoundError as error:
         raise console.CommandError(f"{error.name} is not installed; pip install 'kueue-fleet[controller]'") from None
     host, _, port = listen.rpartition(":")
-    if not port.isdigit():
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
         raise console.CommandError(f"--listen {listen}: has no port; write HOST:PORT", 2)
     if kubeconfig is None and os.environ.get("KUBECONFIG"):
         kubeconfig = Path(os.environ["KUBECONFIG"])

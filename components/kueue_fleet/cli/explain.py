@@ -121,7 +121,9 @@ def _check_options(
     """Raises CommandError for options that do not go together."""
     wrong = None
     if bool(objects) == (stack is not None) or (stack is None) != (jobs is None):
-        wrong = "give one of: --objects PATH, --stack FILE with --workload FILE"
+        wrong = (
+            "what to explain is missing, or given twice; give one of: --objects PATH, --stack FILE with --workload FILE"
+        )
     elif stack is not None and second is None:
         wrong = "--stack: give --second SECONDS, the moment to explain"
     elif second is not None and len(objects) > 1:

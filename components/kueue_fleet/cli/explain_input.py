@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import read_objects, read_text, source_name
+from kueue_fleet.cli.input_files import is_there, read_objects, read_text, source_name
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -55,7 +55,7 @@ class Dump:
     """A cluster as its objects were printed. What matters to a workload is read when it is asked for."""
 
     def __init__(self, text: str, now: float, *, fair_sharing: bool) -> None:
-        named = None if Path(text).exists() else _NAMED.fullmatch(text)
+        named = None if is_there(text) else _NAMED.fullmatch(text)
         self.name = named[1] if named else ""
         self._path = Path(named[3]) if named else Path(text)
         self.source = str(self._path)

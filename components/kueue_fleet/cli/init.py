@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import write_text
+from kueue_fleet.cli.input_files import is_there, write_text
 from kueue_fleet.fleet_file.starter import ANSWERS, Starter, starter_jobs, starter_problems, starter_text
 from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.gke.zones import regions_with
@@ -120,6 +120,10 @@ def _wrong(answer: str, starter: Starter) -> list[str]:
         return ["is missing; give your Google Cloud project id"]
     if answer == "project" and starter.project.isdigit():
         return [f"{starter.project} is a project's number; give its id"]
+    value = getattr(starter, answer)
+    for text in value if isinstance(value, tuple) else (str(value),):
+        if not text.isprintable():
+            return [f"{text!r} has characters that do not print; write letters, digits and hyphens"]
     if answer == "accelerator" and starter.accelerator not in accelerators():
         fix = instead(starter.accelerator, sorted(accelerators()), "kinds of GPU")
         return [f"{starter.accelerator} is not a kind of GPU that is known here; {fix}"]
@@ -130,7 +134,7 @@ def _wrong(answer: str, starter: Starter) -> list[str]:
 def _taken(starter: Starter, directory: Path) -> str | None:
     """What to say where the fleet's file is there already."""
     file = _file(starter, directory)
-    return f"{file}: is there already; give another name, or --force to replace it" if file.exists() else None
+    return f"{file}: is there already; give another name, or --force to replace it" if is_there(file) else None
 
 
 def _refuse(starter: Starter, answers: Iterable[str]) -> None:
@@ -194,7 +198,7 @@ def _file(starter: Starter, directory: Path) -> Path:
 def _project(directory: Path) -> Path | None:
     """The nearest folder with Pulumi.yaml: the one of the stack files, or one above."""
     folders = (directory, *directory.absolute().parents)
-    return next((folder for folder in folders if (folder / "Pulumi.yaml").is_file()), None)
+    return next((folder for folder in folders if is_there(folder / "Pulumi.yaml")), None)
 
 
 def _jobs_file(starter: Starter, directory: Path) -> Path:

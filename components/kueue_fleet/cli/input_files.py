@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +22,14 @@ class Output(StrEnum):
     json = "json"
 
 
+_MOST_FILES: Final = 100_000
+"""Files and folders below a folder of objects."""
 _FLEET: Final = "a Pulumi.<env>.yaml or a fleet YAML"
+
+
+def is_there(path: Path | str) -> bool:
+    """Whether there is a file or folder of this name. Path.exists raises an error for a name that is too long."""
+    return os.path.exists(path)
 
 
 def source_name(file: Path) -> str:
@@ -44,7 +53,8 @@ def read_text(file: Path, wanted: str = _FLEET) -> str:
     except UnicodeDecodeError as wrong:
         raise console.CommandError(f"{name}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
     except OSError as wrong:
-        raise console.CommandError(f"{name}: cannot be read: {wrong.strerror}; check its permissions") from None
+        fix = "check its permissions" if isinstance(wrong, PermissionError) else f"give {wanted}"
+        raise console.CommandError(f"{name}: cannot be read: {wrong.strerror}; {fix}") from None
 
 
 def read_yaml(file: Path, wanted: str) -> Any:
@@ -88,6 +98,18 @@ def write_text(file: Path, text: str) -> None:
         raise console.CommandError(f"{file}: cannot be written: {wrong.strerror}; name another file") from None
 
 
+def _files_below(folder: Path) -> Iterator[Path]:
+    """The YAML and JSON files of a folder. Raises CommandError for more folders and files than a dump has."""
+    seen = 0
+    for where, folders, names in os.walk(folder):
+        seen += len(folders) + len(names)
+        if seen > _MOST_FILES:
+            raise console.CommandError(
+                f"{folder}: has more than {_MOST_FILES:,} files; give a folder with objects only"
+            )
+        yield from (Path(where, name) for name in names if Path(name).suffix in (".yaml", ".yml", ".json"))
+
+
 def read_objects(path: Path) -> list[Document]:
     """The Kubernetes objects in a file, in the YAML and JSON files of a folder, or on standard input for `-`.
 
@@ -99,10 +121,10 @@ def read_objects(path: Path) -> list[Document]:
     from kueue_fleet.simulation.errors import SimulationError
 
     files = [path]
-    if str(path) != "-" and not path.exists():
+    if str(path) != "-" and not is_there(path):
         raise console.CommandError(f"{path}: no such file or folder; give one with Kubernetes objects")
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml", ".json") and p.is_file())
+        files = sorted(_files_below(path))
         if not files:
             raise console.CommandError(f"{path}: has no .yaml, .yml or .json file; give a folder with objects")
     found: list[Document] = []

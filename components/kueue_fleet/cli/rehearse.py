@@ -99,11 +99,15 @@ def rehearse(
 
     chosen = [flag for flag, given in (("--keep", keep), ("--down", down), ("--reclaim-spot", reclaim_spot)) if given]
     if jobs is not None and no_jobs:
-        raise console.CommandError(f"--jobs {jobs} and --no-jobs: leave one of them out", exit_code=2)
+        raise console.CommandError(
+            f"--jobs {jobs} and --no-jobs: contradict each other; leave one of them out", exit_code=2
+        )
     if len(chosen) > 1:
         raise console.CommandError(f"{' and '.join(chosen)}: leave all but one of them out", exit_code=2)
     if file is not None and stack is not None:
-        raise console.CommandError(f"{file} and --stack {stack}: leave one of them out", exit_code=2)
+        raise console.CommandError(
+            f"{file} and --stack {stack}: both name the stack; leave one of them out", exit_code=2
+        )
     if file in ("down", "keep"):
         raise console.CommandError(f"{file}: is an option; write --{file}", exit_code=2)
     named = next(given for given in (file, stack, DEFAULT_STACK) if given is not None)

@@ -125,6 +125,7 @@ def simulate(
     of_stack = workload is not None or jobs is not None
     if [stack, objects, kueue_generator].count(None) != 2 or (stack is not None) != of_stack:
         raise console.CommandError(
+            "what to simulate is missing, or given twice; "
             "give one of: STACK with --workload FILE or --jobs PATH, --objects PATH, --kueue-generator FILE",
             exit_code=2,
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kueue_fleet.cli import console
+from kueue_fleet.cli.input_files import is_there
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 def check_report_file(file: Path) -> None:
     """Raise CommandError if no report can be written to FILE."""
     plotly_script()
-    if file.is_dir():
+    if is_there(file) and file.is_dir():
         raise console.CommandError(f"--html {file}: is a folder; name a file")
-    if not file.parent.is_dir():
+    if not is_there(file.parent):
         raise console.CommandError(f"--html {file}: there is no folder {file.parent}; make it, or name another file")
 
 

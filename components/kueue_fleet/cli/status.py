@@ -17,7 +17,7 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.console import Styled
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output, read_yaml
+from kueue_fleet.cli.input_files import Output, is_there, read_yaml
 from kueue_fleet.cli.interrupts import interruptible
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.tables import Column, Table
@@ -105,9 +105,9 @@ def _check_readable(kubeconfig: Path | None) -> None:
     """Raises CommandError for files that the client would read for minutes, or end with a traceback for."""
     given = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)
     for file in (Path(each).expanduser() for each in given if each):
-        if not file.is_file():
-            continue
         wanted = "a kubeconfig with a context for each cluster"
+        if not kubeconfig and not is_there(file):
+            continue
         data = read_yaml(file, wanted)
         if not isinstance(data, Mapping):
             raise console.CommandError(f"{file}: is not a kubeconfig; give {wanted}")

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--identity", default="", help="name of this replica; default: the host's")
     given = parser.parse_args(arguments)
     host, _, port = given.listen.rpartition(":")
-    if not port.isdigit():
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
         parser.error(f"--listen {given.listen}: has no port; write HOST:PORT")
     kubeconfig = given.kubeconfig or (Path(os.environ["KUBECONFIG"]) if os.environ.get("KUBECONFIG") else None)
     settings = Settings(given.config, given.workers, kubeconfig, host or "0.0.0.0", int(port), given.identity)  # noqa: S104

@@ -1,0 +1,144 @@
+"""Texts that no option means, given to every option and argument of every command: each ends with a plain message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from cli.in_process import GROUP, Command, Ended, build_commands_once
+from kueue_fleet.cli import COMMANDS, simulate_report
+from kueue_fleet.rehearsal.session import Session
+
+FLEET: Final = """
+name: f
+project: my-project
+clusters: [{name: c, role: standalone, region: us-east4}]
+flavors: [{name: l4, nodeLabels: {cloud.google.com/gke-accelerator: nvidia-l4}}]
+clusterQueues:
+  - name: q
+    namespaceSelector: {}
+    resourceGroups:
+      - coveredResources: [nvidia.com/gpu]
+        flavors: [{name: l4, resources: [{name: nvidia.com/gpu, nominalQuota: 4}]}]
+teams: [{name: a, localQueues: [{name: q, clusterQueue: q}]}]
+"""
+JOBS: Final = 'jobs: [{name: train, queue: q, namespace: a, requests: {nvidia.com/gpu: "1"}, runSeconds: 60}]\n'
+QUEUES: Final = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"
+
+GOOD: Final = {
+    "init": "--project my-project --region us-central1 --yes --force -C made",
+    "check": "",
+    "schema": "",
+    "render": "",
+    "rehearse": "--no-jobs",
+    "simulate": "-w jobs.yaml",
+    "explain": "--stack fleet.yaml -w jobs.yaml --second 5",
+    "controller": "--config fleet.yaml --workers folder",
+    "import": "--name x --project my-project --region us-central1",
+    "diff": "",
+    "status": "--kubeconfig nofile",
+}
+"""Options of each command that are right, and end it soon."""
+ARGUMENTS: Final = {
+    "init": ["x"],
+    "check": ["fleet.yaml"],
+    "render": ["fleet.yaml"],
+    "rehearse": ["good"],
+    "simulate": ["fleet.yaml"],
+    "explain": ["train"],
+    "import": ["a=queues.yaml"],
+    "diff": ["fleet.yaml", "fleet.yaml"],
+    "status": ["fleet.yaml"],
+}
+
+TEXTS: Final = (
+    *("", "-", "--", "a=", "=a", "a=b=c", ",", ":", "~", "*", "[", "{}", "%s", "a b", "a\nb"),
+    *(".", "a/b", "../../x", "/dev/null", "/nowhere/x", "x" * 5000),
+    *("\x1b[31m", "\u202e", "\udcff", "[/us-east4-a]"),
+    *("0", "-1", "1.5", "1e999", "nan", "inf", "9" * 5000, "٣", "²"),
+    *("exponential(", "exponential(-1)", "uniform(2,1)", "decision=-1", "decision=1e400", "q=nan"),
+    *("2026-13-45", "9999-12-31", "x:99999999", "c=0", "c/x=1"),
+    *("jobs[", "a[b].c=1", "clusterQueues[q]=1", "clusterQueues[q].x=1", "teams[0]=", "jobs[train].count=1e30"),
+    "jobs[train].count=99999999999999999999",
+    "jobs[train].runSeconds=.inf",
+)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    for name in ("fleet.yaml", "Pulumi.good.yaml"):
+        fleet = yaml.safe_load(FLEET)
+        Path(name).write_text(
+            yaml.safe_dump(fleet if name == "fleet.yaml" else {"config": {"kueue-fleet:fleet": fleet}})
+        )
+    for name, text in (("Pulumi.yaml", "name: p\nruntime: python\n"), ("jobs.yaml", JOBS), ("queues.yaml", QUEUES)):
+        Path(name).write_text(text)
+    Path("folder").mkdir()
+    monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    build_commands_once(monkeypatch)
+    return Command(monkeypatch, capsys)
+
+
+class BeginsError(Exception):
+    """What a rehearsal of something that is right begins with."""
+
+
+def _begins(session: Session, say: object) -> None:
+    raise BeginsError
+
+
+def places() -> Iterator[tuple[str, str, int]]:
+    """Every option and argument of every command that takes a text: a number for arguments."""
+    for name in COMMANDS:
+        arguments = 0
+        for parameter in GROUP.get_command(None, name).params:
+            if parameter.param_type_name == "argument":
+                yield name, "", arguments
+                arguments += 1
+            elif not parameter.is_flag:
+                yield name, parameter.opts[0], -1
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "number"), [pytest.param(*each, id=" ".join(each[:2])) for each in places()]
+)
+def test_what_a_wrong_text_is_answered(
+    name: str, option: str, number: int, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "prepare_engines", _begins)
+    monkeypatch.setattr(simulate_report, "plotly_script", lambda: "")
+    wrong = []
+    for text in TEXTS:
+        arguments = list(ARGUMENTS.get(name, []))
+        if not option:
+            arguments[number] = text
+        try:
+            ended = command([name, *GOOD[name].split(), *([f"{option}={text}"] if option else []), "--", *arguments])
+        except BeginsError:
+            continue
+        wrong += [f"{text[:40]!r}: {problem}" for problem in _wrong_about(ended)]
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def _wrong_about(ended: Ended) -> Iterator[str]:
+    if not (ended.out + ended.err).replace("\n", "").isprintable():
+        yield f"prints what acts on a terminal: {ended!r:.300}"
+    if ended.code == 0:
+        return
+    if ended.code not in (1, 2, 3):
+        yield f"exit code {ended.code}"
+    if not ended.err.startswith(("error: ", "warning: ")) or "; " not in ended.err:
+        yield f"does not say what to do: {ended.err[:300]}"
+    if found := re.search(r"Traceback|NoneType|<class|pydantic|Errno|\b(dict|str|int)\b", ended.err):
+        yield f"has {found[0]}: {ended.err[:300]}"
