@@ -88,7 +88,12 @@ def pending() -> dict[str, object]:
     }
 
 
-IMPORT = ["--name", "x", "--project", "my-project", "--region", "us-central1"]
+IMPORT = [
+    *("--name", "x", "--project", "my-project", "--region", "us-central1"),
+    "--mode",
+    "Autopilot",
+    "--default-kueue",
+]
 CALLS = {
     "init": [["init", HOSTILE, "--project", "my-project", "--yes"], ["init", "x", "--project", HOSTILE, "--yes"]],
     "check": [

@@ -76,6 +76,4 @@ def test_slips_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     config = tmp_path / "kubeconfig"
     config.write_text("apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers: []\n")
     assert "give a kubeconfig with a context manager-europe-west4" in str(run("--kubeconfig", str(config)).exception)
-    assert "none: No configuration found; give a kubeconfig" in str(
-        run("--kubeconfig", str(tmp_path / "none")).exception
-    )
+    assert "none: no such file; give a kubeconfig" in str(run("--kubeconfig", str(tmp_path / "none")).exception)

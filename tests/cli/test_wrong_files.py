@@ -17,7 +17,7 @@ from kueue_fleet.rehearsal.session import Session
 
 JOBS: Final = "jobs: [{name: train, queue: gpu, namespace: team-a, requests: {nvidia.com/gpu: 1}, runSeconds: 60}]\n"
 QUEUES: Final = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"
-IDENTITY: Final = "--name x --project my-project --region us-central1"
+IDENTITY: Final = "--name x --project my-project --region us-central1 --default-kueue"
 
 CALLS: Final = (
     "check {file}",

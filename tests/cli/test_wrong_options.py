@@ -39,7 +39,7 @@ GOOD: Final = {
     "simulate": "-w jobs.yaml",
     "explain": "--stack fleet.yaml -w jobs.yaml --second 5",
     "controller": "--config fleet.yaml --workers folder",
-    "import": "--name x --project my-project --region us-central1",
+    "import": "--name x --project my-project --region us-central1 --mode Autopilot --default-kueue",
     "diff": "",
     "status": "--kubeconfig nofile",
 }
