@@ -418,3 +418,37 @@ def test_googles_resources_have_the_providers_own_timeouts() -> None:
     """Two hours for a pool, 90 minutes for a cluster: shorter ones give up while Google still works."""
     recording = run(parse_fleet(company_data()))
     assert {r.short: r.timeouts for r in recording if r.type.startswith("gcp:") and r.timeouts} == {}
+
+
+def test_two_fleets_in_one_program_share_no_name() -> None:
+    """The same file for two projects: nothing of one has the name of anything of the other."""
+    spec = parse_fleet(company_data())
+    other = spec.model_copy(update={"project": "company-research"})
+    alone = run(spec)
+
+    def program() -> None:
+        Fleet("gpus", spec)
+        Fleet("research", other)
+
+    both = pulumi_mocks.run(program)
+    kinds = [(resource.type, resource.name) for resource in both]
+    assert len(set(kinds)) == len(kinds) == 2 * len(list(alone)) - _outside(alone)
+    for resource in both:
+        if resource.type.startswith("gcp:") and "project" in resource.inputs:
+            fleet_name = {"company-research": "research"}.get(resource.inputs["project"], "gpus")
+            assert resource.name.split("/")[0] == fleet_name, resource.short
+
+
+def _outside(recording: Recording) -> int:
+    """Resources that a program has once: its stack."""
+    return len([resource for resource in recording if resource.type == "pulumi:pulumi:Stack"])
+
+
+def test_a_fleet_with_a_name_of_its_own_keeps_what_had_shorter_names(one_worker: Recording) -> None:
+    """That the engine finds everything below by these aliases is in tests/engines/test_fleet_on_pulumi.py."""
+    longer = pulumi_mocks.run(lambda: Fleet("platform", fleet(WORKER)) and None)
+    named = {resource.name for resource in longer if resource.aliases}
+    assert named >= {f"platform/{name}" for name in (MANAGER, WORKER, fleet(WORKER).network_name)}
+    assert {resource.name.removeprefix("platform/") for resource in longer} - {"platform"} >= {
+        resource.name for resource in one_worker if resource.type.startswith("kubernetes:")
+    }

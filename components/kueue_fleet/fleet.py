@@ -76,6 +76,10 @@ class Fleet(pulumi.ComponentResource):
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
 
+        With another `name` than the fleet's own, as two fleets in one program need it, everything below has a Pulumi
+        name that begins with it: `name/worker-a` instead of `worker-a`. Resources that an earlier release made under
+        the shorter names are kept, by aliases.
+
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
         """
@@ -87,15 +91,17 @@ class Fleet(pulumi.ComponentResource):
         for warning in (*problems, *check_dates(spec, today)):
             pulumi.log.warn(str(warning), self)
         self.spec = spec
+        self._prefix = _prefix(name, spec)
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.network = Network(
-            spec.network_name,
+            f"{self._prefix}{spec.network_name}",
             project=spec.project,
             regions=[cluster.region for cluster in spec.clusters],
             ranges=spec.network.ranges,
             pod_ranges=spec.network.pod_ranges,
             service_ranges=spec.network.service_ranges,
-            opts=pulumi.ResourceOptions(parent=self),
+            network_name=spec.network_name,
+            opts=self._opts(spec.network_name),
         )
         self.capacity = self._capacity(name)
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}
@@ -121,6 +127,11 @@ class Fleet(pulumi.ComponentResource):
         """Address of each cluster's API server, by the cluster's name."""
         return {name: cluster.endpoint for name, cluster in self.clusters.items()}
 
+    def _opts(self, earlier_name: str, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
+        """Options of a child; its own children inherit the alias, as their names begin with its name."""
+        aliases = [pulumi.Alias(name=earlier_name)] if self._prefix else None
+        return pulumi.ResourceOptions(parent=self, depends_on=list(depends_on), aliases=aliases)
+
     def _capacity(self, name: str) -> ReservedCapacity | None:
         spec = self.spec
         if not (spec.reservations or spec.future_reservations or spec.commitments):
@@ -137,7 +148,7 @@ class Fleet(pulumi.ComponentResource):
 
     def _cluster(self, entry: ClusterEntry) -> GkeCluster:
         return _CLUSTER_CLASSES[entry.role](
-            entry.name,
+            f"{self._prefix}{entry.name}",
             entry,
             project=self.spec.project,
             network=self.network.self_link,
@@ -149,7 +160,7 @@ class Fleet(pulumi.ComponentResource):
             deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
             # Private nodes pull their images through Cloud NAT.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.network.egress[entry.region]]),
+            opts=self._opts(entry.name, self.network.egress[entry.region]),
         )
 
     def _access(self, entry: ClusterEntry) -> ControlPlaneAccess:
@@ -172,7 +183,7 @@ class Fleet(pulumi.ComponentResource):
         capacity = pool.on(entry.name).capacity
         reserved = capacity.reservation if isinstance(capacity, Reserved | Calendar) else None
         return NodePool(
-            f"{entry.name}/{pool.name}",
+            f"{self._prefix}{entry.name}/{pool.name}",
             pool,
             cluster_spec=entry,
             project=self.spec.project,
@@ -212,6 +223,7 @@ class Fleet(pulumi.ComponentResource):
             cluster = self.clusters[entry.name]
             connection = ClusterConnection(
                 entry.name,
+                pulumi_name=f"{self._prefix}{entry.name}",
                 component=cluster,
                 cluster=cluster.cluster,
                 provider=cluster.provider,
@@ -239,6 +251,11 @@ class Fleet(pulumi.ComponentResource):
             labels=self._labels,
             opts=pulumi.ResourceOptions(parent=self),
         )
+
+
+def _prefix(name: str, spec: FleetSpec) -> str:
+    """How the Pulumi names of a fleet's parts begin."""
+    return "" if name == spec.name else f"{name}/"
 
 
 def _kubernetes_accounts(namespaces: Sequence[str], account: str | None) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,6 +111,28 @@ def test_a_protected_fleet_is_not_destroyed(engine: Engine) -> None:
     with pytest.raises(auto.CommandError, match="protected"):
         engine.destroy(fleet_program(spec))
     assert engine.world.taken_operations() == []
+
+
+def test_names_of_an_earlier_release_become_longer_and_nothing_is_made_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fleet under a name of its own, which once gave its parts names that a second fleet could have, too."""
+    spec = fleet(WORKER, deletionProtection=False)
+
+    def program() -> None:
+        Fleet("platform", spec)
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr("kueue_fleet.fleet._prefix", lambda *_: "")
+        made = engine.up(program)
+    assert f"create Cluster {WORKER}" in {operation.short for operation in made}
+    assert engine.up(program) == []
+    names = {
+        resource["urn"].rsplit("::", 1)[-1]
+        for resource in json.loads(engine.state_file.read_text())["checkpoint"]["latest"]["resources"]
+    }
+    assert f"platform/{WORKER}/kueue" in names
+    assert not [name for name in names if name.startswith((WORKER, MANAGER))]
 
 
 def test_one_more_worker_changes_the_managers_config_and_quota_only(engine: Engine) -> None:

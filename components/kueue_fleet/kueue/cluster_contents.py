@@ -52,6 +52,8 @@ class ClusterConnection:
 
     name: str
     """The cluster's name in the fleet."""
+    pulumi_name: str
+    """How Pulumi names of its contents begin."""
     component: pulumi.Resource
     """What its contents hang below."""
     cluster: pulumi.Resource
@@ -136,7 +138,7 @@ class ClusterContents:
 
     def _name(self, *parts: str) -> str:
         """A Pulumi name that no object of another cluster has: names in a cluster cannot hold a slash."""
-        return "/".join((self._cluster.name, *parts))
+        return "/".join((self._cluster.pulumi_name, *parts))
 
     def _install(self) -> None:
         # JobSet first: its pods are not yet held up by Kueue's webhooks, and Kueue finds JobSet's API when it starts.
