@@ -27,7 +27,9 @@ from one_cluster import KUEUE, Json, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
 PRICES = {"europe-west4": {"l4": 2.0, "b200": 10.0}, "us-east4": {"l4": 1.0, "b200": 10.1}}
-DISPATCH = {"widenAfter": "3s", "giveUpAfter": "120s", "retryAfter": "2s"}
+WIDEN_SECONDS = 15
+"""Longer than a busy machine takes to let a job in: where a job goes is not to depend on that."""
+DISPATCH = {"widenAfter": f"{WIDEN_SECONDS}s", "giveUpAfter": "120s", "retryAfter": "2s"}
 RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
 
 
@@ -110,12 +112,11 @@ def test_a_region_without_stock_is_left_after_the_set_time_and_not_asked_first_a
     began = time.monotonic()
     lab.submit(job("no-stock", queue="dws"))
     assert lab.placed("no-stock") == US
-    assert time.monotonic() - began > 3.0
+    assert time.monotonic() - began > WIDEN_SECONDS
     assert set(parse_report(report(lab, "no-stock")["message"]).nominated) == {EU, US}
     wait_until(lambda: not lab.workers[EU].items("/apis/autoscaling.x-k8s.io/v1/provisioningrequests"))
     lab.submit(job("wiser", queue="dws"))
     assert lab.placed("wiser") == US
-    # On a slow machine the other may be asked too, later.
     assert parse_report(report(lab, "wiser")["message"]).nominated[0] == US
 
 
@@ -340,7 +341,6 @@ def test_the_faster_region_wins_when_the_waiting_times_say_so(lab: ControllerLab
     """Jobs that may run nowhere else wait a long time in the cheaper region; then both have quota free."""
     lab.clear()
     lab.replicas[-1].stop()
-    # A slow machine must not have the other region asked as well.
     weights = {"price": 1, "waiting": 30, "free": 1}
     lab.start_controller("waits", dispatch={**DISPATCH, "widenAfter": "60s", "weights": weights})
     lab.submit(job("before"))
