@@ -41,8 +41,6 @@ CIS_NAME: Final = "CIS Google Kubernetes Engine (GKE) Benchmark"
 """The benchmark that rules with a number are from."""
 CIS_VERSION: Final = "1.9"
 """Its version."""
-CIS_URL: Final = "https://www.cisecurity.org/benchmark/kubernetes"
-"""Where it is."""
 
 Option = Mapping[str, Any]
 """JSON schema of one setting of a rule, with its default."""

@@ -19,7 +19,7 @@ from kueue_fleet.admission.amounts import (
 )
 from kueue_fleet.admission.flavors.partial_admission import search_counts
 from kueue_fleet.admission.pods import PodSet, Taint, Toleration
-from kueue_fleet.admission.reasons import QuotaReservedReason, condition_reason, most_severe
+from kueue_fleet.admission.reasons import QuotaReservedReason, most_severe
 from kueue_fleet.admission.workload.lifecycle import backoff_seconds
 from kueue_fleet.kueue_api.quantity import Quantity
 
@@ -70,13 +70,6 @@ class TestAmounts:
 
 
 class TestReasons:
-    def test_the_condition_says_pending_unless_the_gate_is_on(self) -> None:
-        waiting = QuotaReservedReason.WAITING_FOR_QUOTA
-        assert condition_reason(waiting, observability=False) == "Pending"
-        assert condition_reason(waiting, observability=True) == "WaitingForQuota"
-        assert condition_reason(QuotaReservedReason.WAITING_FOR_PODS_READY, observability=False) == "Waiting"
-        assert condition_reason(QuotaReservedReason.ADMISSION_GATED, observability=False) == "AdmissionGated"
-
     def test_no_matching_flavor_is_worse_than_too_little_quota(self) -> None:
         worst = QuotaReservedReason.NO_MATCHING_FLAVOR
         assert most_severe(QuotaReservedReason.EXCEEDS_MAX_QUOTA, worst) is worst

@@ -13,7 +13,7 @@ class QuotaReservedReason(StrEnum):
     """Reasons of the condition QuotaReserved=False.
 
     Kueue writes them only with the gate UnadmittedWorkloadsObservability, which is off in 0.19.2; without it the
-    condition says `Pending` (or `Waiting`, for pods that are not ready), which `condition_reason` gives.
+    condition says `Pending` (or `Waiting`, for pods that are not ready).
     """
 
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
@@ -42,13 +42,6 @@ SEVERITY: Final[dict[QuotaReservedReason | None, int]] = {
 def most_severe(a: QuotaReservedReason | None, b: QuotaReservedReason | None) -> QuotaReservedReason | None:
     """The more severe of two reasons; the first when they are equally so."""
     return a if SEVERITY.get(a, 0) >= SEVERITY.get(b, 0) else b
-
-
-def condition_reason(reason: QuotaReservedReason, *, observability: bool) -> str:
-    """What stands in the condition, depending on the gate UnadmittedWorkloadsObservability."""
-    if observability or reason is QuotaReservedReason.ADMISSION_GATED:
-        return reason.value
-    return "Waiting" if reason is QuotaReservedReason.WAITING_FOR_PODS_READY else "Pending"
 
 
 class AdmittedReason(StrEnum):

@@ -22,7 +22,6 @@ from kueue_fleet.rehearsal.processes.child_process import (
     child_environment,
     log_tail,
     start_process,
-    stop_in_order,
 )
 
 DEADLINE_SECONDS = 20.0
@@ -101,17 +100,6 @@ async def test_what_is_left_of_the_group_ends_with_its_leader(tmp_path: Path) ->
     await start_process(spec).wait()
     grandchild = int(log_tail(spec.log).split()[-1])
     await asyncio.to_thread(wait_gone, grandchild)
-
-
-async def test_stop_in_order_finishes_a_wave_before_the_next(tmp_path: Path) -> None:
-    log = tmp_path / "order"
-    trap = "trap 'sleep {0}; echo {1} >> " + str(log) + "; exit 0' TERM; echo up; while :; do sleep 0.02; done"
-    first = start_process(shell(tmp_path, trap.format(0.3, "slow"), "first"))
-    second = start_process(shell(tmp_path, trap.format(0, "quick"), "second"))
-    await said(first.spec, "up")
-    await said(second.spec, "up")
-    await stop_in_order([[first], [second]])
-    assert log.read_text().split() == ["slow", "quick"]
 
 
 async def test_usage_of_a_living_process(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ started again finds what it made before; certificates that end soon are signed a
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import os
 import secrets
@@ -108,10 +107,6 @@ class LabAuthority:
     def certificate_file(self) -> Path:
         """PEM of the authority's own certificate."""
         return self.folder / "ca.crt"
-
-    def certificate_base64(self) -> str:
-        """The authority's PEM in base64, as GKE's `masterAuth.clusterCaCertificate` has it."""
-        return base64.b64encode(self.certificate.public_bytes(serialization.Encoding.PEM)).decode()
 
     def server(self, name: str, hosts: Sequence[str], now: datetime) -> KeyPair:
         """A server's certificate for these DNS names and IP addresses; usable as a client's too, as etcd needs."""

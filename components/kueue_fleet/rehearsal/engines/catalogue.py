@@ -240,7 +240,3 @@ ENGINES: tuple[Engine, ...] = (
 """Everything that is built from Go modules."""
 REHEARSAL_ENGINES = tuple(engine.name for engine in ENGINES if engine.for_rehearsal)
 """Names of those that a rehearsal runs."""
-ASSET_NAMES = frozenset(asset.name for engine in ENGINES for asset in engine.assets)
-"""Names of files that engines bring beside their programs."""
-BINARY_NAMES = frozenset(name for engine in ENGINES for name, _ in engine.binaries)
-"""Names of the programs."""

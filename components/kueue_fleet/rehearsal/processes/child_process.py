@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -202,12 +202,6 @@ def start_process(spec: ProcessSpec) -> ChildProcess:
     finally:
         os.close(log)
     return ChildProcess(spec, popen)
-
-
-async def stop_in_order(waves: Iterable[Iterable[ChildProcess]]) -> None:
-    """Stops the processes wave by wave; those of one wave together."""
-    for wave in waves:
-        await asyncio.gather(*(child.stop() for child in wave))
 
 
 def log_tail(path: Path, lines: int = 5) -> str:
