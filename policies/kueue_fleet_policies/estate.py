@@ -21,10 +21,6 @@ from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items, numbe
 
 KUEUE_GROUP: Final = "kubernetes:kueue.x-k8s.io/"
 """How the Pulumi types of Kueue's objects begin."""
-MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
-"""`controllerName` of checks that dispatch."""
-PROVISIONING_CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
-"""`controllerName` of checks that ask for capacity."""
 
 KubernetesObjects = Mapping[str, Sequence[Resource]]
 """Objects by kind."""

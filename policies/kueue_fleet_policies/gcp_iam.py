@@ -12,6 +12,7 @@ from typing import Final
 
 from pulumi_policy import Severity
 
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.gke_nodes import is_default_account
 from kueue_fleet_policies.resource import Resource
@@ -37,7 +38,6 @@ _GRANTS: Final = (PROJECT_MEMBER, PROJECT_BINDING)
 _BASIC_ROLES: Final = ("roles/owner", "roles/editor")
 _IMPERSONATION: Final = ("roles/iam.serviceAccountUser", "roles/iam.serviceAccountTokenCreator")
 _PUBLIC: Final = ("allUsers", "allAuthenticatedUsers")
-_ANNOTATION: Final = "iam.gke.io/gcp-service-account"
 _WORKLOAD_ROLE: Final = "roles/iam.workloadIdentityUser"
 _PROJECT: Final = r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _ACCOUNT: Final = re.compile(rf"^[a-z]([a-z0-9-]*[a-z0-9])?@{_PROJECT}\.iam\.gserviceaccount\.com$")
@@ -124,10 +124,10 @@ def _workload_identity_member(grant: Resource, _: Settings) -> Iterator[Problem]
 
 def _workload_identity_annotation(account: Resource, _: Settings) -> Iterator[Problem]:
     annotations = account.get("metadata.annotations")
-    address = annotations.get(_ANNOTATION) if isinstance(annotations, dict) else None
+    address = annotations.get(WORKLOAD_IDENTITY_ANNOTATION) if isinstance(annotations, dict) else None
     if isinstance(address, str) and not _ACCOUNT.match(address):
         yield Problem(
-            f"metadata.annotations[{_ANNOTATION}]",
+            f"metadata.annotations[{WORKLOAD_IDENTITY_ANNOTATION}]",
             f'is "{address}", which is not the address of a Google service account',
             "write NAME@PROJECT.iam.gserviceaccount.com",
         )

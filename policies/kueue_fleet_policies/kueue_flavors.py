@@ -14,7 +14,8 @@ from typing import Any, Final
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, NODE_POOL
 from kueue_fleet.kueue_api import Problem, Quantity
-from kueue_fleet_policies.estate import PROVISIONING_CONTROLLER, ClusterView, Estate, object_name, objects_by_name
+from kueue_fleet.kueue_api.names import PROVISIONING_CONTROLLER
+from kueue_fleet_policies.estate import ClusterView, Estate, object_name, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import Resource

@@ -12,14 +12,8 @@ from typing import Any, Final
 
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.kueue_api import Problem
-from kueue_fleet_policies.estate import (
-    MULTIKUEUE_CONTROLLER,
-    Estate,
-    KubernetesObjects,
-    all_known,
-    object_name,
-    objects_by_name,
-)
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
+from kueue_fleet_policies.estate import Estate, KubernetesObjects, all_known, object_name, objects_by_name
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number

@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
-from kueue_fleet.objects.run_duration_policy import ANNOTATION, NAME, render_run_duration_policy
+from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
+from kueue_fleet.objects.run_duration_policy import NAME, render_run_duration_policy
 
 STACK = Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml"
 
@@ -15,7 +16,7 @@ def test_jobs_of_a_fleet_that_asks_dws_are_checked_on_every_cluster() -> None:
         assert (policy["kind"], binding["kind"]) == ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
         assert binding["spec"] == {"policyName": NAME, "validationActions": ["Deny"]}
         (condition,) = policy["spec"]["matchConditions"]
-        assert ANNOTATION in condition["expression"]
+        assert RUN_DURATION_ANNOTATION in condition["expression"]
         (validation,) = policy["spec"]["validations"]
         assert "<= 604800" in validation["expression"]
         groups = {rule["apiGroups"][0] for rule in policy["spec"]["matchConstraints"]["resourceRules"]}

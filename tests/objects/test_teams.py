@@ -8,8 +8,8 @@ import pytest
 
 from fleet_file.builders import changed, fleet_data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, team_account_address
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects import render_namespaces, render_team_objects
-from kueue_fleet.objects.teams import WORKLOAD_IDENTITY_ANNOTATION
 
 
 def fleet(team: dict[str, Any]) -> FleetSpec:

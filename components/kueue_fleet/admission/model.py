@@ -14,11 +14,6 @@ from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.pods import PodSet, ResourceRules, Taint, Toleration
 from kueue_fleet.admission.selectors import EVERYTHING, LabelSelector
 
-MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
-"""`controllerName` of checks that dispatch."""
-PROVISIONING_CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
-"""`controllerName` of checks that ask for capacity."""
-
 
 class StopPolicy(StrEnum):
     """`HOLD` admits nothing more; `HOLD_AND_DRAIN` also evicts what was admitted."""

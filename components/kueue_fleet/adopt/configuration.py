@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 from kueue_fleet.adopt.objects import Object
 from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, REGIONS_LABEL
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.kueue_installation import CONFIGURATION_API, JOBSET_FRAMEWORK, default_configuration
+from kueue_fleet.kueue_api.names import REGIONS_LABEL
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.adopt.queues import dispatched_queues
-from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.objects.access import ACCOUNT_NAME, ROTATE_BY_ANNOTATION
 
 _DEFAULT_NAMES: Final = {"admissionCheckName": "multikueue", "configName": "multikueue"}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.kueue_api.problem import Problem
 
 Object = Mapping[str, Any]
@@ -16,8 +17,6 @@ Object = Mapping[str, Any]
 Key = tuple[str, str, str, str]
 """API group, kind, namespace and name of an object."""
 
-KUEUE_GROUP: Final = "kueue.x-k8s.io"
-"""API group of Kueue."""
 _CLUSTER_KINDS: Final = (
     "ResourceFlavor", "Topology", "Cohort", "ClusterQueue", "AdmissionCheck", "ProvisioningRequestConfig",
     "WorkloadPriorityClass", "MultiKueueCluster", "MultiKueueConfig",

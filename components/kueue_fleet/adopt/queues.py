@@ -19,7 +19,7 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.kueue_api import ResourceFlavorSpec
-from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.kueue_api.read_model import read_model
 

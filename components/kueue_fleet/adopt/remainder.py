@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kueue_fleet.adopt.configuration import is_configuration
-from kueue_fleet.adopt.objects import KUEUE_GROUP, Key, Object, key_of
+from kueue_fleet.adopt.objects import Key, Object, key_of
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -19,6 +19,7 @@ from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.kueue_api import PriorityClassFields, WorkloadPriorityClassFields
 from kueue_fleet.kueue_api.base import SpecModel
 from kueue_fleet.kueue_api.check_objects import SPECS
+from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.kueue_api.read_model import read_model
 from kueue_fleet.objects.render import render_cluster

@@ -11,8 +11,9 @@ from typing import Any
 
 from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.in_words import in_words
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL, TEAM_LABEL
-from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, WORKLOAD_IDENTITY_ANNOTATION
+from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE
 
 
 def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> tuple[list[Data], list[Data]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
@@ -14,6 +13,7 @@ from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
 from kueue_fleet.kube.client import Api, Json
 from kueue_fleet.kube.watching import Watch
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 
 GONE_ANNOTATION: Final = "kueue-fleet.dev/gone-workers"
 """On the controller's namespace: workers, joined by commas, of which an operator says that nothing runs there."""

@@ -22,6 +22,7 @@ from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.client import Json
+from kueue_fleet.kueue_api.names import KUEUE_API
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 """Field manager of nominations."""
@@ -31,7 +32,6 @@ REJECT_MANAGER: Final = "kueue-fleet-rejections"
 """Field manager of MultiKueue checks that are rejected. Not the dispatcher's: its next body would remove the check."""
 ASSIGNMENT_MANAGER: Final = "kueue-fleet-assignment"
 """Field manager of assignments, on the manager and on the workers."""
-_API: Final = "kueue.x-k8s.io/v1beta2"
 _EVENT_TEXT: Final = 1024
 
 
@@ -88,7 +88,7 @@ def grant_body(key: str, copy: Copy, now: float, *, why: str, ready: bool) -> Js
         "lastTransitionTime": format_time(now),
     }
     metadata = {"name": name, "namespace": namespace, "uid": copy.uid, "resourceVersion": copy.version}
-    return {"apiVersion": _API, "kind": "Workload", "metadata": metadata, "status": {"admissionChecks": [entry]}}
+    return {"apiVersion": KUEUE_API, "kind": "Workload", "metadata": metadata, "status": {"admissionChecks": [entry]}}
 
 
 def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float | None]], now: float) -> Json:
@@ -123,7 +123,12 @@ def check_active_body(name: str, version: str, *, known: bool, now: float) -> Js
         "lastTransitionTime": format_time(now),
     }
     metadata = {"name": name, "resourceVersion": version}
-    return {"apiVersion": _API, "kind": "AdmissionCheck", "metadata": metadata, "status": {"conditions": [condition]}}
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": "AdmissionCheck",
+        "metadata": metadata,
+        "status": {"conditions": [condition]},
+    }
 
 
 def event_path(record: Record) -> str:
@@ -142,7 +147,7 @@ def event_body(record: Record, reason: str, message: str, now: float, unique: in
             "namespace": record.namespace,
         },
         "involvedObject": {
-            "apiVersion": _API,
+            "apiVersion": KUEUE_API,
             "kind": "Workload",
             "name": record.name,
             "namespace": record.namespace,
@@ -160,4 +165,4 @@ def event_body(record: Record, reason: str, message: str, now: float, unique: in
 
 def _body(record: Record, status: Json) -> Json:
     metadata = {"name": record.name, "namespace": record.namespace, "resourceVersion": str(record.version)}
-    return {"apiVersion": _API, "kind": "Workload", "metadata": metadata, "status": status}
+    return {"apiVersion": KUEUE_API, "kind": "Workload", "metadata": metadata, "status": status}

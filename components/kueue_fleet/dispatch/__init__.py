@@ -28,11 +28,12 @@ from kueue_fleet.dispatch.model import (
 )
 from kueue_fleet.dispatch.report import ParsedReport, ParsedVerdict, describe, parse_report
 from kueue_fleet.dispatch.rescue import watch_copy, watch_eviction
-from kueue_fleet.dispatch.residency import REGIONS_LABEL, Bound, Residency, parse_regions
+from kueue_fleet.dispatch.residency import Bound, Residency, parse_regions
 from kueue_fleet.dispatch.settings import dispatch_settings
 from kueue_fleet.dispatch.waiting import WaitingTimes
 from kueue_fleet.dispatch.watchdog import Provisioning, WatchdogDecision, WatchdogSettings, watch
 from kueue_fleet.dispatch.worker_quota import Books, Fit, FitKind
+from kueue_fleet.kueue_api.names import REGIONS_LABEL
 
 __all__ = [
     "REGIONS_LABEL",

@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.dispatch.residency import Residency
-
-RUN_DURATION_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
-"""On a job: how long DWS is to keep its nodes. Kueue copies it to the Workload."""
+from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 
 
 @dataclass(frozen=True, slots=True)

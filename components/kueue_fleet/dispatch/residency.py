@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-REGIONS_LABEL: Final = "kueue-fleet.dev/regions"
-"""On a Workload or a Namespace: the regions, or groups of regions, joined by `_`: `europe-west4_europe-west1`, `eu`."""
+from kueue_fleet.kueue_api.names import REGIONS_LABEL
 
 _SEPARATOR: Final = "_"
 

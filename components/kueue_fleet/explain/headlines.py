@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kueue_fleet.admission.amounts import format_amount
-from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER, CheckState
+from kueue_fleet.admission.model import CheckState
 from kueue_fleet.admission.scheduler.cycle import Outcome
 from kueue_fleet.explain.answer import Explanation, ResourceFigures
 from kueue_fleet.explain.diagnosis import Diagnosis
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
 if TYPE_CHECKING:
     from kueue_fleet.dispatch.report import ParsedReport

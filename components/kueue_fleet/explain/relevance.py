@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
+
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
 _JOBS: Final = ("Job", "JobSet")
 _WORKLOADS: Final = ("Workload", *_JOBS)
-_QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 
 
 def key_of(manifest: Manifest) -> str:
@@ -124,7 +125,7 @@ class WorkloadIndex:
 def _queue_of(key: str, manifest: Manifest) -> str:
     name = _object(manifest, "spec").get("queueName")
     if manifest.get("kind") in _JOBS:
-        name = _object(_object(manifest, "metadata"), "labels").get(_QUEUE_LABEL)
+        name = _object(_object(manifest, "metadata"), "labels").get(QUEUE_LABEL)
     return f"{key.partition('/')[0]}/{name}"
 
 

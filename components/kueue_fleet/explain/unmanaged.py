@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kueue_fleet.explain.answer import Explanation
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
 
-QUEUE: Final = "kueue.x-k8s.io/queue-name"
-"""Label of a job with its LocalQueue."""
 GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 """Label of the pods of a group, with the group's name."""
 TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
@@ -21,7 +20,7 @@ _JOBS: Final = ("Job", "JobSet")
 
 def is_unmanaged(manifest: Mapping[str, Any]) -> bool:
     """Whether this is a Job or JobSet that names no LocalQueue."""
-    return manifest.get("kind") in _JOBS and not _texts(manifest, "labels").get(QUEUE)
+    return manifest.get("kind") in _JOBS and not _texts(manifest, "labels").get(QUEUE_LABEL)
 
 
 def explain_unmanaged(manifests: Iterable[Mapping[str, Any]], name: str, *, cluster: str = "") -> Explanation | None:
@@ -78,13 +77,13 @@ def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -
 def _without_queue(manifest: Mapping[str, Any], cluster: str) -> Explanation:
     kind, key = manifest.get("kind"), _key(manifest)
     headline = (
-        f"Kueue does not manage this {kind}: it has no label {QUEUE}. What keeps its pods from running, if they do "
-        "not run, is not Kueue."
+        f"Kueue does not manage this {kind}: it has no label {QUEUE_LABEL}. What keeps its pods from running, if they "
+        "do not run, is not Kueue."
     )
     namespace, _, name = key.partition("/")
     step = (
-        f"Create the {kind} again with the label {QUEUE} and suspend: true (kubectl get {str(kind).lower()} {name} "
-        f"-n {namespace} shows its labels), or let Kueue manage jobs without a queue name "
+        f"Create the {kind} again with the label {QUEUE_LABEL} and suspend: true (kubectl get {str(kind).lower()} "
+        f"{name} -n {namespace} shows its labels), or let Kueue manage jobs without a queue name "
         "(manageJobsWithoutQueueName)."
     )
     return _explanation(key, cluster, headline, "", step)
@@ -104,4 +103,4 @@ def _incomplete(group: list[Mapping[str, Any]], total: int, cluster: str) -> Exp
             "until then every pod stays gated."
         )
         step = f"Create the missing {total - len(group)}, or create the group again with {TOTAL}: {len(group)}."
-    return _explanation(key, cluster, headline, _texts(group[0], "labels").get(QUEUE, ""), step)
+    return _explanation(key, cluster, headline, _texts(group[0], "labels").get(QUEUE_LABEL, ""), step)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, Objects, Snapshot, Workload, WorkloadStatus
+from kueue_fleet.admission.model import Objects, Snapshot, Workload, WorkloadStatus
 from kueue_fleet.admission.reasons import QuotaReservedReason
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 
 
 def is_dispatched(objects: Objects, workload: Workload) -> bool:

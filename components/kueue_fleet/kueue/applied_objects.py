@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import pulumi
 
-KUEUE_GROUP = "kueue.x-k8s.io"
-"""API group of Kueue."""
+from kueue_fleet.kueue_api.names import KUEUE_GROUP
+
 KUEUE_VERSION = "v1beta2"
 """The API version that is written: served, stored and the hub since Kueue 0.16."""
 FORMER_KUEUE_VERSIONS = ("v1beta1",)

@@ -6,18 +6,13 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/{admissioncheck,provisioningrequestconf
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, DnsLabel, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text, syntax_of
 from kueue_fleet.kueue_api.problem import Problem, rule
-
-MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
-"""`controllerName` of checks that dispatch."""
-PROVISIONING_CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
-"""`controllerName` of checks that ask for capacity."""
 
 
 class ParametersReference(SpecModel):

@@ -24,9 +24,8 @@ from kueue_fleet.kueue_api import (
     WorkloadPriorityClassFields,
     suggest,
 )
-from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.base import SpecModel
-from kueue_fleet.kueue_api.manifests import KUEUE_API
+from kueue_fleet.kueue_api.names import KUEUE_API, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.problem import Problem, SpecError
 from kueue_fleet.kueue_api.read_model import read_model
 

@@ -24,12 +24,11 @@ from kueue_fleet.kueue_api import (
     TopologySpec,
     WorkloadPriorityClassFields,
 )
+from kueue_fleet.kueue_api.names import KUEUE_API
 
 Manifest = dict[str, Any]
 """A Kubernetes object as plain data."""
 
-KUEUE_API: Final = "kueue.x-k8s.io/v1beta2"
-"""`apiVersion` of Kueue's objects."""
 TEAM_LABEL: Final = "kueue-fleet.dev/team"
 """Label on the namespaces of a team, with the team's name."""
 POD_SECURITY_LABEL: Final = "pod-security.kubernetes.io/enforce"

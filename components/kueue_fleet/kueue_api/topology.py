@@ -6,15 +6,13 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/topology_types.go (schema, CEL). The le
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
 from kueue_fleet.kueue_api.base import LabelKey, RuledModel, SpecModel
+from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 from kueue_fleet.kueue_api.problem import Problem
-
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
-"""Label of a node with its own name; only the lowest level may be it."""
 
 
 class TopologyLevel(SpecModel):

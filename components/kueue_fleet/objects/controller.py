@@ -25,6 +25,7 @@ from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.kueue_api.manifests import Manifest, manifest, namespace_manifest
+from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.objects.access import ROTATE_BY_ANNOTATION
 from kueue_fleet.objects.controller_configuration import LEASE_NAME, controller_configuration
 from kueue_fleet.objects.monitoring import POD_MONITORING_API
@@ -35,7 +36,6 @@ JOBS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-jobs"
 """Name of what is granted to it in the namespaces that have jobs."""
 WORKERS_SECRET: Final = "kueue-fleet-workers"  # noqa: S105 - a name
 """Secret beside the controller: a kubeconfig for each worker, under the worker's name."""
-_KUEUE: Final = "kueue.x-k8s.io"
 _FOLLOW: Final = ["list", "watch"]
 _PORT: Final = 8080
 _LABELS: Final = {"app.kubernetes.io/name": CONTROLLER_NAME}
@@ -47,11 +47,11 @@ def manager_rules() -> list[dict[str, Any]]:
     """What the controller does in the whole manager; `manager_job_rules` and `lease_rules` have the rest."""
     return [
         policy_rule("", "namespaces", _FOLLOW),
-        policy_rule(_KUEUE, "workloads", _FOLLOW),
-        policy_rule(_KUEUE, "multikueueclusters", _FOLLOW),
-        policy_rule(_KUEUE, "multikueueconfigs", _FOLLOW),
-        policy_rule(_KUEUE, "admissionchecks", _FOLLOW),
-        policy_rule(_KUEUE, "admissionchecks/status", ["patch"]),
+        policy_rule(KUEUE_GROUP, "workloads", _FOLLOW),
+        policy_rule(KUEUE_GROUP, "multikueueclusters", _FOLLOW),
+        policy_rule(KUEUE_GROUP, "multikueueconfigs", _FOLLOW),
+        policy_rule(KUEUE_GROUP, "admissionchecks", _FOLLOW),
+        policy_rule(KUEUE_GROUP, "admissionchecks/status", ["patch"]),
     ]
 
 
@@ -60,7 +60,7 @@ def manager_job_rules(*, job_set: bool) -> list[dict[str, Any]]:
     kinds = [("batch", "jobs"), *([("jobset.x-k8s.io", "jobsets")] if job_set else [])]
     return [
         policy_rule("", "events", ["create"]),
-        policy_rule(_KUEUE, "workloads/status", ["patch"]),
+        policy_rule(KUEUE_GROUP, "workloads/status", ["patch"]),
         *(policy_rule(group, kind, ["get"]) for group, kind in kinds),
         *(policy_rule(group, f"{kind}/status", ["patch"]) for group, kind in kinds),
     ]
@@ -76,11 +76,11 @@ def lease_rules() -> list[dict[str, Any]]:
 def controller_worker_rules() -> list[dict[str, Any]]:
     """What the controller does in a whole worker: it reads, and answers for its own admission check."""
     kinds = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
-    answer = policy_rule(_KUEUE, "admissionchecks/status", ["patch"])
+    answer = policy_rule(KUEUE_GROUP, "admissionchecks/status", ["patch"])
     answer["resourceNames"] = [ASSIGNMENT_CHECK]
     return [
         policy_rule("", "namespaces", _FOLLOW),
-        *(policy_rule(_KUEUE, kind, _FOLLOW) for kind in kinds),
+        *(policy_rule(KUEUE_GROUP, kind, _FOLLOW) for kind in kinds),
         policy_rule("autoscaling.x-k8s.io", "provisioningrequests", _FOLLOW),
         answer,
     ]
@@ -88,7 +88,7 @@ def controller_worker_rules() -> list[dict[str, Any]]:
 
 def controller_worker_job_rules() -> list[dict[str, Any]]:
     """What the controller does on a worker in each namespace that has jobs of the fleet: it assigns them."""
-    return [policy_rule(_KUEUE, "workloads/status", ["patch"])]
+    return [policy_rule(KUEUE_GROUP, "workloads/status", ["patch"])]
 
 
 def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:

@@ -29,7 +29,6 @@ from kueue_fleet.kueue_api import (
     ParametersReference,
     ResourceFlavorSpec,
 )
-from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER
 from kueue_fleet.kueue_api.manifests import (
     Manifest,
     admission_check_manifest,
@@ -45,6 +44,7 @@ from kueue_fleet.kueue_api.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.objects.access import render_worker_access
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.drivers import render_driver_installer

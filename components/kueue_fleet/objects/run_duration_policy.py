@@ -14,15 +14,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 
 NAME: Final = "kueue-fleet-run-duration"
 """Of the ValidatingAdmissionPolicy and its binding."""
-ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
-"""On a job: how many seconds DWS is to keep its nodes."""
-QUEUED_PROVISIONING_CLASS: Final = "queued-provisioning.gke.io"
-"""Provisioning class of DWS."""
 _API: Final = "admissionregistration.k8s.io/v1"
 _JOB_KINDS: Final = (
     ("batch", "v1", ("jobs",)),
@@ -44,7 +42,7 @@ def render_run_duration_policy(fleet: FleetSpec, cluster: str) -> list[Manifest]
     }
     if QUEUED_PROVISIONING_CLASS not in classes or cluster not in fleet.cluster_names:
         return []
-    value = f"object.metadata.annotations['{ANNOTATION}']"
+    value = f"object.metadata.annotations['{RUN_DURATION_ANNOTATION}']"
     most = FLEX_START_MAX_SECONDS
     advice = f"DWS grants 1 to {most} seconds, which is seven days; write less, or cut the job into shorter ones"
     policy: dict[str, Any] = {
@@ -64,14 +62,15 @@ def render_run_duration_policy(fleet: FleetSpec, cluster: str) -> list[Manifest]
         "matchConditions": [
             {
                 "name": "asks-for-a-run-duration",
-                "expression": f"has(object.metadata.annotations) && '{ANNOTATION}' in object.metadata.annotations",
+                "expression": "has(object.metadata.annotations) && "
+                f"'{RUN_DURATION_ANNOTATION}' in object.metadata.annotations",
             }
         ],
         "validations": [
             {
                 "expression": f"{value}.matches('^[0-9]{{1,6}}$') && int({value}) >= 1 && int({value}) <= {most}",
-                "messageExpression": f"'metadata.annotations[{ANNOTATION}]: ' + {value} + ': {advice}'",
-                "message": f"metadata.annotations[{ANNOTATION}]: {advice}",
+                "messageExpression": f"'metadata.annotations[{RUN_DURATION_ANNOTATION}]: ' + {value} + ': {advice}'",
+                "message": f"metadata.annotations[{RUN_DURATION_ANNOTATION}]: {advice}",
                 "reason": "Invalid",
             }
         ],

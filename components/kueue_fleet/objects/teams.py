@@ -12,14 +12,13 @@ from typing import Any, Final
 from kueue_fleet.fleet_file.model.accounts import team_account_address
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.manifests import Manifest, manifest
 
 MEMBERS_ROLE: Final = "kueue-fleet-members"
 """Name of the Role and RoleBinding of a team's members."""
 GUARD: Final = "kueue-fleet"
 """Name of the ResourceQuota."""
-WORKLOAD_IDENTITY_ANNOTATION: Final = "iam.gke.io/gcp-service-account"
-"""On a Kubernetes service account: the Google one that it acts as."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = {"group": "Group", "user": "User", "serviceAccount": "User"}

@@ -13,8 +13,8 @@ from typing import Any
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.objects import Parsed, parse_objects
-from kueue_fleet.dispatch.fleet_checks import RUN_DURATION_ANNOTATION
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.clock import Watch, drive
 from kueue_fleet.simulation.delays import Delays

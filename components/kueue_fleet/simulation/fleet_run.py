@@ -33,9 +33,10 @@ from kueue_fleet.admission.events import (
     PodsStopped,
     Submitted,
 )
-from kueue_fleet.admission.model import MULTIKUEUE_CONTROLLER, CheckState, Objects, Workload
+from kueue_fleet.admission.model import CheckState, Objects, Workload
 from kueue_fleet.admission.reasons import EvictionReason
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.simulation.admission_checks import Answer, Checks
 from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.cluster import SimulatedCluster

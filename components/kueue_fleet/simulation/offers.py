@@ -25,7 +25,7 @@ from kueue_fleet.dispatch import (
 )
 from kueue_fleet.dispatch.residency import Residency, read_residency
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.dispatch import REGIONS_LABEL
+from kueue_fleet.kueue_api.names import REGIONS_LABEL
 from kueue_fleet.objects.controller_configuration import controller_configuration
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.jobs import Job

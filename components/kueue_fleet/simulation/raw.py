@@ -18,13 +18,12 @@ from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 from kueue_fleet.kueue_api.check_objects import SPECS, check_objects
+from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.runner import Arrival
 
-RUN_SECONDS: Final = "kueue-fleet.dev/run-seconds"
-"""Annotation of a Job, JobSet or Workload, or of a Job's pods: how long it runs once it is admitted."""
 _JOBS: Final = ("Job", "JobSet")
 _WORKLOADS: Final = ("Workload", *_JOBS)
 
@@ -154,12 +153,12 @@ def _run_seconds(item: _Item, problems: list[str]) -> float | None:
             places.append((f"spec.replicatedJobs[{index}].template.spec.template.metadata", pods))
     own: list[float] = []
     for path, data in places:
-        text = _inside(data, "metadata", "annotations").get(RUN_SECONDS)
+        text = _inside(data, "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
         if text is None:
             continue
         seconds = _number(text)
         if seconds is None:
-            where = f"{item.where}: {item.label}.{path}.annotations[{RUN_SECONDS}]"
+            where = f"{item.where}: {item.label}.{path}.annotations[{RUN_SECONDS_ANNOTATION}]"
             problems.append(f"{where}: is {text!r}, no number of seconds; write 0 or more, in quotes")
             continue
         if path == "metadata":

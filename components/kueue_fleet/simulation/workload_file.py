@@ -33,9 +33,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kueue_fleet.dispatch.fleet_checks import RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api.problem import Problem
 from kueue_fleet.kueue_api.timestamp import Instant
 from kueue_fleet.simulation.distributions import Seconds, constant, exponential

@@ -4,13 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from kueue_fleet.rehearsal.control_planes.kwok import (
-    EXIT_CODE_ANNOTATION,
-    RUN_SECONDS_ANNOTATION,
-    kwok_process,
-    stages_path,
-    write_kwok_files,
-)
+from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
+from kueue_fleet.rehearsal.control_planes.kwok import EXIT_CODE_ANNOTATION, kwok_process, stages_path, write_kwok_files
 
 
 def test_the_stages_are_documents_that_stand_alone() -> None:

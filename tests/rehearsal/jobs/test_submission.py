@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.rehearsal.jobs.clients import ClusterClients
-from kueue_fleet.rehearsal.jobs.submission import QUEUE_LABEL, QUIET_SECONDS, follow_jobs, unfinished_jobs
+from kueue_fleet.rehearsal.jobs.submission import QUIET_SECONDS, follow_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.jobs.views import JobView
 
 SINCE = "2026-11-21T12:00:00Z"

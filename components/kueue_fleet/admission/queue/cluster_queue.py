@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from kueue_fleet.admission.model import (
-    MULTIKUEUE_CONTROLLER,
-    PROVISIONING_CONTROLLER,
     AdmissionCheck,
     ClusterQueue,
     PreemptionPolicy,
@@ -22,6 +20,7 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.quota.cohort_tree import FlavorResources, TreeNode
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
 
 class GroupLayout:

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kueue_fleet.admission.model import DomainAssignment, Node, ResourceFlavor, Topology
+from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 
-HOSTNAME: Final = "kubernetes.io/hostname"
-"""Label of a node with its own name: the lowest level there can be."""
 MAX_INT32: Final = 2**31 - 1
 """More pods than any domain can take."""
 
@@ -75,7 +74,7 @@ class TopologyState:
         self.flavor = flavor
         self.name = topology.name
         self.levels = topology.levels
-        self.by_host = topology.levels[-1] == HOSTNAME
+        self.by_host = topology.levels[-1] == HOSTNAME_LABEL
         self.leaves: dict[tuple[str, ...], Leaf] = {}
         for node in nodes:
             self._add(node, dict(flavor.node_labels), shared)

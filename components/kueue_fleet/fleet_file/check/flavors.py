@@ -11,14 +11,13 @@ from typing import Final
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule
 
-DWS_CLASS: Final = "queued-provisioning.gke.io"
-"""Provisioning class of GKE's Dynamic Workload Scheduler."""
 CLASSES: Final = (
-    DWS_CLASS,
+    QUEUED_PROVISIONING_CLASS,
     "check-capacity.autoscaling.x-k8s.io",
     "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
 )
@@ -126,7 +125,7 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
         )
     seconds = (request.parameters or {}).get("maxRunDurationSeconds")
     if (
-        name == DWS_CLASS
+        name == QUEUED_PROVISIONING_CLASS
         and seconds is not None
         and not (seconds.isdigit() and 0 < int(seconds) <= FLEX_START_MAX_SECONDS)
     ):

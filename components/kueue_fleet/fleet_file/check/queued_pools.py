@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_fleet.fleet_file.check.flavors import DWS_CLASS
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.kueue_api.problem import Problem, rule
 
 
@@ -55,7 +55,8 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
             f"{scope.path(queue)}.admissionChecksStrategy",
             f"no check asks for nodes of {', '.join(pool.name for pool in pools)} on {cluster}, which come only "
             f"when asked for, so jobs on flavor {flavor.name} never start",
-            f"add an admission check with provisioningRequest of class {DWS_CLASS}, onFlavors [{flavor.name}]",
+            f"add an admission check with provisioningRequest of class {QUEUED_PROVISIONING_CLASS}, "
+            f"onFlavors [{flavor.name}]",
         )
     if checks and pools and not queued and fleet.cluster(cluster).node_auto_provisioning is None:
         yield Problem(
@@ -111,7 +112,7 @@ def _dws_checks(
         applies = not used.on_flavors or flavor.name in used.on_flavors
         if check is None or request is None or not applies or cluster not in scope.fleet.clusters_of(check):
             continue
-        if request.provisioning_class_name == DWS_CLASS:
+        if request.provisioning_class_name == QUEUED_PROVISIONING_CLASS:
             found.append(check)
     return found
 

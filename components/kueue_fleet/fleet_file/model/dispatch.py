@@ -24,8 +24,6 @@ ASSIGNMENT_CHECK: Final = "kueue-fleet-assignment"
 """AdmissionCheck on the workers' queues: a copy is admitted once the controller has assigned the job to that worker."""
 ASSIGNMENT_CONTROLLER: Final = "kueue-fleet.dev/assignment"
 """`controllerName` of that check, which this controller answers too."""
-REGIONS_LABEL: Final = "kueue-fleet.dev/regions"
-"""Label on a job or a namespace with the regions where it may run, joined by `_`."""
 LONGEST_RUN: Final = "168h"
 """Longest run that DWS grants, seven days."""
 

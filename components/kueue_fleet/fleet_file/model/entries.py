@@ -27,8 +27,8 @@ from kueue_fleet.kueue_api import (
     TopologySpec,
     WorkloadPriorityClassFields,
 )
-from kueue_fleet.kueue_api.admission_checks import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.problem import Problem
 from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityField
 from kueue_fleet.kueue_api.quotas import LimitRules, check_resource_groups, check_totals

@@ -14,9 +14,10 @@ from typing import Any, Final
 import yaml
 
 from kueue_fleet.fleet_file.model.clusters import KueueInstallation
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, REGIONS_LABEL
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.kueue_api.configuration import overlay
+from kueue_fleet.kueue_api.names import REGIONS_LABEL
 
 CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
 """`apiVersion` of Kueue's Configuration."""

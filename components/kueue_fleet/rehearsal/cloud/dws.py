@@ -16,10 +16,9 @@ from dataclasses import dataclass
 import aiohttp
 import yaml
 
-from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.gke.labels import NODE_POOL, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, ClusterView
 from kueue_fleet.rehearsal.cloud.dws_decisions import (
-    CLASS_NAME,
     CreateNodes,
     DwsSettings,
     NodeUse,
@@ -111,7 +110,8 @@ class QueuedProvisioning:
         requests = {
             request.uid: (request, item)
             for item in self._requests.objects.values()
-            if item["spec"]["provisioningClassName"] == CLASS_NAME and "deletionTimestamp" not in item["metadata"]
+            if item["spec"]["provisioningClassName"] == QUEUED_PROVISIONING_CLASS
+            and "deletionTimestamp" not in item["metadata"]
             for request in (parse_request(item),)
         }
         self._plans = {uid: plan for uid, plan in self._plans.items() if uid in requests}

@@ -14,7 +14,14 @@ from datetime import datetime
 from typing import Any
 
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection
-from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, NODE_POOL, PROVISIONING, QUEUED, ZONE
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    GPU_RESOURCE,
+    NODE_POOL,
+    PROVISIONING,
+    QUEUED,
+    ZONE,
+)
 from kueue_fleet.rehearsal.cloud.node_planning import NodePlan, NodeSource, plan_nodes
 from kueue_fleet.rehearsal.cloud.node_pools import NodePool
 from kueue_fleet.rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
@@ -33,8 +40,6 @@ from kueue_fleet.rehearsal.node_agent.status import timestamp
 Json = Mapping[str, Any]
 """An object as the API server sends it."""
 
-CLASS_NAME = "queued-provisioning.gke.io"
-"""Provisioning class that is answered."""
 MAX_RUN_PARAMETER = "maxRunDurationSeconds"
 """Parameter of a request: seconds that the nodes are to stay."""
 STRATEGY_PARAMETER = "capacitySearchStrategy"

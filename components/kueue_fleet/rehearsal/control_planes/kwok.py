@@ -17,8 +17,6 @@ from kueue_fleet.rehearsal.cloud.node_templates import SIMULATED
 from kueue_fleet.rehearsal.node_agent.volumes import make_private, replace_file
 from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessSpec, Spawn
 
-RUN_SECONDS_ANNOTATION = "kueue-fleet.dev/run-seconds"
-"""On a pod: how many seconds it runs."""
 EXIT_CODE_ANNOTATION = "kueue-fleet.dev/exit-code"
 """On a pod: with which code it ends; default 0."""
 

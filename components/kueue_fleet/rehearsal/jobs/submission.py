@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kueue_fleet.kueue_api import syntax
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.rehearsal.jobs.views import (
     Beyond,
     JobView,
@@ -30,8 +31,6 @@ JOB_KINDS = {"Job": ("batch", "v1", "jobs"), "JobSet": ("jobset.x-k8s.io", "v1al
 """Group, version and plural of the kinds of job that can be submitted."""
 _PODS = {"Job": ("spec", "template", "spec", "containers"), "JobSet": ("spec", "replicatedJobs")}
 """Where each kind has the list of what runs: the API server, which knows all of the form, is asked much later."""
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""Label of a job with its LocalQueue."""
 _WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
 _POLL_SECONDS = 0.5
 QUIET_SECONDS = 10.0

@@ -1,0 +1,27 @@
+"""Names in Kueue's and the fleet's objects that several parts of the fleet read or write: labels, controllers, groups.
+
+Labels of GKE are in `gke.labels`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KUEUE_GROUP: Final = "kueue.x-k8s.io"
+"""API group of Kueue's objects."""
+KUEUE_API: Final = f"{KUEUE_GROUP}/v1beta2"
+"""`apiVersion` of Kueue's objects."""
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+"""Label of a job: the LocalQueue that it is submitted to."""
+MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
+"""Controller of the admission checks that send jobs to worker clusters."""
+PROVISIONING_CONTROLLER: Final = "kueue.x-k8s.io/provisioning-request"
+"""Controller of the admission checks that ask for nodes."""
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+"""Label of a node with its own name: the lowest level of a Topology."""
+RUN_DURATION_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+"""Annotation of a job, which Kueue copies to its Workload: how many seconds DWS keeps the job's nodes."""
+REGIONS_LABEL: Final = "kueue-fleet.dev/regions"
+"""Label of a job, its Workload or a namespace: regions, or groups of regions, joined by `_`: `europe-west4_eu`."""
+RUN_SECONDS_ANNOTATION: Final = "kueue-fleet.dev/run-seconds"
+"""Annotation of a job or its pods: how many seconds they run, in simulations and rehearsals."""
