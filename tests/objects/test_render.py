@@ -212,7 +212,8 @@ def test_same_text_whatever_the_hash_seed() -> None:
     program = (
         "import json, sys; sys.path[:0] = ['tests']\n"
         "from objects.test_render import rich_data\n"
-        "from kueue_fleet.fleet_file import kueue_helm_values, parse_fleet\nfrom kueue_fleet.objects import render_fleet\n"
+        "from kueue_fleet.fleet_file import kueue_helm_values, parse_fleet\n"
+        "from kueue_fleet.objects import render_fleet\n"
         "fleet = parse_fleet(rich_data())\n"
         "print(json.dumps([render_fleet(fleet), [kueue_helm_values(fleet, name) for name in fleet.cluster_names]]))\n"
     )
