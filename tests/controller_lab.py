@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
+from kueue_fleet.fleet_file.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller_configuration import controller_configuration
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
@@ -70,6 +71,7 @@ def fleet_data(workers: Mapping[str, str], gpus: int = 8, **controller: Any) -> 
         "name": "lab",
         "project": "lab-project",
         "deletionProtection": False,
+        "kueue": {"replicas": 1},
         "jobSet": {"enabled": False},
         "observability": {"managedPrometheus": False, "dashboard": False, "alerts": {"enabled": False}},
         "clusters": [
@@ -260,9 +262,22 @@ class ControllerLab:
         """Make another worker of the name of one that was destroyed, with Kueue and the same queues."""
         region, worker = self.fleet.cluster(name).region, self.clusters[name]
         made = self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
-        worker.server = f"https://{made['endpoint']}"
+        worker.moved(f"https://{made['endpoint']}")
         write_kubeconfig(worker.folder / "kubeconfig", lab_kubeconfig([made], worker.token, name))
         _install(self, name)
+
+    def replace_manager(self, **multi_kueue: Any) -> None:
+        """Destroy the manager, and make another one, with Kueue and the same queues, that knows of no job.
+
+        `multi_kueue`: changes to the section multiKueue.
+        """
+        region = self.fleet.cluster(MANAGER).region
+        self.supervisor.client.delete_cluster(MANAGER)
+        made = self.supervisor.client.put_cluster(MANAGER, project="lab-project", location=region, autopilot=True)
+        self.manager.moved(f"https://{made['endpoint']}")
+        write_kubeconfig(self.manager.folder / "kubeconfig", lab_kubeconfig([made], self.manager.token, MANAGER))
+        install_kueue(self, MANAGER, **multi_kueue)
+        _connect(self)
 
     def _answers(self, name: str) -> bool:
         try:
@@ -311,6 +326,7 @@ PATHS = {
     "MultiKueueCluster": f"{KUEUE}/multikueueclusters",
     "ProvisioningRequestConfig": f"{KUEUE}/provisioningrequestconfigs",
     "Namespace": "/api/v1/namespaces",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
 
 
@@ -374,6 +390,7 @@ def install_kueue(lab: ControllerLab, name: str, kubernetes_version: str | None 
     fleet = parse_fleet({**wire, "multiKueue": {**wire["multiKueue"], **multi_kueue}}) if multi_kueue else lab.fleet
     values = cluster.folder / "values.yaml"
     values.write_text(yaml.safe_dump(kueue_helm_values(fleet, name, kubernetes_version)))
+    apply_object(cluster, kueue_priority_class())
     cluster.helm(
         "upgrade", "--install", "kueue", str(cluster.engines.asset("kueue-chart")), "--namespace", "kueue-system",
         "--create-namespace", "--wait", "--timeout", f"{2 * PATIENCE_SECONDS:.0f}s", "--values", str(values),

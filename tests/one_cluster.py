@@ -73,6 +73,11 @@ class OneCluster:
     def _authority(self) -> str:
         return self.ca_file.read_text()
 
+    def moved(self, server: str) -> None:
+        """The cluster has another address from now on."""
+        self.server = server
+        vars(self).pop("_api_server", None)
+
     def request(self, method: str, path: str, body: Any = None, content_type: str = "", token: str = "") -> Json:
         # A cluster that is made again under its name has another address.
         status, text = api_server(self.server, self._authority).request(

@@ -80,7 +80,8 @@ def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: Flee
         )
         rendered = by_identity(manifests)
         beyond = declared.keys() - rendered.keys()
-        assert {kind for kind, _, _ in beyond} <= {"Namespace", "Secret"}
+        assert {kind for kind, _, _ in beyond} <= {"Namespace", "PriorityClass", "Secret"}
+        assert {name for kind, _, name in beyond if kind == "PriorityClass"} == {"kueue-fleet-critical"}
         installed = {"kueue-system", "jobset-system", *(["monitoring"] if spec.observability.grafana.enabled else [])}
         assert {name for kind, _, name in beyond if kind == "Namespace"} == installed
         assert {name for kind, _, name in beyond if kind == "Secret"} <= set(spec.worker_names)

@@ -19,6 +19,7 @@ import pulumi_mocks
 from company_fleet import MANAGER, WORKERS, company_data, without_worker
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.kueue_api.configuration import overlay
 from pulumi_mocks import Recorded, Recording
 
 EUROPE, US, ASIA = WORKERS
@@ -131,7 +132,9 @@ def test_a_patch_of_kueue_upgrades_the_releases_in_place(before: Recording) -> N
     assert found == Difference(frozenset(), frozenset(), frozenset(releases))
     for name in releases:
         old, new = (recording.one("Release", name.split()[1]).inputs for recording in (before, after))
-        assert {key for key in old if old[key] != new[key]} == {"version"}
+        assert {key for key in old if old[key] != new[key]} == {"version", "values"}
+        tag = {"controllerManager": {"manager": {"image": {"tag": "v0.19.3"}}}}
+        assert new["values"] == overlay(old["values"], tag) != old["values"]
 
 
 def test_a_team_that_joins_changes_nothing_of_the_others(before: Recording) -> None:

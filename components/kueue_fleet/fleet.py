@@ -247,7 +247,7 @@ class Fleet(pulumi.ComponentResource):
             job_clusters=spec.job_clusters,
             kueue_namespace=spec.kueue.namespace,
             stopped_queues=[queue.name for queue in spec.cluster_queues if queue.stop_policy != "None"],
-            controller=spec.admission_controller is not None,
+            controller_namespace=spec.admission_controller.namespace if spec.admission_controller else None,
             labels=self._labels,
             opts=pulumi.ResourceOptions(parent=self),
         )

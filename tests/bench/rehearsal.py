@@ -19,6 +19,7 @@ import yaml
 from kubernetes import config, dynamic
 
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet_text
+from kueue_fleet.fleet_file.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_fleet
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths
@@ -93,6 +94,20 @@ def measure_by_hand() -> dict[str, float]:
 
 
 def _install(session: Session, fleet: FleetSpec, kubeconfig: Path, cluster: str) -> None:
+    made = config.new_client_from_config(str(kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+    api = dynamic.DynamicClient(made)  # type: ignore[no-untyped-call]
+
+    def apply(manifest: Mapping[str, Any]) -> None:
+        resource = api.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
+        api.server_side_apply(  # type: ignore[no-untyped-call]
+            resource,
+            body=manifest,
+            name=manifest["metadata"]["name"],
+            namespace=manifest["metadata"].get("namespace"),
+            field_manager="by-hand",
+        )
+
+    apply(kueue_priority_class())
     charts: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
         ("jobset", "jobset-chart", {"image": {"tag": f"v{fleet.job_set.version}"}}),
         ("kueue", "kueue-chart", kueue_helm_values(fleet, cluster)),
@@ -109,14 +124,5 @@ def _install(session: Session, fleet: FleetSpec, kubeconfig: Path, cluster: str)
             check=True,
             capture_output=True,
         )  # fmt: skip
-    made = config.new_client_from_config(str(kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
-    api = dynamic.DynamicClient(made)  # type: ignore[no-untyped-call]
     for manifest in render_fleet(fleet)[cluster]:
-        resource = api.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
-        api.server_side_apply(  # type: ignore[no-untyped-call]
-            resource,
-            body=manifest,
-            name=manifest["metadata"]["name"],
-            namespace=manifest["metadata"].get("namespace"),
-            field_manager="by-hand",
-        )
+        apply(manifest)

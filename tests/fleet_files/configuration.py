@@ -174,6 +174,9 @@ def cluster_configurations(draw: Draw) -> Data:
     return fields(draw, **_OF_A_CLUSTER)
 
 
+_SPREAD: Final = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}
+
+
 def installations(draw: Draw) -> Data:
     """The sections `kueue` and `jobSet`."""
     kueue = fields(
@@ -181,6 +184,15 @@ def installations(draw: Draw) -> Data:
         version=one_of("0.19.2", "0.19.1"),
         chart=one_of("oci://mirror.example.com/charts/kueue"),
         namespace=one_of("kueue-system", "batch-system"),
+        image=one_of("mirror.example.com:5000/kueue/kueue"),
+        replicas=one_of(1, 3),
+        minAvailable=one_of(0),
+        resources=part(
+            requests=part(cpu=one_of("250m", 1), memory=one_of("1Gi")),
+            limits=part(cpu=one_of(4), memory=one_of("4Gi")),
+        ),
+        topologySpread=one_of([], [{"topologyKey": "example.com/rack"}], [_SPREAD]),
+        priorityClassName=one_of("platform"),
         configuration=composed(configurations),
     )
     job_set = fields(
@@ -188,6 +200,7 @@ def installations(draw: Draw) -> Data:
         enabled=flags,
         version=one_of("0.11.0"),
         chart=one_of("oci://mirror.example.com/charts/jobset"),
+        image=one_of("mirror.example.com/jobset/jobset"),
         namespace=one_of("jobset-system", "sets"),
     )
     return {**({"kueue": kueue} if kueue else {}), **({"jobSet": job_set} if job_set else {})}

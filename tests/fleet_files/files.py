@@ -59,7 +59,16 @@ def _file(draw: Draw) -> Data:
     data |= priority_classes(draw) | multi_kueue | controller | _observability(draw)
     if multi_kueue and multi_kueue["multiKueue"]["credentials"]["type"] == "ClusterProfile":
         _turn_on_profiles(data)
+    if not _has_one_leader(data):
+        data["kueue"] = {**data.get("kueue", {}), "replicas": 1}
     return data
+
+
+def _has_one_leader(data: Data) -> bool:
+    """Whether replicas of Kueue elect a leader everywhere."""
+    installed = [data.get("kueue", {}), *(cluster.get("kueue", {}) for cluster in data["clusters"])]
+    elections = (each.get("configuration", {}).get("leaderElection", {}) for each in installed)
+    return all(election.get("leaderElect", True) for election in elections)
 
 
 def fleets() -> st.SearchStrategy[FleetSpec]:

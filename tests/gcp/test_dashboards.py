@@ -64,7 +64,7 @@ def test_each_part_can_be_switched_off(settings: dict[str, Any]) -> None:
 
 
 def test_queries_of_alerts_name_metrics_that_exist_and_do_not_need_to_have_been_seen() -> None:
-    for name, policy in policies(stopped_queues=["closed"], controller=True).items():
+    for name, policy in policies(stopped_queues=["closed"], controller_namespace="system").items():
         if name == "worker-disconnected":
             continue
         condition = policy["conditions"][0]["conditionPrometheusQueryLanguage"]
@@ -74,15 +74,16 @@ def test_queries_of_alerts_name_metrics_that_exist_and_do_not_need_to_have_been_
 
 def test_a_queue_that_is_stopped_on_purpose_is_no_alarm() -> None:
     assert query_of(policies()["queue-inactive"]) == (
-        'max by (cluster, cluster_queue) (kueue_cluster_queue_status{status!="active",cluster=~"manager|one|two"}) > 0'
+        'max by (cluster, cluster_queue) (kueue_cluster_queue_status{status!="active",cluster=~"manager|one|two",'
+        'replica_role!="follower"}) > 0'
     )
     assert 'cluster_queue!~"a\\\\.b|closed"' in query_of(policies(stopped_queues=["closed", "a.b"])["queue-inactive"])
 
 
 def test_waiting_is_an_alarm_only_where_jobs_run_and_nobody_got_anything() -> None:
     query = query_of(policies(provisioning_seconds=2700)["provisioning-stuck"])
-    assert query.count("[2700s") == 2
-    assert query.count('cluster=~"one|two"') == 2
+    assert query.count("[2700s") == 3
+    assert query.count('cluster=~"one|two"') == 3
     assert 'reason="UnsatisfiedAdmissionChecks"' in query
     assert " unless " in query
     assert "45 minutes" in policies(provisioning_seconds=2700)["provisioning-stuck"]["documentation"]["content"]
@@ -95,8 +96,8 @@ def test_the_timeout_of_the_file_is_used() -> None:
 
 
 def test_a_cluster_that_says_nothing_is_an_alarm_by_its_name() -> None:
-    assert query_of(policies(job_clusters=["one"])["kueue-gone"]) == (
-        'absent(kueue_build_info{cluster="manager"}) or absent(kueue_build_info{cluster="one"})'
+    assert query_of(policies(job_clusters=["one"])["kueue-gone"]).startswith(
+        'absent(kueue_build_info{cluster="manager"}) or absent(kueue_build_info{cluster="one"}) or '
     )
 
 
@@ -114,11 +115,25 @@ def test_without_a_manager_no_worker_can_be_lost() -> None:
     assert set(policies(manager=None, job_clusters=["batch"])) == {"queue-inactive", "provisioning-stuck", "kueue-gone"}
 
 
-def test_the_dispatcher_says_which_worker_it_does_not_see() -> None:
-    assert "worker-unfollowed" not in policies()
-    assert query_of(policies(controller=True)["worker-unfollowed"]) == (
-        'max by (exported_cluster) (kueue_fleet_worker_followed{cluster="manager"}) < 1'
-    )
-    recording = run(controller=True)
-    assert recording.one("AlertPolicy", "lab/worker-unfollowed")
+def test_the_fleets_own_controller_has_alerts_of_its_own() -> None:
+    of_controller = {"controller-gone", "worker-unfollowed", "token-expiring"}
+    assert not of_controller & policies().keys()
+    assert not of_controller & policies(manager=None, controller_namespace="system").keys()
+    recording = run(controller_namespace="system")
+    for short in of_controller:
+        assert recording.one("AlertPolicy", f"lab/{short}")
     assert "kueue_fleet_" in recording.one("gcp:monitoring/dashboard:Dashboard").inputs["dashboardJson"]
+
+
+def test_each_text_says_what_happens_and_the_first_command() -> None:
+    """With the clusters and namespaces of this fleet, so that it can be copied."""
+    found = policies(controller_namespace="dispatch", kueue_namespace="queues")
+    assert len(found) == 7
+    for policy in found.values():
+        text = policy["documentation"]["content"]
+        meaning, _, first = text.partition("\n\nFirst: `")
+        assert "job" in meaning
+        assert first.startswith(("kubectl ", "pulumi ")), text
+    assert "-n queues get pods,leases" in found["kueue-gone"]["documentation"]["content"]
+    logs = "kubectl --context manager -n dispatch logs deployment/kueue-fleet-controller"
+    assert logs in found["controller-gone"]["documentation"]["content"]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pulumi
 import pytest
 import yaml
 
@@ -10,6 +13,7 @@ from kueue_fleet.kueue_api import KueueConfiguration
 from kueue_fleet.kueue_api.configuration import Integrations
 from kueue_fleet.kueue_api.manifests import manifest
 
+IMAGE = {"repository": "registry.k8s.io/kueue/kueue", "tag": "v0.19.2", "pullPolicy": "IfNotPresent"}
 VALUES = {"managerConfig": {"controllerManagerConfigYaml": "kind: Configuration"}}
 
 
@@ -21,7 +25,7 @@ def test_kueue_is_a_named_release_of_the_official_chart_that_is_waited_for() -> 
         "namespace": "kueue-system",
         "chart": "oci://registry.k8s.io/kueue/charts/kueue",
         "version": "0.19.2",
-        "values": VALUES,
+        "values": {**VALUES, "controllerManager": {"manager": {"image": IMAGE}}},
         "timeout": 900,
         "maxHistory": 5,
         "skipAwait": False,
@@ -32,6 +36,35 @@ def test_kueue_is_a_named_release_of_the_official_chart_that_is_waited_for() -> 
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
     assert namespace.inputs["metadata"] == {"name": "kueue-system", "labels": labels}
     assert recording.is_before(namespace, release)
+
+
+def test_the_priority_of_kueues_pods_is_there_before_them() -> None:
+    recording = pulumi_mocks.run(lambda: KueueInstall("kueue") and None)
+    made = recording.one("PriorityClass")
+    assert made.inputs["metadata"] == {"name": "kueue-fleet-critical"}
+    assert (made.inputs["value"], made.inputs["preemptionPolicy"]) == (1_000_000_000, "PreemptLowerPriority")
+    release = recording.one("kubernetes:helm.sh/v3:Release")
+    assert release.inputs["values"]["controllerManager"]["manager"]["priorityClassName"] == "kueue-fleet-critical"
+    assert recording.is_before(made, release)
+
+    spec = KueueInstallation(priority_class_name="platform")
+    assert not pulumi_mocks.run(lambda: KueueInstall("kueue", spec) and None).of_type("PriorityClass")
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["plain", "output"])
+def test_values_of_ones_own_may_name_an_image_and_need_not(later: bool) -> None:
+    """A chart by path asks for a moving tag."""
+
+    def image(values: dict[str, Any]) -> dict[str, Any]:
+        recording = pulumi_mocks.run(
+            lambda: KueueInstall("kueue", values=pulumi.Output.from_input(values) if later else values) and None
+        )
+        made: dict[str, Any] = recording.one("Release").inputs["values"]["controllerManager"]["manager"]["image"]
+        return made
+
+    assert image({"enableKueueViz": False}) == IMAGE
+    own = {"controllerManager": {"manager": {"image": {"repository": "mirror/kueue", "tag": "v0.19.2-patched"}}}}
+    assert image(own) == {**IMAGE, "repository": "mirror/kueue", "tag": "v0.19.2-patched"}
 
 
 def test_jobset_runs_the_image_of_its_version() -> None:

@@ -10,6 +10,7 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
+from kueue_fleet.fleet_file.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.objects import render_fleet
 
 FleetFile = Annotated[
@@ -80,6 +81,15 @@ def _helm_comment(fleet: FleetSpec, cluster: str) -> str:
         f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
     )
     values = console.yaml_text(kueue_helm_values(fleet, cluster))
+    before = []
+    if kueue.priority_class_name == KUEUE_PRIORITY_CLASS:
+        value = kueue_priority_class()["value"]
+        before = [f"#   kubectl create priorityclass {KUEUE_PRIORITY_CLASS} --value={value}"]
     return "\n".join(
-        ["# Kueue, before the objects below:", f"#   {command}", *(f"#     {line}" for line in values.splitlines())]
+        [
+            "# Kueue, before the objects below:",
+            *before,
+            f"#   {command}",
+            *(f"#     {line}" for line in values.splitlines()),
+        ]
     )

@@ -68,6 +68,18 @@ class Metrics:
             ["cluster"],
             registry=self.registry,
         )
+        self.token_issued = Gauge(
+            "kueue_fleet_worker_token_issued_timestamp_seconds",
+            "When the token for a worker was issued; of tokens that end.",
+            ["cluster"],
+            registry=self.registry,
+        )
+        self.token_expiry = Gauge(
+            "kueue_fleet_worker_token_expiry_timestamp_seconds",
+            "When the token for a worker ends; of tokens that do.",
+            ["cluster"],
+            registry=self.registry,
+        )
 
     def requests_to(self, cluster: str) -> RequestListener:
         """Counts the requests to one cluster."""

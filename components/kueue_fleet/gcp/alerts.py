@@ -1,20 +1,29 @@
-"""What somebody should be told about: alert policies of Cloud Monitoring, as plain data.
+"""What people are alerted to: alert policies of Cloud Monitoring, as plain data.
 
 In: the names of the clusters and how long capacity may take. Out: properties of alert policies, by a short name. They
-read Kueue's metrics from managed Prometheus and, for a lost connection, of which Kueue has no metric, its log.
+read the metrics of Kueue and of the fleet's controller from managed Prometheus and, for a lost connection, of which
+Kueue has no metric, its log. Each text says what happens to jobs, and the first command to run.
 
 Metric names and reasons: kueue@v0.19.2 pkg/metrics/metrics.go, apis/kueue/v1beta2/workload_types.go; log messages:
 pkg/controller/admissionchecks/multikueue/multikueuecluster.go.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from kueue_fleet.objects.controller import CONTROLLER_NAME
+from kueue_fleet.objects.dashboard_charts import LEADING
+
+CONNECTION_LOGGER: Final = "multikueue-cluster"
+"""Logger of what the manager's Kueue says about its connections."""
+CONNECTION_LOST: Final = ("setting client config", "loading client config failed")
+"""What it logs each time that it tries to reach a worker in vain."""
+EVALUATION_SECONDS: Final = 60
+"""From one evaluation of a query to the next."""
 _RULE_GROUP = "kueue-fleet"
-_CONNECTION_LOST = ("setting client config", "loading client config failed")
-"""What the manager's Kueue logs each time that it tries to reach a worker in vain."""
 _NO_UNKNOWN_METRIC = {"disableMetricValidation": True}
 """Cloud Monitoring knows a metric only once it was read for the first time."""
+_TOKEN_LEFT: Final = 0.2
 
 
 def alert_policies(
@@ -25,67 +34,117 @@ def alert_policies(
     kueue_namespace: str,
     provisioning_seconds: int,
     stopped_queues: Sequence[str] = (),
-    controller: bool = False,
+    controller_namespace: str | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The policies by short name: `queue-inactive`, `provisioning-stuck`, `kueue-gone`, `worker-disconnected`,
-    `worker-unfollowed`.
+    """The policies by short name.
 
-    `stopped_queues` are inactive on purpose. The last but one policy is there with a manager only, and the last with
-    the fleet's own controller, which has a metric for what Kueue only logs.
+    Of every fleet: `queue-inactive`, `provisioning-stuck`, `kueue-gone`; with a manager: `worker-disconnected`; with
+    the fleet's own controller, in `controller_namespace`: `controller-gone`, `worker-unfollowed`, `token-expiring`.
+    `stopped_queues` are inactive on purpose.
     """
     clusters = [*([manager] if manager else []), *job_clusters]
     policies = {
         "queue-inactive": _policy(
             f"{fleet}: a queue is inactive",
-            "A ClusterQueue admits nothing: a flavor or a check that it names is missing or not ready. "
-            "`kubectl describe clusterqueue` says which, on the cluster in the label.",
+            "The ClusterQueue in the label admits no job: a flavor or a check that it names is missing or not ready. "
+            "Jobs that run go on.\n\n"
+            "First: `kubectl --context CLUSTER describe clusterqueue QUEUE`; its condition Active says what is "
+            "missing.",
             _prometheus("QueueInactive", _inactive(clusters, stopped_queues), 600),
         ),
         "provisioning-stuck": _policy(
             f"{fleet}: jobs wait for capacity that does not come",
-            f"For {provisioning_seconds // 60} minutes a queue has had jobs that hold quota and wait for nodes, and "
-            "none of them got any. DWS may have accepted a ProvisioningRequest that it will never fulfil: look at "
-            "`kubectl get provisioningrequests -A`, and delete the one that is too old; Kueue asks again.",
+            f"For {provisioning_seconds // 60} minutes the queue in the label has had jobs that hold quota and wait "
+            "for nodes, and none of them got any. They wait on, and keep that quota from jobs behind them. DWS may "
+            "have accepted a ProvisioningRequest that it will never fulfil.\n\n"
+            "First: `kubectl --context CLUSTER get provisioningrequests -A`. Delete the one that is too old; Kueue "
+            "asks again.",
             _prometheus("ProvisioningStuck", _stuck(job_clusters, provisioning_seconds), 60),
         ),
         "kueue-gone": _policy(
             f"{fleet}: Kueue is gone",
-            "No Kueue answers on the cluster in the label: it does not run, or the cluster cannot be reached.",
-            _prometheus("KueueGone", " or ".join(f'absent(kueue_build_info{{cluster="{c}"}})' for c in clusters), 600),
+            "On the cluster in the label no Kueue answers, or none of its replicas leads. No job is admitted there, "
+            "and where none answers, its webhooks refuse new jobs too. Pods that run go on. Of a worker: its jobs run "
+            "on, and the manager sends it no more.\n\n"
+            f"First: `kubectl --context CLUSTER -n {kueue_namespace} get pods,leases`. If that does not answer either, "
+            "the cluster is gone or cannot be reached: `gcloud container clusters list`.",
+            _prometheus("KueueGone", _gone(clusters), 600),
             severity="CRITICAL",
         ),
     }
-    if manager is not None and controller:
-        followed = f'max by (exported_cluster) (kueue_fleet_worker_followed{{cluster="{manager}"}}) < 1'
-        policies["worker-unfollowed"] = _policy(
-            f"{fleet}: the dispatcher does not see a worker",
-            "The fleet's own controller cannot follow the worker in the label, and sends it no jobs.",
-            _prometheus("WorkerUnfollowed", followed, 300),
-            severity="CRITICAL",
-        )
+    if manager is not None and controller_namespace is not None:
+        policies |= _of_controller(fleet, manager, controller_namespace)
     if manager is not None:
-        messages = " OR ".join(f'"{message}"' for message in _CONNECTION_LOST)
-        match = {
-            "displayName": "The manager cannot reach a worker",
-            "conditionMatchedLog": {
-                "filter": f'resource.type="k8s_container" resource.labels.cluster_name="{manager}" '
-                f'resource.labels.namespace_name="{kueue_namespace}" jsonPayload.logger="multikueue-cluster" '
-                f"jsonPayload.msg=({messages})",
-                "labelExtractors": {"worker": "EXTRACT(jsonPayload.name)"},
-            },
-        }
-        policies["worker-disconnected"] = {
-            **_policy(
-                f"{fleet}: a worker is disconnected",
-                "The manager's Kueue cannot reach a worker. Its jobs are taken from it after workerLostTimeout. Is the "
-                "cluster up, and its token not expired? `kubectl describe multikueuecluster` says more.",
-                match,
-                severity="CRITICAL",
-            ),
-            # Policies on logs are refused without a limit.
-            "alertStrategy": {"notificationRateLimit": {"period": "3600s"}, "autoClose": "3600s"},
-        }
+        policies["worker-disconnected"] = _disconnected(fleet, manager, kueue_namespace)
     return policies
+
+
+def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[str, Any]]:
+    here = f'cluster="{manager}"'
+    followed = f"max by (exported_cluster) (kueue_fleet_worker_followed{{{here}}}) < 1"
+    expiry = f"kueue_fleet_worker_token_expiry_timestamp_seconds{{{here}}}"
+    issued = f"kueue_fleet_worker_token_issued_timestamp_seconds{{{here}}}"
+    left = f"max by (exported_cluster) (({expiry} - time()) / ({expiry} - {issued})) < {_TOKEN_LEFT}"
+    logs = f"kubectl --context {manager} -n {namespace} logs deployment/{CONTROLLER_NAME} --all-pods --tail 50"
+    return {
+        "controller-gone": _policy(
+            f"{fleet}: the dispatcher is gone",
+            "No replica of the fleet's own controller leads. No job starts anywhere: none is nominated for a worker, "
+            "and what waits on a worker is not let in. Jobs that run go on, and nothing is lost.\n\n"
+            f"First: `kubectl --context {manager} -n {namespace} get pods,leases`, then `{logs}`.",
+            _prometheus("ControllerGone", f"absent(kueue_fleet_leader{{{here}}} == 1)", 300),
+            severity="CRITICAL",
+        ),
+        "worker-unfollowed": _policy(
+            f"{fleet}: the dispatcher does not see a worker",
+            "For 10 minutes the fleet's own controller has not known what is on the worker in the label. It sends no "
+            "job there. What only waited there is offered to other workers; what runs there goes on, and if Kueue "
+            "evicts it after workerLostTimeout, it waits for this worker (condition `kueue-fleet.dev/Dispatch`, reason "
+            "WaitingForWorker).\n\n"
+            f"First: `kubectl --context {manager} get multikueuecluster`: not Active either, the worker is out of "
+            f"reach; Active, only the controller has lost it: `{logs}`. A worker that is destroyed: "
+            "docs/tasks/break-glass.md.",
+            _prometheus("WorkerUnfollowed", followed, 600),
+            severity="CRITICAL",
+        ),
+        "token-expiring": _policy(
+            f"{fleet}: a token ends soon",
+            f"Less than {_TOKEN_LEFT:.0%} is left of the life of the controller's token for the worker in the label, "
+            "and no new one has come. Until it ends nothing changes; then the controller does not see the worker any "
+            "more, and sends it no jobs.\n\n"
+            "First: `pulumi up`, with a new multiKueue.credentials.rotation: docs/tasks/rotate-credentials.md.",
+            _prometheus("TokenExpiring", left, 600),
+        ),
+    }
+
+
+def _disconnected(fleet: str, manager: str, kueue_namespace: str) -> dict[str, Any]:
+    """Kueue has no metric for it; its log has."""
+    messages = " OR ".join(f'"{message}"' for message in CONNECTION_LOST)
+    match = {
+        "displayName": "The manager cannot reach a worker",
+        "conditionMatchedLog": {
+            "filter": f'resource.type="k8s_container" resource.labels.cluster_name="{manager}" '
+            f'resource.labels.namespace_name="{kueue_namespace}" jsonPayload.logger="{CONNECTION_LOGGER}" '
+            f"jsonPayload.msg=({messages})",
+            "labelExtractors": {"worker": "EXTRACT(jsonPayload.name)"},
+        },
+    }
+    return {
+        **_policy(
+            f"{fleet}: a worker is disconnected",
+            "The manager's Kueue cannot reach the worker in the label. It sends no jobs there. What runs there goes "
+            "on, and its manager sees nothing of it; after workerLostTimeout Kueue evicts it, and when the worker is "
+            "back, ends it there.\n\n"
+            f"First: `kubectl --context {manager} describe multikueuecluster WORKER`; its condition Active says "
+            "whether the address, the certificate or the token is refused. docs/tasks/break-glass.md says what to do "
+            "meanwhile.",
+            match,
+            severity="CRITICAL",
+        ),
+        # Policies on logs are refused without a limit.
+        "alertStrategy": {"notificationRateLimit": {"period": "3600s"}, "autoClose": "3600s"},
+    }
 
 
 def _policy(title: str, text: str, condition: Mapping[str, Any], *, severity: str = "WARNING") -> dict[str, Any]:
@@ -104,7 +163,7 @@ def _prometheus(rule: str, query: str, duration_seconds: int) -> dict[str, Any]:
         "conditionPrometheusQueryLanguage": {
             "query": query,
             "duration": f"{duration_seconds}s",
-            "evaluationInterval": "60s",
+            "evaluationInterval": f"{EVALUATION_SECONDS}s",
             "alertRule": rule,
             "ruleGroup": _RULE_GROUP,
             **_NO_UNKNOWN_METRIC,
@@ -117,18 +176,31 @@ def _matching(clusters: Sequence[str]) -> str:
 
 
 def _inactive(clusters: Sequence[str], stopped: Sequence[str]) -> str:
-    labels = ['status!="active"', _matching(clusters)]
+    labels = ['status!="active"', _matching(clusters), LEADING]
     if stopped:
         names = "|".join(name.replace(".", r"\\.") for name in sorted(stopped))
         labels.append(f'cluster_queue!~"{names}"')
     return f"max by (cluster, cluster_queue) (kueue_cluster_queue_status{{{','.join(labels)}}}) > 0"
 
 
+def _gone(clusters: Sequence[str]) -> str:
+    """A cluster without any replica, or one where all of them have queues to look after and none leads."""
+    absent = " or ".join(f'absent(kueue_build_info{{cluster="{cluster}"}})' for cluster in clusters)
+    following = f'kueue_cluster_queue_status{{replica_role="follower",{_matching(clusters)}}}'
+    leading = f"kueue_cluster_queue_status{{{LEADING},{_matching(clusters)}}}"
+    return f"{absent} or (count by (cluster) ({following}) unless count by (cluster) ({leading}))"
+
+
 def _stuck(clusters: Sequence[str], seconds: int) -> str:
-    """At every minute of that time somebody waited, and in all of it nobody was admitted."""
-    here = _matching(clusters)
+    """At every minute of that time jobs waited, and in all of it none was admitted.
+
+    A queue whose jobs wait for the first time has a series that begins just then: so the minutes are counted.
+    """
+    here = f"{_matching(clusters)},{LEADING}"
     waiting = (
         f'sum by (cluster, cluster_queue) (kueue_unadmitted_workloads{{reason="UnsatisfiedAdmissionChecks",{here}}})'
     )
     admitted = f"sum by (cluster, cluster_queue) (increase(kueue_admitted_workloads_total{{{here}}}[{seconds}s]))"
-    return f"(min_over_time(({waiting})[{seconds}s:60s]) > 0) unless ({admitted} > 0)"
+    over = f"(({waiting})[{seconds}s:60s])"
+    known = f"count_over_time{over} >= {seconds // 60 - 1}"
+    return f"(min_over_time{over} > 0 and {known}) unless ({admitted} > 0)"

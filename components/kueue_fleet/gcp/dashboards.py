@@ -35,21 +35,21 @@ class Dashboards(pulumi.ComponentResource):
         job_clusters: Sequence[str],
         kueue_namespace: str = "kueue-system",
         stopped_queues: Sequence[str] = (),
-        controller: bool = False,
+        controller_namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare them.
 
         `fleet` is the name in titles; `manager` and `job_clusters` are clusters by name; `stopped_queues` are
-        ClusterQueues that are inactive on purpose; `controller` says whether the fleet's own controller runs on the
-        manager; `labels` are Google Cloud labels.
+        ClusterQueues that are inactive on purpose; `controller_namespace` is where the fleet's own controller runs on
+        the manager, if there is one; `labels` are Google Cloud labels.
         """
         super().__init__("kueue-fleet:index:Dashboards", name, None, opts)
         self.dashboard = None
         self.alerts = {}
         if spec.dashboard:
-            board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller)
+            board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller_namespace is not None)
             self.dashboard = MonitoringDashboard(
                 name,
                 {
@@ -66,7 +66,7 @@ class Dashboards(pulumi.ComponentResource):
                 kueue_namespace=kueue_namespace,
                 provisioning_seconds=spec.alerts.provisioning_timeout.nanoseconds // 10**9,
                 stopped_queues=stopped_queues,
-                controller=controller,
+                controller_namespace=controller_namespace,
             )
             self.alerts = {
                 short: MonitoringAlertPolicy(

@@ -7,16 +7,18 @@ them every queue and every Workload, therefore the protection.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 
 from kueue_fleet.fleet_file import JobSetInstallation, KueueInstallation
-from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values
+from kueue_fleet.fleet_file.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
+from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
 from kueue_fleet.kueue.component import declare_object
 from kueue_fleet.kueue_api import Manifest
+from kueue_fleet.kueue_api.configuration import overlay
 from kueue_fleet.kueue_api.manifests import namespace_manifest
 from kueue_fleet.objects.monitoring import GRAFANA_RELEASE, grafana_helm_values
 
@@ -53,8 +55,12 @@ class _Installation(pulumi.ComponentResource):
         values: "pulumi.Input[Mapping[str, Any]]",
         protect: bool,
         opts: pulumi.ResourceOptions | None,
+        before: Sequence[pulumi.Resource] = (),
     ) -> None:
-        """Declare the namespace and the release. Raises ValueError where the stack's config names no such chart."""
+        """Declare the namespace, and the release after it and `before`.
+
+        Raises ValueError where the stack's config names no such chart.
+        """
         deleted_with = opts.deleted_with if opts else None
         self.namespace = namespace
         self.namespace_object = declare_object(
@@ -74,7 +80,7 @@ class _Installation(pulumi.ComponentResource):
             },
             pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[self.namespace_object],
+                depends_on=[self.namespace_object, *before],
                 protect=protect,
                 retain_on_delete=protect,
                 deleted_with=deleted_with,
@@ -85,6 +91,9 @@ class _Installation(pulumi.ComponentResource):
 
 class KueueInstall(_Installation):
     """Kueue on one cluster."""
+
+    priority_class: KubernetesObject | None
+    """The PriorityClass that is made for Kueue's pods, unless the spec names another one."""
 
     def __init__(
         self,
@@ -98,12 +107,22 @@ class KueueInstall(_Installation):
         """Declare the installation.
 
         `spec` is by default Kueue 0.19.2 from its own registry. `values` are the chart's values; by default they hold
-        the fleet file's `configuration`, those of a cluster in a fleet are `fleet_file.kueue_helm_values`. With
-        `deletion_protection` Pulumi refuses to delete the release, and leaves it in the cluster should the refusal be
-        lifted by hand. The stack's config `kueue-fleet:charts` may name another chart, as a rehearsal does.
+        the fleet file's `configuration` and pods, those of a cluster in a fleet are `fleet_file.kueue_helm_values`. The
+        image is the spec's, unless they name another one. With `deletion_protection` Pulumi refuses to delete the
+        release, and leaves it in the cluster should the refusal be lifted by hand. The stack's config
+        `kueue-fleet:charts` may name another chart, as a rehearsal does.
         """
         spec = spec or KueueInstallation()
         super().__init__("kueue-fleet:index:KueueInstall", name, None, opts)
+        self.priority_class = None
+        if spec.priority_class_name == KUEUE_PRIORITY_CLASS:
+            self.priority_class = declare_object(
+                self,
+                f"{name}-priority",
+                kueue_priority_class(),
+                deleted_with=opts.deleted_with if opts else None,
+                replace_on_changes=["value", "preemptionPolicy"],
+            )
         self._install(
             name,
             release_name="kueue",
@@ -111,9 +130,10 @@ class KueueInstall(_Installation):
             chart=spec.chart,
             version=spec.version,
             namespace=spec.namespace,
-            values=installation_helm_values(spec) if values is None else values,
+            values=installation_helm_values(spec) if values is None else _with_image(spec, values),
             protect=deletion_protection,
             opts=opts,
+            before=[self.priority_class] if self.priority_class else [],
         )
         self.register_outputs({"namespace": self.namespace})
 
@@ -140,7 +160,7 @@ class JobSetInstall(_Installation):
             version=spec.version,
             namespace=spec.namespace,
             # The chart as it lies in JobSet's module asks for a moving tag.
-            values={"image": {"repository": "registry.k8s.io/jobset/jobset", "tag": f"v{spec.version}"}},
+            values={"image": {"repository": spec.image, "tag": f"v{spec.version}"}},
             protect=deletion_protection,
             opts=opts,
         )
@@ -189,6 +209,21 @@ class GrafanaInstall(_Installation):
             for manifest in objects
         ]
         self.register_outputs({"namespace": self.namespace})
+
+
+def _with_image(
+    spec: KueueInstallation, values: "pulumi.Input[Mapping[str, Any]]"
+) -> "pulumi.Input[Mapping[str, Any]]":
+    """The values, with the image of the spec where they name none."""
+
+    def complete(given: Mapping[str, Any]) -> dict[str, Any]:
+        completed: dict[str, Any] = overlay(kueue_image_values(spec), dict(given))
+        return completed
+
+    if isinstance(values, Mapping):
+        return complete(values)
+    later: pulumi.Output[Mapping[str, Any]] = pulumi.Output.from_input(cast("Any", values))
+    return later.apply(complete)
 
 
 def _charts_of_stack() -> dict[str, str]:

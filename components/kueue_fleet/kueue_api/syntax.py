@@ -33,6 +33,7 @@ _SERVICE_ACCOUNT = re.compile(
     r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])@(?P<project>[a-z][-a-z0-9.]*)\.iam\.gserviceaccount\.com"
 )
 _NO_PROJECT = re.compile(r"[^@]+@\.?iam\.gserviceaccount\.com")
+_IMAGE_REPOSITORY = re.compile(r"[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
 _MEMBER = re.compile(r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+")
 _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
@@ -199,6 +200,14 @@ def google_service_account(text: str) -> str | None:
     if text.endswith(("@developer.gserviceaccount.com", "@appspot.gserviceaccount.com")):
         return "is a default service account, which may do almost anything; use one made for the team"
     return "is no address of a Google service account; write name@project.iam.gserviceaccount.com"
+
+
+def image_repository(text: str) -> str | None:
+    """Registry and path of a container image. Source: https://github.com/distribution/reference."""
+    name = text.rpartition("/")[2]
+    if "@" in text or ":" in name:
+        return "has a tag or a digest; write the repository alone"
+    return None if _IMAGE_REPOSITORY.fullmatch(text) else "is not REGISTRY/PATH of an image"
 
 
 def member(text: str) -> str | None:

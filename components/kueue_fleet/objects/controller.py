@@ -211,6 +211,7 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
             "metadata": {"labels": dict(_LABELS), "annotations": marks},
             "spec": {
                 "serviceAccountName": CONTROLLER_NAME,
+                "priorityClassName": fleet.kueue.priority_class_name,
                 "securityContext": {
                     "runAsNonRoot": True,
                     "runAsUser": _USER,

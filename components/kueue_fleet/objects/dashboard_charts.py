@@ -18,6 +18,11 @@ Unit = Literal["count", "seconds", "ratio", "per second", "bytes"]
 """What the values of a chart are."""
 GPU: Final = "nvidia.com/gpu"
 """Resource name of NVIDIA's GPUs."""
+LEADING: Final = 'replica_role!="follower"'
+"""Matcher of what the leader of several replicas of Kueue measures, or the only one.
+
+A replica that takes over keeps what it measured as a follower. Source: kueue@v0.19.2 pkg/util/roletracker.
+"""
 _WINDOW: Final = "15m"
 
 
@@ -45,6 +50,11 @@ def _sum(metric: str, *labels: str) -> str:
     return f"sum by ({', '.join(labels)}) ({metric})"
 
 
+def _now(metric: str, *labels: str, where: str = "") -> str:
+    """The sum of a gauge of Kueue. Its other replicas measure the same a second time, as followers."""
+    return _sum(f"{metric}{{{','.join(filter(None, (where, LEADING)))}}}", *labels)
+
+
 def _rate(metric: str, *labels: str) -> str:
     return _sum(f"rate({metric}[{_WINDOW}])", *labels)
 
@@ -57,6 +67,7 @@ def _quantiles(metric: str, *labels: str) -> dict[str, str]:
     }
 
 
+_GPUS: Final = f'resource="{GPU}"'
 _QUEUE: Final = ("cluster", "cluster_queue")
 _WORKER: Final = ("cluster_queue", "cluster", "exported_cluster")
 
@@ -66,15 +77,15 @@ SECTIONS: Final = (
         (
             Chart(
                 "Jobs that wait",
-                {"": _sum("kueue_pending_workloads", *_QUEUE, "status")},
+                {"": _now("kueue_pending_workloads", *_QUEUE, "status")},
                 help="active: tried again and again; inadmissible: parked until something changes.",
             ),
             Chart(
                 "Why jobs are not admitted",
-                {"": _sum("kueue_unadmitted_workloads", *_QUEUE, "reason", "underlying_cause")},
+                {"": _now("kueue_unadmitted_workloads", *_QUEUE, "reason", "underlying_cause")},
                 help="Kueue's own reasons. ExceedsMaxQuota never goes away by itself.",
             ),
-            Chart("Jobs that run", {"": _sum("kueue_admitted_active_workloads", *_QUEUE)}),
+            Chart("Jobs that run", {"": _now("kueue_admitted_active_workloads", *_QUEUE)}),
             Chart("Admissions", {"": _rate("kueue_admitted_workloads_total", *_QUEUE)}, "per second"),
             Chart(
                 "Time from submission to admission",
@@ -94,7 +105,7 @@ SECTIONS: Final = (
             ),
             Chart(
                 "Queues that are not active",
-                {"": _sum('kueue_cluster_queue_status{status!="active"}', *_QUEUE, "status") + " > 0"},
+                {"": _now("kueue_cluster_queue_status", *_QUEUE, "status", where='status!="active"') + " > 0"},
                 help="A flavor or a check of them is missing or not ready; nothing of theirs is admitted.",
             ),
             Chart(
@@ -109,14 +120,14 @@ SECTIONS: Final = (
         (
             Chart(
                 "GPUs in use, by flavor",
-                {"": _sum(f'kueue_cluster_queue_resource_usage{{resource="{GPU}"}}', *_QUEUE, "flavor")},
+                {"": _now("kueue_cluster_queue_resource_usage", *_QUEUE, "flavor", where=_GPUS)},
             ),
             Chart(
                 "GPU quota in use",
                 {
-                    "": _sum(f'kueue_cluster_queue_resource_usage{{resource="{GPU}"}}', *_QUEUE)
+                    "": _now("kueue_cluster_queue_resource_usage", *_QUEUE, where=_GPUS)
                     + " / ("
-                    + _sum(f'kueue_cluster_queue_nominal_quota{{resource="{GPU}"}}', *_QUEUE)
+                    + _now("kueue_cluster_queue_nominal_quota", *_QUEUE, where=_GPUS)
                     + " > 0)"
                 },
                 "ratio",
@@ -124,7 +135,7 @@ SECTIONS: Final = (
             ),
             Chart(
                 "GPUs that waiting jobs ask for",
-                {"": _sum(f'kueue_cluster_queue_resource_pending{{resource="{GPU}"}}', *_QUEUE)},
+                {"": _now("kueue_cluster_queue_resource_pending", *_QUEUE, where=_GPUS)},
             ),
             Chart("Busy GPUs", {"": "avg by (cluster, modelName) (DCGM_FI_DEV_GPU_UTIL) / 100"}, "ratio"),
             Chart(
@@ -142,7 +153,7 @@ SECTIONS: Final = (
                 "Jobs that workers admitted", {"": _rate("multikueue_workloads_admitted_total", *_WORKER)}, "per second"
             ),
             Chart(
-                "Clusters whose Kueue runs",
+                "Replicas of Kueue that run",
                 {"": "count by (cluster) (kueue_build_info)"},
                 help="A line that ends: Kueue or the whole cluster is gone.",
             ),
@@ -153,7 +164,7 @@ SECTIONS: Final = (
         (
             Chart(
                 "Jobs that hold quota and wait for nodes",
-                {"": _sum('kueue_unadmitted_workloads{reason="UnsatisfiedAdmissionChecks"}', *_QUEUE)},
+                {"": _now("kueue_unadmitted_workloads", *_QUEUE, where='reason="UnsatisfiedAdmissionChecks"')},
                 help="On the manager: jobs that no worker has admitted yet.",
             ),
             Chart(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from kueue_fleet.fleet_file.kueue_pods import KUEUE_POD_LABELS
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.kueue_api.manifests import Manifest, manifest
 from kueue_fleet.objects.dashboards import grafana_dashboard
@@ -30,7 +31,6 @@ DASHBOARD_NAME: Final = "kueue-fleet-dashboard"
 DASHBOARD_LABEL: Final = "grafana_dashboard"
 """Grafana's sidecar loads ConfigMaps with this label."""
 _RBAC: Final = "rbac.authorization.k8s.io"
-_POD_LABELS: Final = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _SERVICE_LABELS: Final = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "metrics-service"}
 _INTERVAL: Final = "30s"
 
@@ -72,7 +72,7 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
             "PodMonitoring",
             "kueue",
             namespace,
-            spec={"selector": {"matchLabels": dict(_POD_LABELS)}, "endpoints": [endpoint]},
+            spec={"selector": {"matchLabels": dict(KUEUE_POD_LABELS)}, "endpoints": [endpoint]},
         ),
     ]
 

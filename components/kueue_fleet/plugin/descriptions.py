@@ -14,7 +14,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "clusterName": "Name of the cluster.",
     "clusterSpec": "The cluster that the pool is on, as in the fleet's `clusters`.",
     "commitments": "Committed-use contracts; they cannot be cancelled.",
-    "controller": "Whether the fleet's own controller runs on the manager.",
+    "controllerNamespace": "Where the fleet's own controller runs on the manager; default: there is none.",
     "deletionProtection": "Whether Pulumi refuses to delete it; default true.",
     "endpoint": "Address of the worker's API server, without a scheme, as the manager reaches it.",
     "expectActive": "Whether to wait until the object is Active.",

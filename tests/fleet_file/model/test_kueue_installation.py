@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fleet_file.builders import fleet
+from fleet_file.builders import changed, fleet, fleet_data, problems
 from kueue_fleet.fleet_file import kueue_configuration, kueue_helm_values
 from kueue_fleet.kueue_api.configuration import overlay
 
@@ -131,7 +131,7 @@ def test_namespace_is_kueues() -> None:
 
 def test_helm_values_hold_the_configuration_as_text() -> None:
     values = kueue_helm_values(fleet(), "manager")
-    assert list(values) == ["managerConfig"]
+    assert list(values) == ["managerConfig", "controllerManager"]
     text = values["managerConfig"]["controllerManagerConfigYaml"]
     assert yaml.safe_load(text) == kueue_configuration(fleet(), "manager")
 
@@ -148,3 +148,110 @@ def test_overlay_merges_maps_and_replaces_the_rest() -> None:
         "e": 2,
     }
     assert overlay({"a": 1}, 5) == 5
+
+
+def pods(**kueue: Any) -> dict[str, Any]:
+    """Values of the chart for Kueue's pods, with these fields in the section `kueue`."""
+    made: dict[str, Any] = kueue_helm_values(
+        fleet({f"kueue/{name}": value for name, value in kueue.items()}), "manager"
+    )
+    values: dict[str, Any] = made["controllerManager"]
+    return values
+
+
+def test_kueue_stays_up_by_default() -> None:
+    values = pods()
+    assert values["replicas"] == 2
+    assert values["podDisruptionBudget"] == {"enabled": True, "minAvailable": 1}
+    assert values["manager"]["priorityClassName"] == "kueue-fleet-critical"
+    assert values["manager"]["resources"] == {
+        "requests": {"cpu": "500m", "memory": "2Gi"},
+        "limits": {"cpu": "2", "memory": "2Gi"},
+    }
+    assert [rule["topologyKey"] for rule in values["topologySpreadConstraints"]] == [
+        "topology.kubernetes.io/zone",
+        "kubernetes.io/hostname",
+    ]
+    for rule in values["topologySpreadConstraints"]:
+        assert (rule["maxSkew"], rule["whenUnsatisfiable"]) == (1, "ScheduleAnyway")
+        assert rule["labelSelector"] == {
+            "matchLabels": {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+        }
+
+
+def test_the_image_is_that_of_the_version_whatever_the_chart_says() -> None:
+    image = {"repository": "registry.k8s.io/kueue/kueue", "tag": "v0.19.2", "pullPolicy": "IfNotPresent"}
+    assert pods(chart="/charts/kueue")["manager"]["image"] == image
+    mirrored = pods(image="eu-docker.pkg.dev/mirror/kueue/kueue", version="0.19.3")["manager"]["image"]
+    assert mirrored == {**image, "repository": "eu-docker.pkg.dev/mirror/kueue/kueue", "tag": "v0.19.3"}
+
+
+def test_a_single_replica_has_no_budget_that_would_keep_its_node_from_being_drained() -> None:
+    assert pods(replicas=1)["podDisruptionBudget"] == {"enabled": False}
+    assert pods(replicas=3)["podDisruptionBudget"] == {"enabled": True, "minAvailable": 2}
+    assert pods(replicas=3, minAvailable=1)["podDisruptionBudget"] == {"enabled": True, "minAvailable": 1}
+    assert pods(minAvailable=0)["podDisruptionBudget"] == {"enabled": False}
+
+
+def test_pods_ask_for_and_spread_as_the_file_says() -> None:
+    values = pods(
+        resources={"requests": {"memory": "8Gi"}, "limits": {"cpu": 4}},
+        topologySpread=[{"topologyKey": "example.com/rack", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}],
+        priorityClassName="platform",
+    )
+    assert values["manager"]["resources"] == {
+        "requests": {"cpu": "500m", "memory": "8Gi"},
+        "limits": {"cpu": "4", "memory": "8Gi"},
+    }
+    (rule,) = values["topologySpreadConstraints"]
+    assert (rule["topologyKey"], rule["maxSkew"], rule["whenUnsatisfiable"]) == ("example.com/rack", 2, "DoNotSchedule")
+    assert values["manager"]["priorityClassName"] == "platform"
+
+
+PODS: dict[str, tuple[dict[str, Any], str]] = {
+    "replicas, none": (
+        {"kueue/replicas": 0},
+        "kueue.replicas: 0 is too small; use at least 1",
+    ),
+    "budget of all": (
+        {"kueue/minAvailable": 2},
+        "kueue.minAvailable: 2 of 2 replicas, so no node with one of them could be drained; write 1 or less",
+    ),
+    "two leaders": (
+        {"kueue/configuration": {"leaderElection": {"leaderElect": False}}},
+        "kueue.configuration.leaderElection.leaderElect: false, but there are 2 replicas, which would all admit jobs; "
+        "remove it, or set replicas to 1",
+    ),
+    "two leaders on one cluster": (
+        {"clusters/0/kueue": {"configuration": {"leaderElection": {"leaderElect": False}}}},
+        "clusters[manager].kueue.configuration.leaderElection.leaderElect: false, but there are 2 replicas, which "
+        "would all admit jobs; remove it, or set kueue.replicas to 1",
+    ),
+    "limit below the request": (
+        {"kueue/resources": {"limits": {"memory": "1Gi"}}},
+        "kueue.resources.limits.memory: 1Gi is less than the request, 2Gi; raise the limit or request less",
+    ),
+    "no memory": (
+        {"kueue/resources": {"requests": {"memory": 0}}},
+        "kueue.resources.requests.memory: 0 is nothing; request some memory, or leave the field out",
+    ),
+    "image with a tag": (
+        {"kueue/image": "registry.k8s.io/kueue/kueue:main"},
+        'kueue.image: "registry.k8s.io/kueue/kueue:main" has a tag or a digest; write the repository alone',
+    ),
+    "JobSet's image with a digest": (
+        {"jobSet/image": "registry.k8s.io/jobset/jobset@sha256:0"},
+        'jobSet.image: "registry.k8s.io/jobset/jobset@sha256:0" has a tag or a digest; write the repository alone',
+    ),
+    "the system's priority": (
+        {"kueue/priorityClassName": "system-cluster-critical"},
+        "warning: kueue.priorityClassName: GKE refuses pods of system-cluster-critical outside kube-system, unless "
+        "their namespace has a ResourceQuota with this PriorityClass as its scope; leave the field out, or make that "
+        "ResourceQuota first",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), PODS.values(), ids=PODS.keys())
+def test_pods_that_cannot_be(changes: dict[str, Any], expected: str) -> None:
+    assert problems(changed(fleet_data(), changes)) == [expected]

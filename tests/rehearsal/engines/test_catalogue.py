@@ -26,11 +26,16 @@ def test_versions_come_from_go_mod() -> None:
         "pulumi": "v3.250.0",
         "pulumi-yaml": "v1.30.0",
         "pulumi-nodejs": "v3.250.0",
+        "prometheus": "v0.315.0",
     }
 
 
 def test_a_rehearsal_needs_no_language_host_but_its_own() -> None:
-    assert {engine.name for engine in ENGINES} - set(REHEARSAL_ENGINES) == {"pulumi-yaml", "pulumi-nodejs"}
+    assert {engine.name for engine in ENGINES} - set(REHEARSAL_ENGINES) == {
+        "pulumi-yaml",
+        "pulumi-nodejs",
+        "prometheus",
+    }
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)

@@ -100,10 +100,25 @@ def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
 @rule
 def _relied_on(scope: Scope) -> Iterator[Problem]:
     merged = {cluster.name: merged_configuration(scope, cluster) for cluster in scope.fleet.clusters}
+    yield from _leader(scope, merged)
     yield from _multi_kueue(scope, merged)
     yield from _topologies(scope, merged)
     yield from _job_set(scope, merged)
     yield from _unused_fields(scope, merged)
+
+
+@rule
+def _leader(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    """Of one cluster; that of the whole fleet is a rule of `KueueInstallation`."""
+    for cluster in scope.entries("clusters"):
+        election = merged[cluster.name].leader_election or {}
+        own = cluster.kueue.configuration.leader_election
+        if scope.fleet.kueue.replicas > 1 and own is not None and election.get("leaderElect") is False:
+            yield Problem(
+                f"{scope.path(cluster)}.kueue.configuration.leaderElection.leaderElect",
+                f"false, but there are {scope.fleet.kueue.replicas} replicas, which would all admit jobs",
+                "remove it, or set kueue.replicas to 1",
+            )
 
 
 @rule

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
+from kueue_fleet.fleet_file.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_AND_NODES, PodResources, TopologySpread
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
     AddressRange,
@@ -41,19 +42,62 @@ Version = Annotated[Text, syntax_of(syntax.version)]
 """A version of a chart."""
 Chart = Annotated[Text, Field(min_length=1)]
 """Reference of a Helm chart: oci://, a repository's or a path."""
+ImageRepository = Annotated[Text, syntax_of(syntax.image_repository)]
+"""Repository of a container image, without tag or digest."""
 
 
-class KueueInstallation(SpecModel):
+class KueueInstallation(RuledModel):
     """How Kueue is installed on every cluster."""
 
     version: Version = "0.19.2"
     """Version of the chart and of Kueue; the fleet's rules are those of 0.19.2."""
     chart: Chart = "oci://registry.k8s.io/kueue/charts/kueue"
     """Reference of the Helm chart; a mirror or a path works too."""
+    image: ImageRepository = "registry.k8s.io/kueue/kueue"
+    """Repository of the image, without a tag, which is `v` and the version, whatever the chart says."""
     namespace: DnsLabel = "kueue-system"
     """Where Kueue runs, and where the manager keeps its workers' credentials."""
+    replicas: Annotated[Count, Field(ge=1)] = 2
+    """Pods of Kueue; default 2. One leads and admits; all of them answer webhooks, without which no job is made."""
+    min_available: Count | None = None
+    """Pods that stay while nodes are drained, by a PodDisruptionBudget; default: one less than `replicas`; 0: none."""
+    resources: PodResources = Field(default_factory=PodResources)
+    """What each pod asks for."""
+    topology_spread: tuple[TopologySpread, ...] = ZONES_AND_NODES
+    """How the pods spread; default: over zones and nodes, where that can be had."""
+    priority_class_name: DnsSubdomain = KUEUE_PRIORITY_CLASS
+    """PriorityClass of the pods and of the fleet's controller; default kueue-fleet-critical, which is made for them."""
     configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
     """Kueue's own Configuration, for all clusters."""
+
+    @property
+    def pods_that_stay(self) -> int:
+        """How many pods a PodDisruptionBudget keeps; 0: there is no budget."""
+        return self.replicas - 1 if self.min_available is None else self.min_available
+
+    def own_problems(self) -> Iterator[Problem]:
+        """A budget that lets nodes be drained, one leader, and a PriorityClass that GKE allows here."""
+        if self.pods_that_stay >= self.replicas:
+            yield Problem(
+                "minAvailable",
+                f"{self.pods_that_stay} of {self.replicas} replicas, so no node with one of them could be drained",
+                f"write {self.replicas - 1} or less",
+            )
+        election = self.configuration.leader_election
+        if self.replicas > 1 and election is not None and election.get("leaderElect") is False:
+            yield Problem(
+                "configuration.leaderElection.leaderElect",
+                f"false, but there are {self.replicas} replicas, which would all admit jobs",
+                "remove it, or set replicas to 1",
+            )
+        if self.priority_class_name.startswith("system-"):
+            yield Problem(
+                "priorityClassName",
+                f"GKE refuses pods of {self.priority_class_name} outside kube-system, unless their namespace has a "
+                "ResourceQuota with this PriorityClass as its scope",
+                "leave the field out, or make that ResourceQuota first",
+                "warning",
+            )
 
 
 class ClusterKueue(SpecModel):
@@ -72,6 +116,8 @@ class JobSetInstallation(SpecModel):
     """Version of the chart and of JobSet."""
     chart: Chart = "oci://registry.k8s.io/jobset/charts/jobset"
     """Reference of the Helm chart; a mirror or a path works too."""
+    image: ImageRepository = "registry.k8s.io/jobset/jobset"
+    """Repository of the image, without a tag, which is `v` and the version, whatever the chart says."""
     namespace: DnsLabel = "jobset-system"
     """Where JobSet runs."""
 

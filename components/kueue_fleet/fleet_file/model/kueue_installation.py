@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+from kueue_fleet.fleet_file.kueue_pods import spread_constraints
 from kueue_fleet.fleet_file.model.clusters import KueueInstallation
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -97,7 +98,7 @@ def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | 
         else:
             gates = configuration.get("featureGates", {})
             configuration["featureGates"] = {"WorkloadRequestUseMergePatch": True, **gates}
-    return {**_chart_values(configuration), **values}
+    return {**_chart_values(configuration), **kueue_pod_values(fleet.kueue), **values}
 
 
 def installation_helm_values(kueue: KueueInstallation) -> dict[str, Any]:
@@ -106,7 +107,34 @@ def installation_helm_values(kueue: KueueInstallation) -> dict[str, Any]:
     What that leaves out is as in a fleet with JobSet and without metrics of quotas.
     """
     defaults = default_configuration(kueue.namespace, observed=False, job_sets=True)
-    return _chart_values(_whole_numbers(overlay(defaults, kueue.configuration.wire())))
+    return {**_chart_values(_whole_numbers(overlay(defaults, kueue.configuration.wire()))), **kueue_pod_values(kueue)}
+
+
+def kueue_image_values(kueue: KueueInstallation) -> dict[str, Any]:
+    """Values of the Kueue chart that name the image.
+
+    Written out for every chart: in Kueue's module, the chart asks for a moving tag of a staging registry.
+    """
+    image = {"repository": kueue.image, "tag": f"v{kueue.version}", "pullPolicy": "IfNotPresent"}
+    return {"controllerManager": {"manager": {"image": image}}}
+
+
+def kueue_pod_values(kueue: KueueInstallation) -> dict[str, Any]:
+    """Values of the Kueue chart for its pods: image, replicas, budget, resources, spread and priority."""
+    budget: dict[str, Any] = {"enabled": kueue.pods_that_stay > 0}
+    if kueue.pods_that_stay > 0:
+        budget["minAvailable"] = kueue.pods_that_stay
+    pods = {
+        "replicas": kueue.replicas,
+        "podDisruptionBudget": budget,
+        "topologySpreadConstraints": spread_constraints(kueue.topology_spread),
+        "manager": {
+            "priorityClassName": kueue.priority_class_name,
+            "resources": kueue.resources.container_resources(),
+        },
+    }
+    merged: dict[str, Any] = overlay({"controllerManager": pods}, kueue_image_values(kueue))
+    return merged
 
 
 def _chart_values(configuration: dict[str, Any]) -> dict[str, Any]:

@@ -236,6 +236,15 @@ ENGINES: tuple[Engine, ...] = (
         accepts="3",
         for_rehearsal=False,
     ),
+    Engine(
+        name="prometheus",
+        # promtool's modules cannot all be had; ours is Prometheus' own engine behind JSON on stdin.
+        module="github.com/prometheus/prometheus",
+        binaries=(("promql", "kueue-fleet.dev/engines/prometheus"),),
+        build_seconds=40,
+        build_gib=0.3,
+        for_rehearsal=False,
+    ),
 )
 """Everything that is built from Go modules."""
 REHEARSAL_ENGINES = tuple(engine.name for engine in ENGINES if engine.for_rehearsal)

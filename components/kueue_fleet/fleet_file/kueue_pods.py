@@ -1,0 +1,112 @@
+"""How the pods of Kueue run: what they ask for, how they spread, and their priority.
+
+In: parts of the section `kueue`. Out: frozen models. `spec.install` makes values of Kueue's chart of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from kueue_fleet.kueue_api import PriorityClassFields
+from kueue_fleet.kueue_api.base import LabelKey, RuledModel, SpecModel, Whole
+from kueue_fleet.kueue_api.manifests import Manifest, priority_class_manifest
+from kueue_fleet.kueue_api.priority_classes import HIGHEST_USER_PRIORITY
+from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityField, Quantity, QuantityField
+
+KUEUE_PRIORITY_CLASS: Final = "kueue-fleet-critical"
+"""PriorityClass that is made for Kueue and the fleet's controller, unless the file names another one."""
+KUEUE_POD_LABELS: Final = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+"""Labels of Kueue's pods. Source: kueue@v0.19.2 charts/kueue/templates/_helpers.tpl."""
+
+# Not typed: to a type checker fields of amounts have no plain default.
+_CPU: Final[Any] = Quantity("500m")
+_MOST_CPU: Final[Any] = Quantity("2")
+_MEMORY: Final[Any] = Quantity("2Gi")
+
+
+class PodRequests(SpecModel):
+    """What a pod is sure to get."""
+
+    cpu: QuantityField = _CPU
+    """Default 500m."""
+    memory: QuantityField = _MEMORY
+    """Default 2Gi: with 512Mi, the chart's default, Kueue is killed when it reads a thousand Workloads at once."""
+
+
+class PodLimits(SpecModel):
+    """What a pod gets at most."""
+
+    cpu: QuantityField = _MOST_CPU
+    """Default 2."""
+    memory: OptionalQuantityField = NOT_GIVEN
+    """Default: what is requested."""
+
+
+class PodResources(RuledModel):
+    """Requests and limits of each pod."""
+
+    requests: PodRequests = Field(default_factory=PodRequests)
+    """What it is sure to get."""
+    limits: PodLimits = Field(default_factory=PodLimits)
+    """What it gets at most."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """No limit below the request, which the API server refuses."""
+        for name in ("cpu", "memory"):
+            asked, most = getattr(self.requests, name), getattr(self.limits, name)
+            if not asked:
+                yield Problem(f"requests.{name}", f"{asked} is nothing", f"request some {name}, or leave the field out")
+            if most is not None and most < asked:
+                yield Problem(
+                    f"limits.{name}", f"{most} is less than the request, {asked}", "raise the limit or request less"
+                )
+
+    def container_resources(self) -> dict[str, Any]:
+        """`resources` of the container."""
+        limits = {"cpu": str(self.limits.cpu), "memory": str(self.limits.memory or self.requests.memory)}
+        return {"requests": {"cpu": str(self.requests.cpu), "memory": str(self.requests.memory)}, "limits": limits}
+
+
+class TopologySpread(SpecModel):
+    """One rule by which the scheduler spreads the pods."""
+
+    topology_key: LabelKey
+    """Label of nodes, whose values are the places."""
+    max_skew: Annotated[Whole, Field(ge=1)] = 1
+    """How many pods more than in any other place; default 1."""
+    when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
+    """ScheduleAnyway (default): rather close together than not at all; DoNotSchedule: the pod waits."""
+
+
+ZONES_AND_NODES: Final = (
+    TopologySpread(topology_key="topology.kubernetes.io/zone"),
+    TopologySpread(topology_key="kubernetes.io/hostname"),
+)
+"""Pods in different zones, and there on different nodes, where that can be had."""
+
+
+def spread_constraints(spread: tuple[TopologySpread, ...]) -> list[dict[str, Any]]:
+    """`topologySpreadConstraints` of Kueue's pods; during a rollout the new pods are spread among themselves."""
+    return [
+        {
+            **rule.wire(),
+            "labelSelector": {"matchLabels": dict(KUEUE_POD_LABELS)},
+            "matchLabelKeys": ["pod-template-hash"],
+        }
+        for rule in spread
+    ]
+
+
+def kueue_priority_class() -> Manifest:
+    """The PriorityClass of Kueue's pods: above every pod of a job.
+
+    Not `system-cluster-critical`, whose pods GKE refuses outside kube-system without a ResourceQuota for them.
+    """
+    return priority_class_manifest(
+        KUEUE_PRIORITY_CLASS,
+        PriorityClassFields(value=HIGHEST_USER_PRIORITY, description="Kueue, and what else jobs cannot start without."),
+    )
