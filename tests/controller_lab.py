@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
-from kueue_fleet.fleet_file.kueue_pods import kueue_priority_class
+from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller_configuration import controller_configuration
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings

@@ -19,7 +19,7 @@ import yaml
 from kubernetes import config, dynamic
 
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet_text
-from kueue_fleet.fleet_file.kueue_pods import kueue_priority_class
+from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_fleet
 from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths

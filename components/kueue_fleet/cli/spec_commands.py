@@ -10,7 +10,7 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
-from kueue_fleet.fleet_file.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
+from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.objects import render_fleet
 
 FleetFile = Annotated[

@@ -12,8 +12,8 @@ from typing import Any, cast
 import pulumi
 
 from kueue_fleet.fleet_file import JobSetInstallation, KueueInstallation
-from kueue_fleet.fleet_file.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
+from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
 from kueue_fleet.kueue.component import declare_object

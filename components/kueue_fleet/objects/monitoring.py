@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from kueue_fleet.fleet_file.kueue_pods import KUEUE_POD_LABELS
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
 from kueue_fleet.kueue_api.manifests import Manifest, manifest
 from kueue_fleet.objects.dashboards import grafana_dashboard
 

@@ -12,7 +12,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from kueue_fleet.fleet_file.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_AND_NODES, PodResources, TopologySpread
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
     AddressRange,
@@ -24,6 +23,7 @@ from kueue_fleet.fleet_file.model.gcp_names import (
     Region,
     Zone,
 )
+from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_AND_NODES, PodResources, TopologySpread
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
 from kueue_fleet.fleet_file.model.zone_rules import zones_in_region
 from kueue_fleet.gke.zones import default_zones

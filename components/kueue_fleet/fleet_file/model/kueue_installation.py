@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import yaml
 
-from kueue_fleet.fleet_file.kueue_pods import spread_constraints
 from kueue_fleet.fleet_file.model.clusters import KueueInstallation
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
 from kueue_fleet.kueue_api.configuration import overlay
 from kueue_fleet.kueue_api.names import REGIONS_LABEL
 
