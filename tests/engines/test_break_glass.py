@@ -170,11 +170,9 @@ def alerted(lab: ControllerLab) -> set[str]:
     assert match["labelExtractors"] == {"worker": "EXTRACT(jsonPayload.name)"}
     wanted = re.findall(r'"([^"]+)"', messages[1])
     found = set()
-    for process in lab.manager.processes():
-        if process["cluster"] == MANAGER and "kueue" in process["name"]:
-            lines = open(process["log"]).read().splitlines()  # noqa: SIM115
-            entries = [json.loads(line) for line in lines if line.startswith("{")]
-            found |= {each["name"] for each in entries if each.get("logger") == logger[1] and each["msg"] in wanted}
+    for log in lab.supervisor.paths.root.rglob("kueue-system_*/manager.log"):
+        entries = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+        found |= {each["name"] for each in entries if each.get("logger") == logger[1] and each["msg"] in wanted}
     return found
 
 

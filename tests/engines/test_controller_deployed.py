@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
+import ssl
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
+from alerting import Collector, Labels, firing
 from controller_lab import JOBS, MANAGER, fleet_data, job
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
+from kueue_fleet.gcp.alerts import alert_policies
 from kueue_fleet.objects import ACCOUNT_NAME
 from kueue_fleet.objects.controller import CONTROLLER_NAME, JOBS_ROLE_NAME
 from kueue_fleet.rehearsal.session import Session
@@ -60,6 +63,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     prices = {"europe-west4": {"l4": 1.0}}
     data = fleet_data({WORKER: "europe-west4"}, prices=prices, watchdog={"stuckAfter": "2s"})
     data["jobSet"] = {"enabled": True}
+    del data["kueue"]  # what other tests have less of, to be quicker
     settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
     (folder / "stacks" / "Pulumi.controller.yaml").write_text(yaml.safe_dump(settings))
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
@@ -84,6 +88,32 @@ def one_of(session: Session, made: Json, token: str) -> OneCluster:
     return OneCluster(
         made["name"], nobody, session.engines, f"https://{made['endpoint']}", ca_file.parent, token, ca_file
     )
+
+
+KUEUE_PODS = "/api/v1/namespaces/kueue-system/pods"
+
+
+def test_kueue_runs_in_two_replicas_that_nodes_can_be_drained_of(deployed: Deployed) -> None:
+    for cluster in deployed.clusters.values():
+        pods = cluster.items(KUEUE_PODS)
+        assert len(pods) == 2
+        for pod in pods:
+            assert condition(pod, "Ready") == "True"
+            assert pod["spec"]["priority"] == 1_000_000_000
+            assert pod["spec"]["containers"][0]["image"] == "registry.k8s.io/kueue/kueue:v0.19.2"
+            places = [rule["topologyKey"] for rule in pod["spec"]["topologySpreadConstraints"]]
+            assert places == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
+        [budget] = cluster.items("/apis/policy/v1/namespaces/kueue-system/poddisruptionbudgets")
+        assert budget["spec"]["minAvailable"] == 1
+        wait_until(lambda cluster=cluster: disruptions_allowed(cluster) == 1)  # type: ignore[misc]
+    made = deployed.manager.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{CONTROLLER_NAME}")
+    assert made["spec"]["template"]["spec"]["priorityClassName"] == "kueue-fleet-critical"
+
+
+def disruptions_allowed(cluster: OneCluster) -> int:
+    """By the PodDisruptionBudget of Kueue, as the disruption controller counts."""
+    [budget] = cluster.items("/apis/policy/v1/namespaces/kueue-system/poddisruptionbudgets")
+    return int(budget["status"]["disruptionsAllowed"])
 
 
 def test_two_replicas_are_ready_and_one_of_them_leads(deployed: Deployed) -> None:
@@ -299,3 +329,45 @@ def test_it_is_not_to_be_seen_in_a_log_that_anything_was_refused(deployed: Deplo
     text = "".join(log.read_text() for log in logs)
     assert '"message": "leading"' in text
     assert "Forbidden" not in text
+
+
+def test_another_replica_of_kueue_leads_when_the_leader_is_gone(deployed: Deployed) -> None:
+    """And the alert `kueue-gone`, on what the real replicas measure, is about a follower that is alone and no other."""
+    worker = deployed.clusters[WORKER]
+    before = kueue_metrics(worker)
+    [leader] = [pod for pod, text in before.items() if leads(text)]
+    [follower] = before.keys() - {leader}
+    assert kueue_gone(before) == {}
+    assert kueue_gone({follower: before[follower]}) == {(("cluster", WORKER),): (10, 20)}
+    worker.delete(f"{KUEUE_PODS}/{leader}")
+    wait_until(lambda: leads(kueue_metrics(worker).get(follower, "")))
+    assert kueue_gone({follower: kueue_metrics(worker)[follower]}) == {}
+
+
+def leads(text: str) -> bool:
+    """Whether a replica says of the queue `gpu` that it leads."""
+    return bool(
+        re.search(r'^kueue_cluster_queue_status\{cluster_queue="gpu",replica_role="leader"', text, re.MULTILINE)
+    )
+
+
+def kueue_metrics(cluster: OneCluster) -> dict[str, str]:
+    """What each replica of Kueue measures, by the name of its pod."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    found = {}
+    for pod in cluster.items(KUEUE_PODS):
+        address = pod["status"].get("podIP")
+        request = urllib.request.Request(f"https://{address}:8443/metrics")
+        request.add_header("Authorization", f"Bearer {cluster.token}")
+        with suppress(OSError), urllib.request.urlopen(request, context=context, timeout=20) as response:
+            found[pod["metadata"]["name"]] = response.read().decode()
+    return found
+
+
+def kueue_gone(texts: Mapping[str, str]) -> dict[Labels, tuple[float, float]]:
+    """What the alert fires for in twenty minutes of these metrics."""
+    policy = alert_policies(
+        "lab", manager=None, job_clusters=[WORKER], kueue_namespace="kueue-system", provisioning_seconds=60
+    )["kueue-gone"]
+    return firing(policy, [Collector(WORKER, pod).follow(lambda _, t=t: t, 20) for pod, t in texts.items()], 20)  # type: ignore[misc]
