@@ -24,7 +24,7 @@ from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
 ROOT = Path(__file__).parents[1]
 STACK = "tiny"
 CLUSTER = "solo"
-WAIT_SECONDS = 180.0
+WAIT_SECONDS = 400.0
 GONE_SECONDS = 20.0
 
 
