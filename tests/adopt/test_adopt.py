@@ -310,7 +310,27 @@ def test_clusters_that_are_missing_are_named(drop: list[str], expected: str) -> 
         ),
         (
             {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "x"}, "spec": [1]},
-            "worker-a[0].Cohort x.spec: is not a map of fields",
+            "worker-a[0].Cohort x: has spec of another form than Kubernetes gives it; give what `kubectl get -o yaml`",
+        ),
+        (
+            {"kind": "Namespace", "metadata": {"name": "x", "labels": {"kueue-fleet.dev/team": ["a"]}}},
+            "worker-a[0].Namespace x: has metadata.labels of another form than Kubernetes gives it",
+        ),
+        (
+            {"kind": "RoleBinding", "metadata": {"name": "x"}, "subjects": ["a"], "data": "a"},
+            "worker-a[0].RoleBinding x: has data and subjects of another form than Kubernetes gives it",
+        ),
+        (
+            {**POOL_FLAVOR, "spec": {"nodeLabels": "l4"}},
+            'worker-a[0].ResourceFlavor l4.spec.nodeLabels: "l4" is given where a map is needed',
+        ),
+        (
+            {**CONFIGURATION, "data": {KEY: "apiVersion: config.kueue.x-k8s.io/v1beta2\nmultiKueue: [a]"}},
+            "worker-a.kueue.configuration.multiKueue: ",
+        ),
+        (
+            {**CONFIGURATION, "data": {KEY: "a: ["}},
+            "worker-a.kueue.configuration:1: a bracket is opened and not closed",
         ),
         (
             {

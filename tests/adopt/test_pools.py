@@ -187,6 +187,16 @@ def test_the_clusters_own_pools_stay_its_own() -> None:
     assert notes == ["node pool default-pool of a is left out: it is the cluster's own; see clusters[].systemPool"]
 
 
+@pytest.mark.parametrize(
+    "fields", [{"autoscaling": [1]}, {"initialNodeCount": "many"}, {"upgradeSettings": {"maxSurge": []}}]
+)
+def test_what_gke_does_not_print_is_refused(fields: dict[str, Any]) -> None:
+    _, problems, _ = node_pool_entries({"a": [pool(**fields)]})
+    assert [str(problem) for problem in problems] == [
+        "a.nodePools[0]: l4-reserved is malformed; give the output of `gcloud container node-pools list --format yaml`"
+    ]
+
+
 def test_something_else_is_refused() -> None:
     _, problems, _ = node_pool_entries({"a": [{"kind": "Node"}]})
     assert str(problems[0]).startswith("a.nodePools[0]: is no node pool with a name and a config; give the output of")

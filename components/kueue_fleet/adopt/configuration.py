@@ -12,9 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from kueue_fleet.adopt.objects import Object
 from kueue_fleet.adopt.platform import Data, Platform
+from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.kueue_installation import CONFIGURATION_API, JOBSET_FRAMEWORK, default_configuration
+from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.names import REGIONS_LABEL
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
@@ -72,12 +74,15 @@ def is_configuration(item: Object) -> bool:
 
 def _read(platform: Platform, item: Object, path: str) -> Object:
     data = platform.yaml_in(item, _KEY, path)
-    if data.get("apiVersion") != CONFIGURATION_API:
+    if data and data.get("apiVersion") != CONFIGURATION_API:
         wrong = f"is {data.get('apiVersion')}, not {CONFIGURATION_API}"
         platform.problem(path, wrong, "upgrade Kueue to 0.19 first, or rewrite it")
     if data.get("internalCertManagement") == _CHART_CERTIFICATES:
         del data["internalCertManagement"]
-    return data
+    fields = {key: value for key, value in data.items() if key not in ("apiVersion", "kind")}
+    _, problems = read_form(KueueConfiguration, fields)
+    platform.problems += [problem.at(path) for problem in problems]
+    return {} if problems else data
 
 
 def adopt_configuration(

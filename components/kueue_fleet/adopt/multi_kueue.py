@@ -5,16 +5,14 @@ In: the manager's MultiKueueClusters, configs and checks, and the workers' token
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
-from typing import Any, Final
+from typing import Final
 
 from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.adopt.queues import dispatched_queues
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.objects.access import ACCOUNT_NAME, ROTATE_BY_ANNOTATION
 
-_DEFAULT_NAMES: Final = {"admissionCheckName": "multikueue", "configName": "multikueue"}
 _DEFAULT_FLAVOR: Final = "multikueue"
 
 
@@ -54,14 +52,12 @@ def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today
     configs = {name: list(spec.get("clusters") or ()) for name, spec in manager.of("MultiKueueConfig").items()}
     widest = max(checks, key=lambda name: len(configs.get(checks[name], ())), default=None)
     if widest is not None:
-        for field, value in (("admissionCheckName", widest), ("configName", checks[widest])):
-            if value != _DEFAULT_NAMES[field]:
-                section[field] = value
+        section |= {"admissionCheckName": widest, "configName": checks[widest]}
         workers = configs.get(checks[widest], [])
         if workers and workers != platform.job_clusters and set(workers) <= set(platform.job_clusters):
             section["workers"] = workers
     flavor = managers_flavor(platform)
-    if flavor is not None and flavor != _DEFAULT_FLAVOR:
+    if flavor is not None:
         section["managerFlavorName"] = flavor
     dispatched, on_workers = dispatched_queues(platform), platform.found("ClusterQueue", platform.job_clusters)
     if set(dispatched) != set(on_workers):
@@ -87,9 +83,8 @@ def _tokens(platform: Platform) -> set[tuple[str, str]]:
     """Serial and day of the tokens that a fleet has made on the workers."""
     found = set()
     for cluster, item in platform.others("Secret"):
-        metadata: Mapping[str, Any] = item["metadata"]
-        day = (metadata.get("annotations") or {}).get(ROTATE_BY_ANNOTATION)
-        prefix, _, rotation = str(metadata["name"]).partition(f"{ACCOUNT_NAME}-")
-        if cluster != platform.manager and day is not None and not prefix and rotation:
-            found.add((rotation, str(day)))
+        name = str(item["metadata"]["name"])
+        day = (item["metadata"].get("annotations") or {}).get(ROTATE_BY_ANNOTATION)
+        if cluster != platform.manager and day is not None and name.startswith(f"{ACCOUNT_NAME}-"):
+            found.add((name.removeprefix(f"{ACCOUNT_NAME}-"), str(day)))
     return found

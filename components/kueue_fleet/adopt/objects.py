@@ -9,6 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kueue_fleet.fleet_file.form import read_form
+from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.kueue_api import PriorityClassFields, WorkloadPriorityClassFields
+from kueue_fleet.kueue_api.base import SpecModel
+from kueue_fleet.kueue_api.check_objects import SPECS
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.kueue_api.problem import Problem
 
@@ -17,10 +22,13 @@ Object = Mapping[str, Any]
 Key = tuple[str, str, str, str]
 """API group, kind, namespace and name of an object."""
 
-_CLUSTER_KINDS: Final = (
-    "ResourceFlavor", "Topology", "Cohort", "ClusterQueue", "AdmissionCheck", "ProvisioningRequestConfig",
-    "WorkloadPriorityClass", "MultiKueueCluster", "MultiKueueConfig",
-)  # fmt: skip
+MODELS: Final[Mapping[str, type[SpecModel]]] = {
+    **SPECS,
+    "PriorityClass": PriorityClassFields,
+    "WorkloadPriorityClass": WorkloadPriorityClassFields,
+}
+"""What a fleet file has entries for, by kind: the model of the spec, of priority classes that of their fields."""
+_FIX: Final = "give what `kubectl get -o yaml` prints"
 _SYSTEM_PRIORITY: Final = "system-"
 
 
@@ -65,10 +73,9 @@ def sort_objects(objects: Iterable[Object], where: str) -> tuple[ClusterObjects,
     found = ClusterObjects()
     problems: list[Problem] = []
     for number, item in enumerate(_flat(objects)):
-        problem = _take(found, item)
-        if problem is not None:
-            problems.append(problem.at(f"{where}[{number}]"))
-        else:
+        wrong = list(_take(found, item))
+        problems += [problem.at(f"{where}[{number}]") for problem in wrong]
+        if not wrong:
             found.given[key_of(item)] = item
     return found, problems
 
@@ -81,39 +88,60 @@ def _flat(objects: Iterable[Object]) -> Iterator[Object]:
             yield item
 
 
-def _take(found: ClusterObjects, item: Object) -> Problem | None:
+def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
     kind, metadata = item.get("kind"), item.get("metadata")
     if not isinstance(kind, str) or not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
-        return Problem("", "is no Kubernetes object with a kind and a name", "give what `kubectl get -o yaml` prints")
+        yield Problem("", "is no Kubernetes object with a kind and a name", _FIX)
+        return
     name: str = metadata["name"]
+    malformed = [field for field, form in _FORMS.items() if not form(item.get(field))]
+    malformed += [f"metadata.{field}" for field in ("labels", "annotations") if not _is_text_map(metadata.get(field))]
+    if malformed:
+        yield Problem(f"{kind} {name}", f"has {listed(malformed)} of another form than Kubernetes gives it", _FIX)
+        return
     group, _, version = str(item.get("apiVersion", "")).rpartition("/")
     if kind == "Namespace" and not group:
         found.namespaces[name] = dict(metadata.get("labels") or {})
     elif kind == "PriorityClass" and group == "scheduling.k8s.io":
         if not name.startswith(_SYSTEM_PRIORITY):
-            found.specs.setdefault(kind, {})[name] = _top_level(item)
-    elif group != KUEUE_GROUP or kind not in (*_CLUSTER_KINDS, "LocalQueue"):
+            yield from _add(found, kind, name, _top_level(item))
+    elif group != KUEUE_GROUP or kind not in MODELS:
         found.others.append(item)
     elif version not in ("v1beta2", "v1beta1"):
-        return Problem(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
+        yield Problem(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
     else:
-        return _take_kueue(found, kind, name, item, old=version == "v1beta1")
-    return None
+        spec = _top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
+        namespace = metadata.get("namespace", "default") if kind == "LocalQueue" else None
+        yield from _add(found, kind, name, _from_v1beta1(kind, spec) if version == "v1beta1" else spec, namespace)
 
 
-def _take_kueue(found: ClusterObjects, kind: str, name: str, item: Object, *, old: bool) -> Problem | None:
-    spec = _top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
-    if not isinstance(spec, dict):
-        return Problem(f"{kind} {name}.spec", "is not a map of fields", "give what `kubectl get -o yaml` prints")
-    if old:
-        spec = _from_v1beta1(kind, spec)
-    if kind == "LocalQueue":
-        found.local_queues[str(item["metadata"].get("namespace", "default")), name] = spec
+def _add(
+    found: ClusterObjects, kind: str, name: str, spec: dict[str, Any], namespace: str | None = None
+) -> Iterator[Problem]:
+    _, wrong = read_form(MODELS[kind], spec)
+    if wrong:
+        yield from (problem.at(f"{kind} {name}{'.spec' if kind in SPECS else ''}") for problem in wrong)
+    elif namespace is not None:
+        found.local_queues[str(namespace), name] = spec
     elif name in found.of(kind):
-        return Problem(f"{kind} {name}", "is there twice", "give the objects of one cluster only")
+        yield Problem(f"{kind} {name}", "is there twice", "give the objects of one cluster only")
     else:
         found.specs.setdefault(kind, {})[name] = spec
-    return None
+
+
+def _is_text_map(value: Any) -> bool:
+    return value is None or (isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()))
+
+
+def _is_map(value: Any) -> bool:
+    return value is None or isinstance(value, Mapping)
+
+
+def _is_list_of_maps(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(each, Mapping) for each in value))
+
+
+_FORMS: Final = {"data": _is_text_map, "spec": _is_map, "rules": _is_list_of_maps, "subjects": _is_list_of_maps}
 
 
 def _top_level(item: Object) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kueue_fleet.adopt.quotas import once
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED
 from kueue_fleet.kueue_api.problem import Problem
@@ -19,9 +20,9 @@ Data = dict[str, Any]
 Object = Mapping[str, Any]
 """A node pool as gcloud prints it."""
 
+_FIX: Final = "give the output of `gcloud container node-pools list --format yaml`"
 # The cluster's own pools; a fleet file has `systemPool` instead.
 _SYSTEM_POOLS: Final = ("system", "default-pool")
-_SYSTEM: Final = "see clusters[].systemPool"
 _SIZES: Final = ("nodeCount", "autoscaling", "initialNodeCount")
 _OF_CONFIG: Final = """
 machineType diskSizeGb diskType accelerators labels taints reservationAffinity spot preemptible flexStart maxRunDuration
@@ -57,31 +58,35 @@ def node_pool_entries(
     for cluster, of_cluster in pools.items():
         for number, pool in enumerate(of_cluster):
             if not isinstance(pool.get("name"), str) or not isinstance(pool.get("config"), Mapping):
-                problems.append(
-                    Problem(
-                        f"{cluster}.nodePools[{number}]",
-                        "is no node pool with a name and a config",
-                        "give the output of `gcloud container node-pools list --format yaml`",
-                    )
-                )
-            elif cluster == manager:
-                notes.append(f"node pool {pool['name']} of {cluster} is left out: a manager runs no jobs; {_SYSTEM}")
-            elif (pool.get("autoscaling") or {}).get("autoprovisioned"):
-                notes.append(
-                    f"node pool {pool['name']} of {cluster} is left out: node auto-provisioning made it; "
-                    "see clusters[].nodeAutoProvisioning"
-                )
-            elif pool["name"] in _SYSTEM_POOLS:
-                notes.append(f"node pool {pool['name']} of {cluster} is left out: it is the cluster's own; {_SYSTEM}")
+                wrong = "is no node pool with a name and a config"
+                problems.append(Problem(f"{cluster}.nodePools[{number}]", wrong, _FIX))
+                continue
+            subject = f"node pool {pool['name']} of {cluster}"
+            try:
+                elsewhere = _made_elsewhere(pool, of_manager=cluster == manager)
+                if elsewhere is not None:
+                    notes.append(f"{subject} is left out: {elsewhere}")
+                    continue
+                entry, texts = _entry(pool), _left_out(pool)
+            except (AttributeError, KeyError, TypeError, ValueError):  # Fields of other types than GKE's.
+                problems.append(Problem(f"{cluster}.nodePools[{number}]", f"{pool['name']} is malformed", _FIX))
             else:
-                entries.setdefault(pool["name"], {})[cluster] = _entry(pool)
-                notes += [f"node pool {pool['name']} of {cluster}: {text}" for text in _left_out(pool)]
+                entries.setdefault(pool["name"], {})[cluster] = entry
+                notes += [f"{subject}: {text}" for text in texts]
     standard = [cluster for cluster, of_cluster in pools.items() if of_cluster and cluster != manager]
     return [_merge(name, by, standard, problems) for name, by in entries.items()], problems, notes
 
 
+def _made_elsewhere(pool: Object, *, of_manager: bool) -> str | None:
+    """Why a pool has no entry, and what the file has in its place; None for the others."""
+    if of_manager:
+        return "a manager runs no jobs; see clusters[].systemPool"
+    if (pool.get("autoscaling") or {}).get("autoprovisioned"):
+        return "node auto-provisioning made it; see clusters[].nodeAutoProvisioning"
+    return "it is the cluster's own; see clusters[].systemPool" if pool["name"] in _SYSTEM_POOLS else None
+
+
 def _merge(name: str, by_cluster: Mapping[str, Data], standard: Sequence[str], problems: list[Problem]) -> Data:
-    """What all clusters have is written once, with what the first one has; the rest for each cluster."""
     (first, base), *others = by_cluster.items()
     for cluster, other in others:
         if other["machineType"] != base["machineType"]:
@@ -92,18 +97,8 @@ def _merge(name: str, by_cluster: Mapping[str, Data], standard: Sequence[str], p
                     "rename one of the two pools",
                 )
             )
-    kept = {
-        field: value
-        for field, value in base.items()
-        if field in _SIZES or all(field in other for other in by_cluster.values())
-    }
-    different = {
-        cluster: {field: value for field, value in entry.items() if value != kept.get(field)}
-        for cluster, entry in by_cluster.items()
-    }
-    own = {cluster: fields for cluster, fields in different.items() if fields}
     where = {} if list(by_cluster) == list(standard) else {"clusters": list(by_cluster)}
-    return {"name": name, **where, **kept, **({"perCluster": own} if own else {})}
+    return {"name": name, **where, **once(by_cluster, _SIZES)}
 
 
 def _left_out(pool: Object) -> list[str]:

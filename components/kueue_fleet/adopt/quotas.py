@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, pairwise
 from typing import Any, TypeVar
@@ -151,12 +151,22 @@ def _named(item: object) -> str:
 
 
 def _merge_quota(by_cluster: Mapping[str, Data]) -> Data:
-    """What all clusters have is written once, with what the first one has; the rest for each cluster."""
-    shared = [field for field in _AMOUNTS if all(field in quota for quota in by_cluster.values())]
-    base = {"name": (first := next(iter(by_cluster.values())))["name"], **{field: first[field] for field in shared}}
-    different = {
-        cluster: {field: quota[field] for field in _AMOUNTS if field in quota and quota[field] != base.get(field)}
-        for cluster, quota in by_cluster.items()
+    amounts = {
+        cluster: {field: quota[field] for field in _AMOUNTS if field in quota} for cluster, quota in by_cluster.items()
     }
-    own = {cluster: amounts for cluster, amounts in different.items() if amounts}
-    return {**base, "perCluster": own} if own else base
+    return {"name": next(iter(by_cluster.values()))["name"], **once(amounts)}
+
+
+def once(by_cluster: Mapping[str, Data], always: Collection[str] = ()) -> Data:
+    """What all clusters have, and the fields of `always`, with what the first one has; the rest for each cluster."""
+    shared = {
+        field: value
+        for field, value in next(iter(by_cluster.values())).items()
+        if field in always or all(field in each for each in by_cluster.values())
+    }
+    own = {
+        cluster: {field: value for field, value in each.items() if field not in shared or value != shared[field]}
+        for cluster, each in by_cluster.items()
+    }
+    different = {cluster: fields for cluster, fields in own.items() if fields}
+    return {**shared, **({"perCluster": different} if different else {})}

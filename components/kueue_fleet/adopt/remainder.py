@@ -11,13 +11,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kueue_fleet.adopt.configuration import is_configuration
-from kueue_fleet.adopt.objects import Key, Object, key_of
+from kueue_fleet.adopt.objects import MODELS, Key, Object, key_of
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
-from kueue_fleet.kueue_api import PriorityClassFields, WorkloadPriorityClassFields
-from kueue_fleet.kueue_api.base import SpecModel
 from kueue_fleet.kueue_api.check_objects import SPECS
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.kueue_api.problem import SpecError
@@ -26,11 +24,6 @@ from kueue_fleet.objects.render import render_cluster
 
 _SYSTEM: Final = ("kube-", "gke-", "gmp-", "system:", "system-")
 """Names of what Kubernetes and GKE bring begin like this."""
-_MODELS: Final[Mapping[str, type[SpecModel]]] = {
-    **SPECS,
-    "PriorityClass": PriorityClassFields,
-    "WorkloadPriorityClass": WorkloadPriorityClassFields,
-}
 _MADE_BY_NAME: Final = ("Namespace", "PriorityClass")
 _MOST_CHANGES: Final = 6
 _LONGEST: Final = 120
@@ -101,7 +94,7 @@ def _short(value: Any) -> str:
 def _changes(key: Key, given: Object, rendered: Object) -> list[Change]:
     """What of an object the fleet's rendering would change. Of Kueue's, a default is the same as nothing."""
     changes = [*_leaves(_marks(given), _marks(rendered))]
-    model = _MODELS.get(key[1]) if key[0] in (KUEUE_GROUP, "scheduling.k8s.io") else None
+    model = MODELS.get(key[1]) if key[0] in (KUEUE_GROUP, "scheduling.k8s.io") else None
     bodies = _body(given, in_spec=key[1] in SPECS), _body(rendered, in_spec=key[1] in SPECS)
     if model is not None:
         with suppress(SpecError):  # Then as it is written.

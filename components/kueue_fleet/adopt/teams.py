@@ -6,7 +6,7 @@ says; its members, account and guard are read from the objects that a fleet make
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kueue_fleet.adopt.platform import Data, Platform
@@ -21,19 +21,19 @@ def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> tup
     queues = _local_queues(platform)
     entries = []
     for team, namespaces in _teams(platform).items():
-        entry: Data = {"name": team}
-        if namespaces != [team]:
-            entry["namespaces"] = namespaces
+        first = namespaces[0]
         shared = _shared_queues(queues, namespaces)
-        if shared:
-            entry["localQueues"] = [{"name": name, **queues[namespaces[0], name]} for name in shared]
-        entry |= _pod_security(platform, namespaces[0])
-        entry |= _account(platform, team, namespaces)
-        entry |= _members(platform, namespaces[0])
-        entry |= _guard(platform, namespaces[0])
-        if namespaces[0] in regions:
-            entry["allowedRegions"] = list(regions[namespaces[0]])
-        entries.append(entry)
+        entry: Data = {
+            "name": team,
+            "namespaces": [] if namespaces == [team] else namespaces,
+            "localQueues": [{"name": name, **queues[first, name]} for name in shared],
+            **_pod_security(platform, first),
+            **_account(platform, team, namespaces),
+            **_members(platform, first),
+            **_guard(platform, first),
+            "allowedRegions": list(regions.get(first, ())),
+        }
+        entries.append({field: value for field, value in entry.items() if value})
         for namespace in namespaces:
             for name in shared:
                 del queues[namespace, name]
@@ -70,10 +70,10 @@ def _shared_queues(queues: Mapping[tuple[str, str], Data], namespaces: Sequence[
     ]
 
 
-def _in_namespace(platform: Platform, kind: str, namespace: str) -> Iterator[Mapping[str, Any]]:
-    for _, item in platform.others(kind):
-        if item["metadata"].get("namespace") == namespace:
-            yield item
+def _in_namespace(platform: Platform, kind: str, namespace: str) -> dict[str, Mapping[str, Any]]:
+    """The objects of a kind in a namespace, of whichever cluster, by name."""
+    items = [item for _, item in platform.others(kind) if item["metadata"].get("namespace") == namespace]
+    return {item["metadata"]["name"]: item for item in reversed(items)}
 
 
 def _pod_security(platform: Platform, namespace: str) -> Data:
@@ -84,30 +84,28 @@ def _pod_security(platform: Platform, namespace: str) -> Data:
 
 def _account(platform: Platform, team: str, namespaces: Sequence[str]) -> Data:
     """The one account that all namespaces of the team have; it acts as a Google one where it says so."""
-    accounts: list[dict[str, str | None]] = []
-    for namespace in namespaces:
-        found = {}
-        for item in _in_namespace(platform, "ServiceAccount", namespace):
-            name = item["metadata"]["name"]
-            if name != "default":
-                found[name] = (item["metadata"].get("annotations") or {}).get(WORKLOAD_IDENTITY_ANNOTATION)
-        accounts.append(found)
-    first = accounts[0]
-    everywhere = [name for name, google in first.items() if all(each.get(name, "") == google for each in accounts)]
-    acting = [name for name in everywhere if accounts[0][name] is not None]
-    chosen = acting[0] if len(acting) == 1 else everywhere[0] if len(everywhere) == 1 and not acting else None
-    if chosen is None:
+    accounts = [
+        {
+            name: (item["metadata"].get("annotations") or {}).get(WORKLOAD_IDENTITY_ANNOTATION)
+            for name, item in _in_namespace(platform, "ServiceAccount", namespace).items()
+            if name != "default"
+        }
+        for namespace in namespaces
+    ]
+    everywhere = [name for name in accounts[0] if all(each.get(name, "") == accounts[0][name] for each in accounts)]
+    candidates = [name for name in everywhere if accounts[0][name] is not None] or everywhere
+    if len(candidates) != 1:
         return {}
-    google = accounts[0][chosen]
-    entry: Data = {} if google is not None and chosen == team else {"serviceAccount": chosen}
-    return {**entry, "existingGoogleServiceAccount": google} if google is not None else entry
+    [name] = candidates
+    google = accounts[0][name]
+    if google is None:
+        return {"serviceAccount": name}
+    return {**({} if name == team else {"serviceAccount": name}), "existingGoogleServiceAccount": google}
 
 
 def _members(platform: Platform, namespace: str) -> Data:
-    for item in _in_namespace(platform, "RoleBinding", namespace):
-        if item["metadata"]["name"] == MEMBERS_ROLE:
-            return {"members": [_member(subject) for subject in item.get("subjects") or ()]}
-    return {}
+    binding = _in_namespace(platform, "RoleBinding", namespace).get(MEMBERS_ROLE, {})
+    return {"members": [_member(subject) for subject in binding.get("subjects") or ()]}
 
 
 def _member(subject: Mapping[str, Any]) -> str:
@@ -118,7 +116,6 @@ def _member(subject: Mapping[str, Any]) -> str:
 
 
 def _guard(platform: Platform, namespace: str) -> Data:
-    for item in _in_namespace(platform, "ResourceQuota", namespace):
-        if item["metadata"]["name"] == GUARD:
-            return {"resourceQuota": dict((item.get("spec") or {}).get("hard") or {})}
-    return {}
+    guard = _in_namespace(platform, "ResourceQuota", namespace).get(GUARD, {})
+    hard = (guard.get("spec") or {}).get("hard")
+    return {"resourceQuota": dict(hard)} if isinstance(hard, Mapping) else {}
