@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import Phase, given, settings
 
 import google_cloud
@@ -15,6 +16,7 @@ from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.fleet_file.check.google_cloud import OWN_LABELS
 from kueue_fleet.gcp.resources import GcpResource
+from kueue_fleet.rehearsal.standins.gcp_resources import completed
 from pulumi_mocks import Recording
 from small_fleets import fleet, standalone_data
 
@@ -82,3 +84,15 @@ def test_clusters_have_the_labels_that_check_leaves_room_for() -> None:
 def test_a_whole_fleet_has_every_type_that_the_components_have() -> None:
     types = {resource.type for resource in declared(TEST_FLEETS["company"])}
     assert {cls.pulumi_type for cls in GcpResource.__subclasses__()} <= types
+
+
+@pytest.mark.parametrize("name", TEST_FLEETS)
+def test_everything_names_its_project_so_that_a_stack_has_it_in_one_place(name: str) -> None:
+    for resource in declared(TEST_FLEETS[name]):
+        if resource.type.startswith("gcp:"):
+            assert completed(resource.type, dict(resource.inputs), {}), "as if the provider knew no project and region"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_stacks_and_examples_have_their_project_once(path: Path) -> None:
+    assert "gcp:project" not in (yaml.safe_load(path.read_text(encoding="utf-8")).get("config") or {})

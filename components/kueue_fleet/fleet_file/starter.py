@@ -71,7 +71,6 @@ def starter_text(starter: Starter) -> str:
     }
     lines = [
         "config:",
-        f"  gcp:project: {_scalar(starter.project)}",
         "  kueue-fleet:fleet:",
         f"    name: {_scalar(starter.name)}",
         f"    project: {_scalar(starter.project)}",
