@@ -70,11 +70,14 @@ ELSEWHERE_IN_POOLS = {
 OF_PULUMI = {"deletionProtection"}
 
 
-def declared(cluster: dict[str, Any], pool: dict[str, Any]) -> dict[str, Recorded]:
+def declared(
+    cluster: dict[str, Any], pool: dict[str, Any], network: dict[str, Any] | None = None
+) -> dict[str, Recorded]:
     """The clusters and pools of a fleet of one cluster."""
     standalone = {"name": "batch", "role": "standalone", "region": "us-central1", "mode": "Standard", **cluster}
     nodes = {"name": "nodes", "machineType": "n1-standard-8", "autoscaling": {"totalMaxNodeCount": 3}, **pool}
-    spec = parse_fleet({"name": "lab", "project": "lab-project", "clusters": [standalone], "nodePools": [nodes]})
+    lab = {"name": "lab", "project": "lab-project", "clusters": [standalone], "nodePools": [nodes]}
+    spec = parse_fleet({**lab, **({"network": network} if network else {})})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fleet, "_fill", lambda *_: None)
         recording = google_cloud.run(lambda: Fleet(spec.name, spec))
@@ -148,3 +151,24 @@ def test_zones_that_are_not_named_are_the_first_three_of_the_region() -> None:
     assert cluster["batch"].inputs["nodeLocations"] == zones
     assert cluster["batch/nodes"].inputs["nodeLocations"] == zones
     assert cluster["batch"].inputs["clusterAutoscaling"]["autoProvisioningLocations"] == zones
+
+
+def test_the_way_to_the_control_plane_changes_in_both_directions_and_stays() -> None:
+    """From the DNS name to addresses and back: nothing of the other way is left."""
+    office = [{"name": "office", "cidr": "203.0.113.0/24"}]
+    by_name = declared({}, {})["batch"]
+    by_address = declared({}, {}, {"controlPlaneAccess": "AuthorizedNetworks", "authorizedNetworks": office})["batch"]
+    for one, other in ((by_name, by_address), (by_address, by_name)):
+        state = created(CLUSTER, one.inputs)
+        plan = changes(CLUSTER, state, other.inputs, other.ignore_changes)
+        assert plan
+        assert not [path for path, change in plan.items() if change.endswith("REPLACE")]
+        reached = updated(CLUSTER, state, other.inputs)
+        endpoints, wanted = reached["controlPlaneEndpointsConfig"], created(CLUSTER, other.inputs)
+        assert endpoints == wanted["controlPlaneEndpointsConfig"]
+        assert changes(CLUSTER, reached, other.inputs, other.ignore_changes) == {}, "the difference ends"
+
+
+def test_the_provider_waits_as_long_as_it_does_by_itself() -> None:
+    """Two hours for a pool and ninety minutes for a cluster: less would give GKE up while it still works."""
+    assert [each.short for each in declared({}, {}).values() if each.timeouts] == []
