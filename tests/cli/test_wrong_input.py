@@ -94,6 +94,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} -w {LOAD} --max-wait gpu=3", 2, "--max-wait gpu=3: no job comes to this ClusterQueue; use one of"),
         (f"{FLEET} -w {LOAD} --html stacks", 1, "--html stacks: is a folder; name a file"),
         (f"{FLEET} -w stacks", 1, "stacks: is a folder; give a workload file"),
+        (f"{FLEET} -w examples/jobs/job.yaml", 1, "holds a Kubernetes object, a Job, and not the fields "),
         (f"{FLEET} --jobs {LOAD}", 1, "has no kind, but jobs, waits"),
         ("--objects nofile", 1, "nofile: no such file or folder"),
         ("--objects items.json", 1, "has no kind, but items"),

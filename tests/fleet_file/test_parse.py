@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
     ),
     "two documents": (
         GOOD + "---\n" + GOOD,
-        ["fleet.yaml: holds 2 YAML documents; keep one fleet to a file"],
+        ["fleet.yaml: holds 2 YAML documents; keep one document to a file"],
     ),
     "tab": (
         mistyped("    namespaceSelector", "\tnamespaceSelector"),

@@ -73,6 +73,8 @@ def test_without_an_authority_the_public_ones_count(tmp_path: Path) -> None:
         kubeconfig(user={}),
         {**kubeconfig(), "current-context": "none"},
         kubeconfig(user={"tokenFile": "/no"}),
+        "[" * 4000,
+        "".join(f"{' ' * depth}a:\n" for depth in range(3000)),
     ],
 )
 def test_what_cannot_be_used_says_so_without_any_secret(tmp_path: Path, content: Any) -> None:

@@ -119,7 +119,7 @@ def load_document(text: str, source: str) -> YamlDocument:
     documents = load_documents(text, source)
     if len(documents) > 1:
         raise SpecError(
-            [Problem("", f"holds {len(documents)} YAML documents", "keep one fleet to a file", source=source)]
+            [Problem("", f"holds {len(documents)} YAML documents", "keep one document to a file", source=source)]
         )
     return documents[0] if documents else YamlDocument(None, source)
 

@@ -34,9 +34,12 @@ def read_data(text: str, source: str) -> Any:
 
 def as_model(data: Any, source: str, model: type[M]) -> M:
     """The same for data that is already read. Raises SimulationError with every problem."""
+    fields = ", ".join(list(model.model_fields)[:3])
     if not isinstance(data, Mapping):
-        fields = ", ".join(list(model.model_fields)[:3])
-        raise SimulationError([f"{source}: is no map of fields; begin with {fields}"])
+        raise SimulationError([f"{source}: is not a map of fields; begin with {fields}"])
+    if {"apiVersion", "kind"} <= set(data):
+        holds = f"holds a Kubernetes object, a {str(data['kind'])[:40]}, and not the fields {fields}"
+        raise SimulationError([f"{source}: {holds}; give it with --jobs or --objects"])
     try:
         return model.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
