@@ -9,7 +9,8 @@ import pytest
 import google_cloud
 from google_cloud import changes, created, updated
 from kueue_fleet import Fleet
-from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.diff import compare_fleets
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
@@ -70,14 +71,19 @@ ELSEWHERE_IN_POOLS = {
 OF_PULUMI = {"deletionProtection"}
 
 
+def lab(cluster: dict[str, Any], pool: dict[str, Any], network: dict[str, Any] | None = None) -> FleetSpec:
+    """A fleet of one cluster."""
+    standalone = {"name": "batch", "role": "standalone", "region": "us-central1", "mode": "Standard", **cluster}
+    nodes = {"name": "nodes", "machineType": "n1-standard-8", "autoscaling": {"totalMaxNodeCount": 3}, **pool}
+    data = {"name": "lab", "project": "lab-project", "clusters": [standalone], "nodePools": [nodes]}
+    return parse_fleet({**data, **({"network": network} if network else {})})
+
+
 def declared(
     cluster: dict[str, Any], pool: dict[str, Any], network: dict[str, Any] | None = None
 ) -> dict[str, Recorded]:
-    """The clusters and pools of a fleet of one cluster."""
-    standalone = {"name": "batch", "role": "standalone", "region": "us-central1", "mode": "Standard", **cluster}
-    nodes = {"name": "nodes", "machineType": "n1-standard-8", "autoscaling": {"totalMaxNodeCount": 3}, **pool}
-    lab = {"name": "lab", "project": "lab-project", "clusters": [standalone], "nodePools": [nodes]}
-    spec = parse_fleet({**lab, **({"network": network} if network else {})})
+    """Its clusters and pools."""
+    spec = lab(cluster, pool, network)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fleet, "_fill", lambda *_: None)
         recording = google_cloud.run(lambda: Fleet(spec.name, spec))
@@ -172,3 +178,24 @@ def test_the_way_to_the_control_plane_changes_in_both_directions_and_stays() -> 
 def test_the_provider_waits_as_long_as_it_does_by_itself() -> None:
     """Two hours for a pool and ninety minutes for a cluster: less would give GKE up while it still works."""
     assert [each.short for each in declared({}, {}).values() if each.timeouts] == []
+
+
+ONE_FIELD: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    *(({field: value}, {}) for field, value in OF_CLUSTERS.items() if field != "deletionProtection"),
+    ({"diskEncryptionKey": KEY}, {}),
+    ({"systemPool": {"machineType": "n1-standard-4", "spot": True}}, {}),
+    *(({}, {field: value}) for field, value in {**OF_POOLS, **REPLACES}.items()),
+]
+
+
+@pytest.mark.parametrize(("cluster", "pool"), ONE_FIELD, ids=lambda fields: next(iter(fields), "-"))
+def test_diff_says_what_is_made_again_and_pulumi_refuses_it(cluster: dict[str, Any], pool: dict[str, Any]) -> None:
+    zone = {"zones": ["us-central1-a"]} if "zones" not in pool else {}
+    sides = [({}, zone), (cluster, {**zone, **pool})]
+    for before, then in (sides, sides[::-1]):
+        plans = after(declared(*before), declared(*then))
+        replaced = {name for name, plan in plans.items() if any(each.endswith("REPLACE") for each in plan.values())}
+        said = [each.text for each in compare_fleets(lab(*before), lab(*then)) if "made again" in each.text]
+        assert bool(said) is bool(replaced), (replaced, said)
+        assert all("it is protected" in text for text in said)
+        assert all(declared(*before)[name].protect for name in replaced)
