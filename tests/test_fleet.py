@@ -17,6 +17,7 @@ from bench.large_fleet import WORKERS, large_fleet
 from company_fleet import company_data
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects import render_fleet
 from pulumi_mocks import Recorded, Recording
@@ -84,7 +85,7 @@ def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: Flee
         assert {name for kind, _, name in beyond if kind == "PriorityClass"} == {"kueue-fleet-critical"}
         installed = {"kueue-system", "jobset-system", *(["monitoring"] if spec.observability.grafana.enabled else [])}
         assert {name for kind, _, name in beyond if kind == "Namespace"} == installed
-        assert {name for kind, _, name in beyond if kind == "Secret"} <= set(spec.worker_names)
+        assert {name for kind, _, name in beyond if kind == "Secret"} <= {one.secret for one in worker_tokens(spec)}
         assert {key: declared[key] for key in rendered} == rendered
 
 

@@ -161,13 +161,18 @@ def test_rotated_credentials_are_new_tokens_and_new_kubeconfigs_and_nothing_else
     found = difference(before, after)
     tokens = {f"Secret {worker}/multikueue/token" for worker in WORKERS}
     kubeconfigs = {f"Secret {MANAGER}/multikueue/{worker}" for worker in WORKERS}
-    assert found == Difference(frozenset(), frozenset(), frozenset(tokens | kubeconfigs))
+    connections = {f"MultiKueueCluster {MANAGER}/multikueue/{worker}" for worker in WORKERS}
+    assert found == Difference(frozenset(), frozenset(), frozenset(tokens | kubeconfigs | connections))
     for worker in WORKERS:
         old, new = (recording.one("Secret", f"{worker}/multikueue/token") for recording in (before, after))
         # Another name: Kubernetes keeps both until the manager has the new one.
         assert old.inputs["metadata"]["name"] != new.inputs["metadata"]["name"]
         assert not new.delete_before_replace
-        assert after.is_before(new, after.one("Secret", f"{MANAGER}/multikueue/{worker}"))
+        kubeconfig = after.one("Secret", f"{MANAGER}/multikueue/{worker}")
+        assert kubeconfig.inputs["metadata"]["name"] == f"{worker}-2027-02"
+        assert not kubeconfig.delete_before_replace
+        assert after.is_before(new, kubeconfig)
+        assert after.is_before(kubeconfig, after.one("MultiKueueCluster", f"{MANAGER}/multikueue/{worker}"))
 
 
 def prod_data() -> dict[str, Any]:
@@ -219,7 +224,7 @@ def test_prod_a_region_less(prod: Recording) -> None:
     assert elsewhere == {f"AdmissionCheck {own}", f"MultiKueueConfig {own}"}
     assert {f"Cluster {gone}", f"Reservation atlas-prod/l4-{region}"} <= found.removed
     # The manager's quotas are the sum of the workers', and alerts name the clusters, as the controller's files do.
-    kinds = {"MultiKueueConfig", "ClusterQueue", "Cohort", "AlertPolicy", "ConfigMap", "Deployment", "Secret"}
+    kinds = {"MultiKueueConfig", "ClusterQueue", "Cohort", "AlertPolicy", "ConfigMap", "Deployment", "Role"}
     assert {item.split()[0] for item in found.changed} == kinds
     assert all(item.split()[1].startswith(("manager-europe-west4/", "atlas-prod/")) for item in found.changed)
 
@@ -248,11 +253,14 @@ def test_prod_credentials_rotated(prod: Recording) -> None:
 
     found = difference(prod, prod_after(change))
     changed = {f"Secret {worker}/{who}/token" for worker in PROD_WORKERS for who in ("multikueue", "controller")}
-    changed |= {f"Secret manager-europe-west4/multikueue/{worker}" for worker in PROD_WORKERS}
-    changed |= {
-        "Secret manager-europe-west4/controller/workers",
-        "Deployment manager-europe-west4/controller/Deployment",
-    }
+    manager = "manager-europe-west4"
+    for worker in PROD_WORKERS:
+        changed |= {f"{kind} {manager}/multikueue/{worker}" for kind in ("Secret", "MultiKueueCluster")}
+        changed |= {f"Secret {manager}/controller/workers/{worker}", f"Role {worker}/controller/Role"}
+    # The controller renews the tokens in the Secrets of these names, and no others.
+    changed |= {f"{kind} {manager}/controller/{kind}" for kind in ("Deployment", "ConfigMap")}
+    tokens = "kueue-fleet-controller-tokens"
+    changed |= {f"Role {manager}/controller/Role/{place}/{tokens}" for place in ("kueue-system", "kueue-fleet-system")}
     assert found == Difference(frozenset(), frozenset(), frozenset(changed))
 
 

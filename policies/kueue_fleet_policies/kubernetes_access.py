@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
+from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
 from kueue_fleet.kueue_api import Problem
-from kueue_fleet.objects.access import ROTATE_BY_ANNOTATION
 from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings

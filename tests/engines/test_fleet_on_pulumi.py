@@ -174,7 +174,9 @@ def test_a_new_rotation_reaches_the_manager_before_the_old_token_goes(engine: En
     changed = engine.up_fleet(parse_fleet(data))
     assert [o.short for o in changed] == [
         f"create Secret {WORKER}/multikueue/token",
-        f"update Secret {MANAGER}/multikueue/{WORKER}",
+        f"create Secret {MANAGER}/multikueue/{WORKER}",
+        f"update MultiKueueCluster {MANAGER}/multikueue/{WORKER}",
+        f"delete Secret {MANAGER}/multikueue/{WORKER}",
         f"delete Secret {WORKER}/multikueue/token",
     ]
 

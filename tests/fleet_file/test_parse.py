@@ -459,7 +459,7 @@ def test_one_bad_field_hides_no_other_problem() -> None:
             "clusterQueues/1/resourceGroups/0/flavors/0/name": "l44",
             "teams/0/localQueues/0/clusterQueue": "vison",
             "localQueues/0/namespace": "kube-system",
-            "multiKueue/credentials/rotateBy": REMOVED,
+            "multiKueue/credentials/rotation": REMOVED,
             "multiKueue/workers": ["worker-a", "worker-b", "worker-c"],
         },
     )
@@ -475,7 +475,7 @@ def test_one_bad_field_hides_no_other_problem() -> None:
         "clusterQueues[language].resourceGroups[0].flavors[l44].name: there is no flavor l44",
         "teams[team-vision].localQueues[main].clusterQueue: there is no queue vison",
         "localQueues[trial].namespace: kube-system is the namespace of Kubernetes",
-        "multiKueue.credentials.rotateBy: is missing",
+        "multiKueue.credentials.rotation: is missing",
         "multiKueue.workers[2]: there is no worker worker-c",
     ]
 

@@ -78,6 +78,7 @@ def fleets() -> st.SearchStrategy[FleetSpec]:
 
 def _multi_kueue(draw: Draw, nodes: Nodes, queues: Sequence[Data]) -> Data:
     token = {"type": "ServiceAccountToken", "rotation": draw(one_of("2026-11", "b")), "rotateBy": "2999-02-01"}
+    token |= draw(one_of({}, {"lifetime": "24h"}))
     section: Data = {"credentials": draw(one_of(token, token, {"type": "ClusterProfile"}))}
     section |= fields(
         draw,

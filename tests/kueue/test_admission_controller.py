@@ -40,14 +40,15 @@ def test_the_pods_start_when_all_they_need_is_there() -> None:
     for kind in ("Namespace", "ServiceAccount", "ClusterRoleBinding", "ConfigMap", "Secret"):
         assert recording.is_before(recording.one(kind), deployment), kind
     bindings = [resource for resource in recording if resource.name.startswith("controller/RoleBinding")]
-    assert len(bindings) == 3
+    assert len(bindings) == 5
     assert all(recording.is_before(binding, deployment) for binding in bindings)
 
 
 def test_the_kubeconfigs_are_a_secret_all_the_way() -> None:
     recording = alone()
     secret = recording.one("Secret")
-    assert base64.b64decode(secret.inputs["data"][WORKER]).decode() == "kubeconfig with a token"
+    assert base64.b64decode(secret.inputs["data"]["kubeconfig"]).decode() == "kubeconfig with a token"
+    assert secret.ignore_changes == ("data",), "its token is renewed there"
     assert any(path.startswith("data") for path in secret.secrets)
     for resource in recording:
         opened = json.dumps([resource.outputs, resource.inputs if not resource.secrets else {}, resource.name])
@@ -64,11 +65,18 @@ def test_a_fleet_has_it_on_the_manager_with_an_account_on_each_worker() -> None:
     [component] = recording.of_type("kueue-fleet:index:AdmissionController")
     assert component.name == f"{MANAGER}/controller"
     access = recording.one("kueue-fleet:index:WorkerAccess", f"{WORKER}/controller")
-    secret = recording.one("Secret", f"{MANAGER}/controller/workers")
+    secret = recording.one("Secret", f"{MANAGER}/controller/workers/{WORKER}")
     assert recording.is_before(access, secret) or recording.is_before(
         recording.one("Secret", f"{WORKER}/controller/token"), secret
     )
-    assert set(secret.inputs["data"]) == {WORKER}
+    assert set(secret.inputs["data"]) == {"kubeconfig"}
+    assert recording.is_before(secret, recording.one("Deployment", f"{MANAGER}/controller/Deployment"))
+
+
+def test_a_worker_without_a_kubeconfig_is_refused() -> None:
+    objects = render_controller(SPEC, MANAGER)
+    with pytest.raises(ValueError, match=f"no kubeconfig of {WORKER}; add it to kubeconfigs"):
+        pulumi_mocks.run(lambda: AdmissionController("controller", objects, kubeconfigs={}))
 
 
 def test_a_fleet_without_it_has_nothing_of_it() -> None:

@@ -39,7 +39,8 @@ def run_both() -> Recording:
 
 def test_the_manager_gets_a_kubeconfig_with_the_token_that_the_worker_made() -> None:
     secret = run_both().one("Secret", f"multikueue/{WORKER}")
-    assert secret.inputs["metadata"] == {"name": WORKER, "namespace": "kueue-system"}
+    assert secret.inputs["metadata"] == {"name": f"{WORKER}-2026-11", "namespace": "kueue-system"}
+    assert secret.ignore_changes == ("data",), "its token is renewed there"
     kubeconfig = json.loads(base64.b64decode(secret.inputs["data"]["kubeconfig"]))
     assert kubeconfig["clusters"][0]["cluster"] == {
         "server": "https://worker.test",

@@ -8,7 +8,8 @@ import pytest
 
 from fleet_file.builders import fleet
 from kueue_fleet.fleet_file.check.kueue_configuration import BUILT_IN_KINDS, FRAMEWORKS
-from kueue_fleet.objects import render_worker_access, token_secret_name
+from kueue_fleet.fleet_file.worker_tokens import worker_token, worker_tokens
+from kueue_fleet.objects import render_worker_access
 from kueue_fleet.objects.access import plural_of, supported_frameworks, worker_job_rules, worker_rules
 
 READ = ["get", "list", "watch"]
@@ -124,11 +125,13 @@ PROFILES: dict[str, Any] = {
 
 def test_other_credentials_need_no_account() -> None:
     assert render_worker_access(fleet(PROFILES), "worker-a") == []
-    assert token_secret_name(fleet(PROFILES)) is None
+    assert worker_tokens(fleet(PROFILES)) == ()
 
 
-def test_a_new_serial_is_a_new_token() -> None:
-    assert token_secret_name(fleet({"multiKueue/credentials/rotation": "2027-02"})) == "multikueue-manager-2027-02"
+def test_a_new_serial_is_a_new_first_token_and_a_new_secret_on_the_manager() -> None:
+    token = worker_token(fleet({"multiKueue/credentials/rotation": "2027-02"}), "worker-a", "multikueue-manager")
+    assert token is not None
+    assert (token.first_secret, token.secret) == ("multikueue-manager-2027-02", "worker-a-2027-02")
 
 
 @pytest.mark.parametrize("name", sorted(supported_frameworks()))

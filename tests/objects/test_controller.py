@@ -10,6 +10,7 @@ import yaml
 from fleet_file.builders import Data, fleet
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values
 from kueue_fleet.fleet_file.model.kueue_installation import has_mutating_policies
+from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration, controller_configuration
@@ -42,13 +43,15 @@ def by_name(objects: list[Data], kind: str) -> dict[str, Data]:
 def test_the_manager_has_all_of_it_and_each_worker_an_account() -> None:
     kinds = [one["kind"] for one in render_controller(watched(), "manager")]
     assert kinds == [
-        "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3, "Role",
-        "RoleBinding", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Deployment", "PodMonitoring",
+        "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3,
+        *["Role", "RoleBinding"] * 3, "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Deployment",
+        "PodMonitoring",
     ]  # fmt: skip
     assert render_controller(with_controller(), "worker-a") == []
     granted = [one["kind"] for one in render_controller_worker_access(with_controller(), "worker-a")]
     assert granted == [
-        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3, "Secret",
+        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3,
+        "Role", "RoleBinding", "Secret",
     ]  # fmt: skip
     assert render_controller_worker_access(with_controller(), "manager") == []
 
@@ -106,12 +109,62 @@ def test_whatever_belongs_to_jobs_it_may_write_in_the_namespaces_of_teams_and_of
         assert {one["roleRef"]["name"] for one in bindings} == {"kueue-fleet-controller-jobs"}
 
 
-def test_no_rule_is_about_everything_or_about_secrets() -> None:
-    objects = render_controller(with_controller(), "manager")
-    objects += render_controller_worker_access(with_controller(), "worker-a")
-    for rule in (rule for one in objects if one["kind"] in ("ClusterRole", "Role") for rule in one["rules"]):
-        assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
-        assert "secrets" not in rule["resources"]
+def test_no_rule_is_about_everything_and_of_secrets_those_with_tokens_of_workers_only() -> None:
+    manager = render_controller(with_controller(), "manager")
+    worker = render_controller_worker_access(with_controller(), "worker-a")
+    named = []
+    for one in (one for one in (*manager, *worker) if one["kind"] in ("ClusterRole", "Role")):
+        for rule in one["rules"]:
+            assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+            if set(rule["resources"]) & {"secrets", "serviceaccounts/token"}:
+                place = one["metadata"]["namespace"]
+                named.append((place, rule["resources"], rule["verbs"], rule["resourceNames"]))
+    assert named == [
+        ("kueue-system", ["secrets"], ["get", "patch"], ["worker-a-2026-11", "worker-b-2026-11"]),
+        (
+            "kueue-fleet-system",
+            ["secrets"],
+            ["get", "patch"],
+            ["kueue-fleet-controller-worker-a-2026-11", "kueue-fleet-controller-worker-b-2026-11"],
+        ),
+        ("kueue-system", ["serviceaccounts/token"], ["create"], ["multikueue-manager", "kueue-fleet-controller"]),
+        ("kueue-system", ["secrets"], ["delete"], ["multikueue-manager-2026-11", "kueue-fleet-controller-2026-11"]),
+    ]
+
+
+def test_each_worker_is_a_file_of_its_own_secret() -> None:
+    pod = by_kind(render_controller(with_controller(), "manager"))["Deployment"]["spec"]["template"]["spec"]
+    [volume] = [volume for volume in pod["volumes"] if volume["name"] == "workers"]
+    assert volume["projected"]["sources"] == [
+        {
+            "secret": {
+                "name": f"kueue-fleet-controller-{worker}-2026-11",
+                "items": [{"key": "kubeconfig", "path": worker}],
+            }
+        }
+        for worker in ("worker-a", "worker-b")
+    ]
+
+
+def test_the_controller_renews_every_token_of_the_fleet() -> None:
+    made = with_controller()
+    assert controller_configuration(made).tokens == worker_tokens(made)
+    assert [(token.worker, token.account) for token in worker_tokens(made)] == [
+        ("worker-a", "multikueue-manager"),
+        ("worker-b", "multikueue-manager"),
+        ("worker-a", "kueue-fleet-controller"),
+        ("worker-b", "kueue-fleet-controller"),
+    ]
+    data = controller_configuration(
+        fleet(
+            {
+                **OURS,
+                "admissionController": {"image": "example.com/controller:1"},
+                "multiKueue/credentials/lifetime": "48h",
+            }
+        )
+    )
+    assert data.token_lifetime.seconds == 48 * 3600
 
 
 def test_every_queue_of_a_worker_waits_for_the_assignment_and_no_other() -> None:
@@ -138,7 +191,7 @@ def test_a_worker_that_gets_no_jobs_any_more_is_still_asked() -> None:
 
 
 def test_only_its_own_lease() -> None:
-    create, named = by_kind(render_controller(with_controller(), "manager"))["Role"]["rules"]
+    create, named = by_name(render_controller(with_controller(), "manager"), "Role")["kueue-fleet-controller"]["rules"]
     assert create["verbs"] == ["create"]
     assert (named["verbs"], named["resourceNames"]) == (["get", "update"], ["kueue-fleet-controller"])
 

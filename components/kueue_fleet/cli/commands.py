@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "import": _Listed("adopt", "Write a fleet file from the objects of existing clusters."),
     "diff": _Listed("diff", "Say what is different between two fleet files, team by team."),
     "status": _Listed("status", "Show a live fleet: queues, what waits and why, workers, DWS."),
+    "rotate": _Listed("rotate", "Replace the tokens by which the manager reaches the workers.", "controller"),
 }
 """The commands, in the order of `--help`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -16,8 +15,9 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.console import Styled
+from kueue_fleet.cli.contexts import check_readable, connect
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output, is_there, read_yaml
+from kueue_fleet.cli.input_files import Output
 from kueue_fleet.cli.interrupts import interruptible
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.tables import Column, Table
@@ -76,7 +76,7 @@ def status(
     if watch and output is Output.json:
         raise console.CommandError("--watch: shows text only; leave it out for --output json", exit_code=2)
     fleet = load_fleet(file)
-    _check_readable(kubeconfig)
+    check_readable(kubeconfig)
     if not watch:
         found = _look(fleet, kubeconfig)
         if output is Output.json:
@@ -101,26 +101,15 @@ def _watch(fleet: FleetSpec, kubeconfig: Path | None, every: float) -> NoReturn:
             time.sleep(every)
 
 
-def _check_readable(kubeconfig: Path | None) -> None:
-    """Raises CommandError for files that the client would read for minutes, or end with a traceback for."""
-    given = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)
-    for file in (Path(each).expanduser() for each in given if each):
-        wanted = "a kubeconfig with a context for each cluster"
-        if not kubeconfig and not is_there(file):
-            continue
-        data = read_yaml(file, wanted)
-        if not isinstance(data, Mapping):
-            raise console.CommandError(f"{file}: is not a kubeconfig; give {wanted}")
-
-
 def _look(fleet: FleetSpec, kubeconfig: Path | None) -> FleetStatus:
-    from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
+    from kueue_fleet.fleet_file.worker_tokens import token_credentials
     from kueue_fleet.status import fleet_status
 
     clusters = [fleet.cluster(name) for name in fleet.cluster_names]
     by_name = _read_all({cluster.name: cluster.role for cluster in clusters}, kubeconfig)
-    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue else None
-    rotate_by = credentials.rotate_by if isinstance(credentials, ServiceAccountToken) else None
+    credentials = token_credentials(fleet)
+    renewed = fleet.admission_controller is not None
+    rotate_by = credentials.rotate_by if credentials is not None and not renewed else None
     return fleet_status(fleet.name, by_name, rotate_by, datetime.now(UTC))  # noqa: TID251 - the edge has the clock
 
 
@@ -141,26 +130,13 @@ def _read_all(roles: Mapping[str, str], kubeconfig: Path | None) -> dict[str, Cl
 
 
 def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
-    try:
-        from kubernetes import client, config
-        from kubernetes.client.exceptions import ApiException
-        from urllib3.exceptions import HTTPError
-        from yaml import YAMLError
-    except ImportError:
-        raise console.CommandError(
-            "status needs the Kubernetes client; pip install 'kueue-fleet[rehearsal]' or 'kueue-fleet[controller]'"
-        ) from None
+    made = connect("status", cluster, kubeconfig)
+    from kubernetes import client
+    from kubernetes.client.exceptions import ApiException
+    from urllib3.exceptions import HTTPError
+
     from kueue_fleet.status import ClusterObjects
 
-    name = kubeconfig or "kubeconfig"
-    try:
-        made = config.new_client_from_config(str(kubeconfig) if kubeconfig else None, context=cluster)  # type: ignore[no-untyped-call]
-    except (config.ConfigException, OSError, ValueError, YAMLError) as wrong:
-        words = " ".join(str(wrong).removeprefix("Invalid kube-config file. ").split()).rstrip(".")
-        raise console.CommandError(f"{name}: {words}; give a kubeconfig with a context {cluster}") from None
-    except (LookupError, TypeError, AttributeError):
-        # The client takes for granted that a kubeconfig has the form of one.
-        raise console.CommandError(f"{name}: is not a kubeconfig; give one with a context {cluster}") from None
     api = client.CustomObjectsApi(made)
     found: dict[str, Any] = {}
     for plural, (group, version) in _KINDS.items():

@@ -22,6 +22,7 @@ from kueue_fleet.controller.journal import Events, log_to_stdout
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
+from kueue_fleet.controller.renewal import TokenRenewal
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
@@ -143,6 +144,7 @@ class Controller:
                     group.create_task(watch.run())
                 group.create_task(events.run())
                 group.create_task(self._measure(queue, manager, workers))
+                group.create_task(self._renewal(manager_api, worker_apis).run())
                 for watch in watches:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)
@@ -166,6 +168,11 @@ class Controller:
         for worker in workers.values():
             if worker.followed:
                 worker.read_configuration()
+
+    def _renewal(self, manager: KubeApi, workers: Mapping[str, KubeApi]) -> TokenRenewal:
+        configuration = self._configuration
+        lifetime = configuration.token_lifetime.seconds
+        return TokenRenewal(configuration.tokens, lifetime, manager, workers, self.metrics, time.time)
 
     def _worker(self, entry: WorkerConfiguration, queue: WorkQueue, manager: ManagerState) -> WorkerState:
         made = WorkerState(

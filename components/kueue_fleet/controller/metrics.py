@@ -48,6 +48,18 @@ class Metrics:
             ["cluster", "verb", "resource", "status"],
             registry=self.registry,
         )
+        self.token_expires = Gauge(
+            "kueue_fleet_token_expires_timestamp_seconds",
+            "When the token by which a worker is reached expires.",
+            ["cluster", "account"],
+            registry=self.registry,
+        )
+        self.token_failures = Counter(
+            "kueue_fleet_token_failures",
+            "Tokens that were looked at and could not be read or renewed.",
+            ["cluster", "account"],
+            registry=self.registry,
+        )
         self.failures = Counter(
             "kueue_fleet_failures", "Writes that failed, by HTTP status.", ["status"], registry=self.registry
         )

@@ -4,16 +4,14 @@ In: the objects of `render_controller`, and a kubeconfig for each worker. Out: a
 What it may read on a worker is a `WorkerAccess` with the objects of `render_controller_worker_access`.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 
 import pulumi
 
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object, object_labels
+from kueue_fleet.kueue.credentials import kubeconfig_secret
 from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.manifests import manifest
-from kueue_fleet.objects.controller import WORKERS_SECRET
 
 
 class AdmissionController(pulumi.ComponentResource):
@@ -21,8 +19,8 @@ class AdmissionController(pulumi.ComponentResource):
 
     objects: dict[str, KubernetesObject]
     """The objects by kind; where there are several of a kind, the others by kind, namespace and name."""
-    workers: KubernetesObject
-    """The Secret with the workers' kubeconfigs."""
+    workers: dict[str, KubernetesObject]
+    """The Secret with a worker's kubeconfig, by worker."""
 
     def __init__(
         self,
@@ -32,13 +30,13 @@ class AdmissionController(pulumi.ComponentResource):
         kubeconfigs: Mapping[str, pulumi.Input[str]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the objects, each after the one before it, and the Secret before the Deployment.
+        """Declare the objects, each after the one before it, and the Secrets before the Deployment.
 
         `kubeconfigs` gives each worker's kubeconfig, as `WorkerAccess.kubeconfig` has it. The provider in `opts` is the
         manager's.
 
         Raises:
-            ValueError: there is no Deployment among the objects.
+            ValueError: there is no Deployment among the objects, or no kubeconfig of a worker that it reaches.
         """
         super().__init__("kueue-fleet:index:AdmissionController", name, None, opts)
         deployments = [made for made in objects if made["kind"] == "Deployment"]
@@ -52,28 +50,39 @@ class AdmissionController(pulumi.ComponentResource):
         last: list[pulumi.Resource] = []
         for label, each in zip(object_labels(objects), objects, strict=True):
             if each["kind"] == "Deployment":
-                self.workers = self._secret(name, each["metadata"]["namespace"], kubeconfigs, deleted_with)
-                last.append(self.workers)
+                self.workers = self._secrets(name, each, kubeconfigs, deleted_with)
+                last.extend(self.workers.values())
             made = declare_object(self, f"{name}/{label}", each, deleted_with=deleted_with, depends_on=last)
             self.objects[label] = made
             last = [made]
         self.register_outputs({})
 
-    def _secret(
+    def _secrets(
         self,
         name: str,
-        namespace: str,
+        deployment: Manifest,
         kubeconfigs: Mapping[str, pulumi.Input[str]],
         deleted_with: pulumi.Resource | None,
-    ) -> KubernetesObject:
-        data = {
-            worker: pulumi.Output.secret(kubeconfig).apply(lambda text: base64.b64encode(text.encode()).decode())
-            for worker, kubeconfig in kubeconfigs.items()
+    ) -> dict[str, KubernetesObject]:
+        """The Secrets that the Deployment mounts."""
+        volumes: Sequence[Manifest] = deployment["spec"]["template"]["spec"]["volumes"]
+        mounted = {
+            source["secret"]["items"][0]["path"]: source["secret"]["name"]
+            for volume in volumes
+            for source in volume.get("projected", {}).get("sources", ())
         }
-        return declare_object(
-            self,
-            f"{name}/workers",
-            manifest("v1", "Secret", WORKERS_SECRET, namespace, type="Opaque", data=data),
-            deleted_with=deleted_with,
-            depends_on=list(self.objects.values())[-1:],
-        )
+        missing = sorted(set(mounted) - set(kubeconfigs))
+        if missing:
+            raise ValueError(f"AdmissionController {name}: no kubeconfig of {missing[0]}; add it to kubeconfigs")
+        return {
+            worker: kubeconfig_secret(
+                self,
+                f"{name}/workers/{worker}",
+                secret,
+                deployment["metadata"]["namespace"],
+                kubeconfigs[worker],
+                deleted_with=deleted_with,
+                depends_on=list(self.objects.values())[-1:],
+            )
+            for worker, secret in mounted.items()
+        }

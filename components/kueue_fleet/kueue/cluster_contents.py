@@ -35,7 +35,6 @@ from kueue_fleet.objects import (
     render_namespaces,
     render_resource_flavor,
     render_worker_access,
-    token_secret_name,
 )
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.drivers import render_driver_installer
@@ -119,7 +118,7 @@ class ClusterContents:
         self._flavors()
         self._checks(workers)
         self._queues()
-        if self._role == "worker" and token_secret_name(spec):
+        if self._role == "worker":
             self._grant()
         self._controller(workers)
 
@@ -319,7 +318,8 @@ class ClusterContents:
 
     def _grant(self) -> None:
         grants = render_worker_access(self._spec, self._cluster.name)
-        self.access = self._worker_access("multikueue", grants, *self._places())
+        if grants:
+            self.access = self._worker_access("multikueue", grants, *self._places())
 
     def _worker_access(self, name: str, objects: list[Manifest], *depends_on: pulumi.Resource) -> WorkerAccess:
         return WorkerAccess(

@@ -159,12 +159,13 @@ def declare_object(
     expect_active: bool = False,
     wait_for: str | None = None,
     replace_on_changes: Sequence[str] = (),
+    ignore_changes: Sequence[str] = (),
 ) -> KubernetesObject:
     """A Kubernetes object below `parent`.
 
     `expect_active` waits for the condition Active; `wait_for` for anything else that the provider's annotation can say.
     With `replace_on_changes` the old object is deleted first, since the new one has the same name. The role of
-    a binding is always such a path.
+    a binding is always such a path. `ignore_changes` are paths that somebody else writes once the object is there.
     """
     condition = ACTIVE_CONDITION if expect_active else wait_for
     replacing = [*replace_on_changes, *(["roleRef"] if "roleRef" in manifest else [])]
@@ -177,6 +178,7 @@ def declare_object(
             deleted_with=deleted_with,
             replace_on_changes=replacing or None,
             delete_before_replace=True if replacing else None,
+            ignore_changes=list(ignore_changes) or None,
             custom_timeouts=pulumi.CustomTimeouts(create=_TIMEOUT, update=_TIMEOUT, delete=_TIMEOUT),
             hooks=webhook_retry(type(parent).__name__, name) if is_kueue_object(manifest) else None,
         ),

@@ -11,9 +11,11 @@ from typing import Any
 
 import pulumi
 
+from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object, object_labels
 from kueue_fleet.kueue_api import Manifest
+from kueue_fleet.kueue_api.manifests import manifest
 
 TOKEN_SECRET_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a token
 """Kubernetes fills a Secret of this type with a token of the account it names."""
@@ -67,17 +69,17 @@ class WorkerAccess(pulumi.ComponentResource):
         """
         super().__init__("kueue-fleet:index:WorkerAccess", name, None, opts)
         deleted_with = opts.deleted_with if opts else None
-        grants = [manifest for manifest in objects if manifest["kind"] != "Secret"]
-        secrets = [manifest for manifest in objects if manifest.get("type") == TOKEN_SECRET_TYPE]
+        grants = [each for each in objects if each["kind"] != "Secret"]
+        secrets = [each for each in objects if each.get("type") == TOKEN_SECRET_TYPE]
         if len(secrets) != 1:
             raise ValueError(f"worker {cluster_name}: {len(secrets)} token Secrets were given; exactly one is needed")
         declared: list[KubernetesObject] = []
-        for label, manifest in zip(object_labels(grants), grants, strict=True):
+        for label, each in zip(object_labels(grants), grants, strict=True):
             declared.append(
                 declare_object(
                     self,
                     f"{name}/{label}",
-                    manifest,
+                    each,
                     deleted_with=deleted_with,
                     depends_on=declared[-1:],
                 )
@@ -97,6 +99,32 @@ class WorkerAccess(pulumi.ComponentResource):
             )
         )
         self.register_outputs({})
+
+
+def kubeconfig_secret(
+    parent: pulumi.ComponentResource,
+    name: str,
+    secret: str,
+    namespace: str,
+    kubeconfig: pulumi.Input[str],
+    *,
+    deleted_with: pulumi.Resource | None,
+    depends_on: Sequence[pulumi.Resource] = (),
+) -> KubernetesObject:
+    """The Secret on the manager that holds a worker's kubeconfig.
+
+    `kubeconfig` is what is in it at first: its token is renewed there, so later changes of it are left alone. To begin
+    again, give the Secret a new name.
+    """
+    encoded = pulumi.Output.secret(kubeconfig).apply(lambda text: base64.b64encode(text.encode()).decode())
+    return declare_object(
+        parent,
+        name,
+        manifest("v1", "Secret", secret, namespace, type="Opaque", data={KUBECONFIG_KEY: encoded}),
+        deleted_with=deleted_with,
+        depends_on=depends_on,
+        ignore_changes=["data"],
+    )
 
 
 def _token(cluster_name: str, data: Mapping[str, str] | None) -> str:

@@ -5,7 +5,6 @@ In: the fleet, and a kubeconfig for each worker. Out: checks that are Active, wh
 Objects of one worker depend on that worker alone, so that adding a worker changes only what lists the workers.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -15,11 +14,8 @@ from kueue_fleet.fleet_file.model.placement import dispatch_groups
 from kueue_fleet.kueue.admission_checks import AdmissionCheck
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object
-from kueue_fleet.kueue_api.manifests import manifest
+from kueue_fleet.kueue.credentials import kubeconfig_secret
 from kueue_fleet.objects.render import render_multikueue_check, render_multikueue_cluster, render_multikueue_config
-
-KUBECONFIG_KEY = "kubeconfig"
-"""Key of the Secret that Kueue reads. Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go."""
 
 
 class MultiKueue(pulumi.ComponentResource):
@@ -87,19 +83,14 @@ class MultiKueue(pulumi.ComponentResource):
         if "kubeConfig" in cluster["spec"]["clusterSource"]:
             if kubeconfig is None:
                 raise ValueError(f"MultiKueue {name}: worker {worker} has no kubeconfig; add it to kubeconfigs")
-            encoded = pulumi.Output.secret(kubeconfig).apply(lambda text: base64.b64encode(text.encode()).decode())
+            location = cluster["spec"]["clusterSource"]["kubeConfig"]["location"]
             secrets.append(
-                declare_object(
+                kubeconfig_secret(
                     self,
                     f"{name}/{worker}",
-                    manifest(
-                        "v1",
-                        "Secret",
-                        cluster["spec"]["clusterSource"]["kubeConfig"]["location"],
-                        spec.kueue.namespace,
-                        type="Opaque",
-                        data={KUBECONFIG_KEY: encoded},
-                    ),
+                    location,
+                    spec.kueue.namespace,
+                    kubeconfig,
                     deleted_with=self._deleted_with,
                 )
             )

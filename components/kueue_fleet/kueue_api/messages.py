@@ -42,7 +42,6 @@ HINTS: Final[Mapping[str, str]] = {
     "coveredResources": "list the resources that the flavors below have quotas for",
     "credentials": "add credentials: {type: ServiceAccountToken, rotation: ..., rotateBy: ...}",
     "rotation": 'add a serial for the token, such as rotation: "2026-11"',
-    "rotateBy": "add the day by which the token is to be replaced, such as rotateBy: 2027-02-01",
     "clusterQueue": "add the name of the ClusterQueue behind it",
     "image": "build it from the Dockerfile of this project, push it, and add its name with a tag or digest",
 }

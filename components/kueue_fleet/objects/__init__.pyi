@@ -1,6 +1,4 @@
-from .access import ACCOUNT_NAME as ACCOUNT_NAME
 from .access import render_worker_access as render_worker_access
-from .access import token_secret_name as token_secret_name
 from .drivers import render_driver_installer as render_driver_installer
 from .render import render_admission_check as render_admission_check
 from .render import render_assignment_check as render_assignment_check

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kueue_fleet.fleet_file.grants import (
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, first_token_manifest, token_credentials
+from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_fleet.objects.grants import (
     READ_VERBS,
     cluster_grant,
     job_namespaces,
@@ -17,17 +21,9 @@ from kueue_fleet.fleet_file.grants import (
     policy_rule,
     service_account_subject,
 )
-from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
-from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
 
-ACCOUNT_NAME: Final = "multikueue-manager"
-"""Name of the ServiceAccount on each worker, and of the role and binding by which it reads there."""
 ACCOUNT_JOBS_ROLE_NAME: Final = f"{ACCOUNT_NAME}-jobs"
 """Name of the role by which it writes, and of the RoleBindings in the namespaces that have jobs."""
-ROTATE_BY_ANNOTATION: Final = "kueue-fleet.dev/rotate-by"
-"""On the token Secret: the day by which it should have been replaced."""
 
 _PATCHED: Final = frozenset({"jobs", "rayclusters", "rayjobs", "rayservices"})
 """Kinds whose remote copy Kueue also patches, for elastic jobs."""
@@ -57,12 +53,6 @@ def supported_frameworks() -> frozenset[str]:
     return frozenset(_KINDS)
 
 
-def token_secret_name(fleet: FleetSpec) -> str | None:
-    """Name of the token Secret on each worker, with the rotation serial; None for other kinds of credentials."""
-    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue else None
-    return f"{ACCOUNT_NAME}-{credentials.rotation}" if isinstance(credentials, ServiceAccountToken) else None
-
-
 def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
     """ServiceAccount, roles, bindings and token Secret for the manager on `worker`.
 
@@ -70,27 +60,20 @@ def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
     manages, no others. What is bound in namespaces comes first: a worker where the account could write everywhere is
     never without the right to write where jobs are.
     """
-    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
-    secret = token_secret_name(fleet)
-    if secret is None or fleet.manager is None or not isinstance(credentials, ServiceAccountToken):
+    if token_credentials(fleet) is None or fleet.manager is None:
         return []
     namespace = fleet.kueue.namespace
     configuration = kueue_configuration(fleet, fleet.manager.name)
     frameworks = configuration["integrations"].get("frameworks") or ["batch/job"]
     external = [item["name"] for item in configuration.get("multiKueue", {}).get("externalFrameworks", [])]
     subject = service_account_subject(ACCOUNT_NAME, namespace)
-    token = manifest("v1", "Secret", secret, namespace, type="kubernetes.io/service-account-token")
-    token["metadata"]["annotations"] = {
-        "kubernetes.io/service-account.name": ACCOUNT_NAME,
-        ROTATE_BY_ANNOTATION: str(credentials.rotate_by),
-    }
     return [
         manifest("v1", "ServiceAccount", ACCOUNT_NAME, namespace),
         *namespace_grants(
             ACCOUNT_JOBS_ROLE_NAME, worker_job_rules(frameworks, external), subject, job_namespaces(fleet)
         ),
         *cluster_grant(ACCOUNT_NAME, worker_rules(frameworks, external), subject),
-        token,
+        *first_token_manifest(fleet, ACCOUNT_NAME),
     ]
 
 

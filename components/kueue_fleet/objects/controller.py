@@ -12,30 +12,32 @@ from typing import Any, Final
 
 import yaml
 
-from kueue_fleet.fleet_file.grants import (
-    RBAC_API,
-    RBAC_GROUP,
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.worker_tokens import (
+    CONTROLLER_NAME,
+    KUBECONFIG_KEY,
+    first_token_manifest,
+    token_credentials,
+    worker_tokens,
+)
+from kueue_fleet.kueue_api.manifests import Manifest, manifest, namespace_manifest
+from kueue_fleet.kueue_api.names import KUEUE_GROUP
+from kueue_fleet.objects.controller_configuration import LEASE_NAME, controller_configuration
+from kueue_fleet.objects.grants import (
     cluster_grant,
     job_namespaces,
     namespace_grants,
     policy_rule,
+    role_grant,
     service_account_subject,
 )
-from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
-from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.kueue_api.manifests import Manifest, manifest, namespace_manifest
-from kueue_fleet.kueue_api.names import KUEUE_GROUP
-from kueue_fleet.objects.access import ROTATE_BY_ANNOTATION
-from kueue_fleet.objects.controller_configuration import LEASE_NAME, controller_configuration
 from kueue_fleet.objects.monitoring import POD_MONITORING_API
 
-CONTROLLER_NAME: Final = "kueue-fleet-controller"
-"""Name of the controller's objects on the manager, and of its account on each worker."""
 JOBS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-jobs"
 """Name of what is granted to it in the namespaces that have jobs."""
-WORKERS_SECRET: Final = "kueue-fleet-workers"  # noqa: S105 - a name
-"""Secret beside the controller: a kubeconfig for each worker, under the worker's name."""
+TOKENS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-tokens"
+"""Name of what is granted to it to renew the tokens by which the workers are reached."""
 _FOLLOW: Final = ["list", "watch"]
 _PORT: Final = 8080
 _LABELS: Final = {"app.kubernetes.io/name": CONTROLLER_NAME}
@@ -68,16 +70,31 @@ def manager_job_rules(*, job_set: bool) -> list[dict[str, Any]]:
 
 def lease_rules() -> list[dict[str, Any]]:
     """What the leader election does in the controller's namespace; creating cannot be limited to a name."""
-    named = policy_rule("coordination.k8s.io", "leases", ["get", "update"])
-    named["resourceNames"] = [LEASE_NAME]
-    return [policy_rule("coordination.k8s.io", "leases", ["create"]), named]
+    return [
+        policy_rule("coordination.k8s.io", "leases", ["create"]),
+        policy_rule("coordination.k8s.io", "leases", ["get", "update"], [LEASE_NAME]),
+    ]
+
+
+def token_rules(fleet: FleetSpec, namespace: str) -> list[dict[str, Any]]:
+    """What the controller does in a namespace of the manager to renew the tokens that are kept there; may be none."""
+    names = [token.secret for token in worker_tokens(fleet) if token.secret_namespace == namespace]
+    return [policy_rule("", "secrets", ["get", "patch"], names)] if names else []
+
+
+def worker_token_rules(fleet: FleetSpec, worker: str) -> list[dict[str, Any]]:
+    """What the controller does on a worker to renew the tokens of its accounts, and to void the first ones."""
+    tokens = [token for token in worker_tokens(fleet) if token.worker == worker]
+    return [
+        policy_rule("", "serviceaccounts/token", ["create"], [token.account for token in tokens]),
+        policy_rule("", "secrets", ["delete"], [token.first_secret for token in tokens]),
+    ]
 
 
 def controller_worker_rules() -> list[dict[str, Any]]:
     """What the controller does in a whole worker: it reads, and answers for its own admission check."""
     kinds = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
-    answer = policy_rule(KUEUE_GROUP, "admissionchecks/status", ["patch"])
-    answer["resourceNames"] = [ASSIGNMENT_CHECK]
+    answer = policy_rule(KUEUE_GROUP, "admissionchecks/status", ["patch"], [ASSIGNMENT_CHECK])
     return [
         policy_rule("", "namespaces", _FOLLOW),
         *(policy_rule(KUEUE_GROUP, kind, _FOLLOW) for kind in kinds),
@@ -96,31 +113,16 @@ def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manif
 
     Empty where the fleet has no controller, or another kind of credentials. Raises KeyError for an unknown cluster.
     """
-    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
-    if (
-        fleet.admission_controller is None
-        or not isinstance(credentials, ServiceAccountToken)
-        or fleet.cluster(worker).role != "worker"
-    ):
+    if fleet.admission_controller is None or token_credentials(fleet) is None or fleet.cluster(worker).role != "worker":
         return []
     namespace = fleet.kueue.namespace
-    token = manifest(
-        "v1",
-        "Secret",
-        f"{CONTROLLER_NAME}-{credentials.rotation}",
-        namespace,
-        type="kubernetes.io/service-account-token",
-    )
-    token["metadata"]["annotations"] = {
-        "kubernetes.io/service-account.name": CONTROLLER_NAME,
-        ROTATE_BY_ANNOTATION: str(credentials.rotate_by),
-    }
     subject = service_account_subject(CONTROLLER_NAME, namespace)
     return [
         manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
         *cluster_grant(CONTROLLER_NAME, controller_worker_rules(), subject),
         *namespace_grants(JOBS_ROLE_NAME, controller_worker_job_rules(), subject, job_namespaces(fleet)),
-        token,
+        *role_grant(TOKENS_ROLE_NAME, namespace, worker_token_rules(fleet, worker), subject),
+        *first_token_manifest(fleet, CONTROLLER_NAME),
     ]
 
 
@@ -132,7 +134,6 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     namespace = section.namespace
     text = yaml.safe_dump(controller_configuration(fleet).wire(), sort_keys=True, width=1000)
     subject = service_account_subject(CONTROLLER_NAME, namespace)
-    role = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": CONTROLLER_NAME}
     objects = [
         namespace_manifest(namespace),
         manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
@@ -140,8 +141,13 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         *namespace_grants(
             JOBS_ROLE_NAME, manager_job_rules(job_set=fleet.job_set.enabled), subject, job_namespaces(fleet)
         ),
-        manifest(RBAC_API, "Role", CONTROLLER_NAME, namespace, rules=lease_rules()),
-        manifest(RBAC_API, "RoleBinding", CONTROLLER_NAME, namespace, roleRef=role, subjects=[subject]),
+        *role_grant(CONTROLLER_NAME, namespace, lease_rules(), subject),
+        *(
+            made
+            for place in dict.fromkeys((fleet.kueue.namespace, namespace))
+            if (rules := token_rules(fleet, place))
+            for made in role_grant(TOKENS_ROLE_NAME, place, rules, subject)
+        ),
         manifest("v1", "ConfigMap", CONTROLLER_NAME, namespace, data={"config.yaml": text}),
         _network_policy(namespace),
         _disruption_budget(namespace, section.replicas),
@@ -191,12 +197,12 @@ def _disruption_budget(namespace: str, replicas: int) -> Manifest:
 
 def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
     section = fleet.admission_controller
-    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
+    credentials = token_credentials(fleet)
     assert section is not None
     marks = {
         # A new configuration, or a new token on every worker, is a new set of pods.
         "kueue-fleet.dev/configuration": hashlib.sha256(configuration.encode()).hexdigest()[:16],
-        "kueue-fleet.dev/rotation": credentials.rotation if isinstance(credentials, ServiceAccountToken) else "",
+        "kueue-fleet.dev/rotation": credentials.rotation if credentials is not None else "",
     }
     spread = {
         "maxSkew": 1,
@@ -224,11 +230,20 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
                 "containers": [_container(section.image)],
                 "volumes": [
                     {"name": "configuration", "configMap": {"name": CONTROLLER_NAME}},
-                    {"name": "workers", "secret": {"secretName": WORKERS_SECRET}},
+                    {"name": "workers", "projected": {"sources": _kubeconfigs(fleet)}},
                 ],
             },
         },
     }
+
+
+def _kubeconfigs(fleet: FleetSpec) -> list[dict[str, Any]]:
+    """A file with a kubeconfig for each worker, under the worker's name; each Secret is renewed by itself."""
+    return [
+        {"secret": {"name": token.secret, "items": [{"key": KUBECONFIG_KEY, "path": token.worker}]}}
+        for token in worker_tokens(fleet)
+        if token.account == CONTROLLER_NAME
+    ]
 
 
 def _container(image: str) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionController
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken, token_credentials, worker_tokens
 from kueue_fleet.kueue_api.base import Flag, SpecModel, Text
+from kueue_fleet.kueue_api.duration import Duration
 
 DEFAULT_ORIGIN: Final = "multikueue"
 """Kueue's own default. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go."""
-LEASE_NAME: Final = "kueue-fleet-controller"
+LEASE_NAME: Final = CONTROLLER_NAME
 """Name of the Lease that the leader holds, in the controller's namespace."""
 
 
@@ -51,6 +53,10 @@ class ControllerConfiguration(SpecModel):
     """Regions where a team's jobs may run, by namespace; a namespace that is not there has no such rule."""
     kueue: Mapping[str, Any]
     """Kueue's Configuration on the manager, as far as it decides."""
+    tokens: tuple[WorkerToken, ...] = ()
+    """The tokens by which the workers are reached, to be renewed."""
+    token_lifetime: Duration = Duration("168h")
+    """How long a new token lives."""
 
 
 def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
@@ -58,6 +64,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
     section, settings = fleet.admission_controller, fleet.multi_kueue
     if section is None or settings is None or fleet.manager is None:
         raise ValueError("the fleet has no admissionController on a manager; add the section, and multiKueue")
+    credentials = token_credentials(fleet)
     return ControllerConfiguration(
         fleet=fleet.name,
         namespace=section.namespace,
@@ -70,6 +77,8 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         ),
         team_regions=_team_regions(fleet),
         kueue=_decisive(fleet, fleet.manager.name),
+        tokens=worker_tokens(fleet),
+        **({"token_lifetime": credentials.lifetime} if credentials is not None else {}),
     )
 
 

@@ -6,7 +6,6 @@ In: a checked fleet. Out: plain data. The same fleet always gives the same text.
 
 from __future__ import annotations
 
-from kueue_fleet.fleet_file.model.clusters import ClusterProfile
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -19,6 +18,7 @@ from kueue_fleet.fleet_file.model.placement import (
     local_queues,
     queue_on,
 )
+from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, worker_token
 from kueue_fleet.kueue_api import (
     AdmissionCheckSpec,
     ClusterProfileReference,
@@ -142,11 +142,12 @@ def render_assignment_check(fleet: FleetSpec, cluster: str) -> list[Manifest]:
 
 
 def render_multikueue_cluster(fleet: FleetSpec, worker: str) -> Manifest:
-    """The manager's MultiKueueCluster for `worker`; its Secret or ClusterProfile has the worker's name."""
-    if fleet.multi_kueue is not None and isinstance(fleet.multi_kueue.credentials, ClusterProfile):
+    """The manager's MultiKueueCluster for `worker`; a ClusterProfile has the worker's name."""
+    token = worker_token(fleet, worker, ACCOUNT_NAME)
+    if token is None:
         source = ClusterSource(cluster_profile_ref=ClusterProfileReference(name=worker))
     else:
-        source = ClusterSource(kube_config=KubeConfig(location=worker))
+        source = ClusterSource(kube_config=KubeConfig(location=token.secret))
     return multikueue_cluster_manifest(worker, MultiKueueClusterSpec(cluster_source=source))
 
 

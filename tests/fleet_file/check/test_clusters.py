@@ -94,6 +94,19 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["clusters: there are 21 workers, but MultiKueue takes at most 20; split the fleet in two"],
     ),
+    "no date for tokens that no controller renews": (
+        {"multiKueue/credentials/rotateBy": REMOVED},
+        [
+            (
+                "multiKueue.credentials.rotateBy: is missing, but no controller renews the tokens; add the day by "
+                "which to renew them, such as rotateBy: 2027-02-01, or admissionController"
+            )
+        ],
+    ),
+    "tokens of a minute": (
+        {"multiKueue/credentials/lifetime": "1m"},
+        ["multiKueue.credentials.lifetime: 1m is not accepted for a token; write 10m or more, such as 168h"],
+    ),
     "no multiKueue": (
         {"multiKueue": REMOVED},
         [

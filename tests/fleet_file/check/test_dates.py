@@ -30,14 +30,22 @@ def test_a_credential_that_is_due_is_a_warning(days_left: int, wrong: str) -> No
     [problem] = check_dates(spec, ROTATE_BY - timedelta(days=days_left))
     assert problem.severity == "warning"
     assert str(problem) == (
-        f"multiKueue.credentials.rotateBy: {wrong}; set a new rotation serial and a later date, then apply: every "
-        "worker gets a new token"
+        f"multiKueue.credentials.rotateBy: {wrong}; run kueue-fleet rotate and write a later date; or write a new "
+        "rotation serial as well, then apply"
     )
 
 
 def test_a_credential_that_is_not_due_yet_is_silent() -> None:
     spec = parse_fleet(changed(fleet_data(), {"multiKueue/credentials": CREDENTIALS}))
     assert check_dates(spec, ROTATE_BY - timedelta(days=15)) == []
+
+
+def test_where_the_controller_renews_tokens_no_date_passes() -> None:
+    external = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
+    for credentials in (CREDENTIALS, {"type": "ServiceAccountToken", "rotation": "2026-11"}):
+        data = changed(fleet_data(), {"admissionController": {"image": "example.com/controller:1"}})
+        data["multiKueue"] |= {**external, "credentials": credentials}
+        assert check_dates(parse_fleet(data), date(2999, 1, 1)) == []
 
 
 def test_a_cluster_profile_has_no_date() -> None:

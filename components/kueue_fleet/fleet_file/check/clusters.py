@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.worker_tokens import token_credentials
 from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule
@@ -95,6 +96,13 @@ def _section(scope: Scope) -> Iterator[Problem]:
         )
     if fleet.multi_kueue is not None and not workers:
         yield Problem("multiKueue", "is set, but there are no workers", "remove it, or add clusters of role worker")
+    credentials = token_credentials(fleet)
+    if credentials is not None and credentials.rotate_by is None and fleet.admission_controller is None:
+        yield Problem(
+            "multiKueue.credentials.rotateBy",
+            "is missing, but no controller renews the tokens",
+            "add the day by which to renew them, such as rotateBy: 2027-02-01, or admissionController",
+        )
 
 
 @rule

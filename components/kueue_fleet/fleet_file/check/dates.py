@@ -12,8 +12,8 @@ from datetime import date
 from typing import Final
 
 from kueue_fleet.fleet_file.model.capacity import Calendar
-from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.worker_tokens import token_credentials
 from kueue_fleet.kueue_api.problem import Problem
 
 WARNING_DAYS: Final = 14
@@ -81,8 +81,8 @@ def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
 
 
 def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
-    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
-    if not isinstance(credentials, ServiceAccountToken):
+    credentials = token_credentials(fleet)
+    if credentials is None or credentials.rotate_by is None or fleet.admission_controller is not None:
         return
     days = (credentials.rotate_by - today).days
     if days > WARNING_DAYS:
@@ -92,6 +92,6 @@ def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     yield Problem(
         "multiKueue.credentials.rotateBy",
         f"{credentials.rotate_by} is {due}" if days >= 0 else f"{credentials.rotate_by} {passed}",
-        "set a new rotation serial and a later date, then apply: every worker gets a new token",
+        "run kueue-fleet rotate and write a later date; or write a new rotation serial as well, then apply",
         "warning",
     )

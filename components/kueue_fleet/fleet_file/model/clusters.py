@@ -291,20 +291,34 @@ _STANDARD_ONLY: Final = {
 }
 
 
+_TOKEN_SECONDS: Final = (600, 2**32)
+"""Shortest and longest life of a token. Source: kubernetes@v1.36.3 pkg/apis/authentication/validation/validation.go."""
+
+
 def _day(value: object) -> object:
     """YAML parsers that know dates hand over midnight of that day."""
     return value[:10] if isinstance(value, str) and value[10:] in ("T00:00:00Z", " 00:00:00 +0000 UTC") else value
 
 
-class ServiceAccountToken(SpecModel):
-    """The manager holds a token of a service account of each worker."""
+class ServiceAccountToken(RuledModel):
+    """The manager holds a token of a service account of each worker.
+
+    The fleet's own controller, where there is one, and `kueue-fleet rotate` replace it by tokens that expire.
+    """
 
     type: Literal["ServiceAccountToken"]
     """Always `ServiceAccountToken`."""
     rotation: DnsLabel
-    """Serial of the token: the month in which it is made, such as "2026-11"; a new one replaces the token."""
-    rotate_by: Annotated[date, BeforeValidator(_day)]
-    """Day by which the token should have been replaced; `check` and `pulumi up` warn from 14 days before."""
+    """Serial of the first token: the month in which it is made, such as "2026-11"; a new one begins again."""
+    lifetime: Duration = Duration("168h")
+    """How long a token lives, if the API server does not give less; renewed after half of its life; default 168h."""
+    rotate_by: Annotated[date, BeforeValidator(_day)] | None = None
+    """Where no controller renews tokens: day by which to do so; `check` and `pulumi up` warn from 14 days before."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """A lifetime that Kubernetes accepts."""
+        if not _TOKEN_SECONDS[0] <= self.lifetime.seconds <= _TOKEN_SECONDS[1]:
+            yield Problem("lifetime", f"{self.lifetime} is not accepted for a token", "write 10m or more, such as 168h")
 
 
 class ClusterProfile(SpecModel):

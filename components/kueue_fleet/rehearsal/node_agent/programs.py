@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from kueue_fleet.objects.controller import CONTROLLER_NAME
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
 
 Json = dict[str, Any]

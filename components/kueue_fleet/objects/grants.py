@@ -1,7 +1,7 @@
 """Roles, and the bindings that grant them: in a whole cluster, or only in the namespaces that have jobs of the fleet.
 
 In: rules and who gets them. Out: ClusterRoles and bindings as objects. Which rules an account needs is decided in
-`access` and `controller_manifests`.
+`access` and `controller`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ READ_VERBS: Final = ("get", "list", "watch")
 """The verbs that change nothing."""
 
 
-def policy_rule(group: str, resource: str, verbs: Sequence[str]) -> dict[str, Any]:
-    """A rule of a role for one resource."""
-    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+def policy_rule(group: str, resource: str, verbs: Sequence[str], names: Sequence[str] = ()) -> dict[str, Any]:
+    """A rule of a role for one resource; with `names`, for the objects of those names alone."""
+    made: dict[str, Any] = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    return {**made, "resourceNames": list(names)} if names else made
 
 
 def service_account_subject(name: str, namespace: str) -> dict[str, str]:
@@ -48,6 +49,15 @@ def namespace_grants(
             manifest(RBAC_API, "RoleBinding", name, place, roleRef=_role_ref(name), subjects=[dict(subject)])
             for place in namespaces
         ),
+    ]
+
+
+def role_grant(name: str, namespace: str, rules: Sequence[dict[str, Any]], subject: dict[str, str]) -> list[Manifest]:
+    """The rules in one namespace: a Role and its RoleBinding, both called `name`."""
+    role_ref = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": name}
+    return [
+        manifest(RBAC_API, "Role", name, namespace, rules=list(rules)),
+        manifest(RBAC_API, "RoleBinding", name, namespace, roleRef=role_ref, subjects=[dict(subject)]),
     ]
 
 

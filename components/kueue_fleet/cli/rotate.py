@@ -1,0 +1,199 @@
+"""`rotate`: new tokens for the manager's access to every worker, made through the contexts of a kubeconfig."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.contexts import check_readable, connect
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.progress import line, step
+from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.worker_tokens import WorkerToken, token_credentials, worker_tokens
+from kueue_fleet.kube.client import APPLY, ApiError, Json
+from kueue_fleet.kube.tokens import TAKEN_SECONDS, TokenError, renew_token, void_first_token
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+_TIMEOUT_SECONDS = 30
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module to APP."""
+    app.command(short_help="Replace the tokens by which the manager reaches the workers.")(rotate)
+
+
+def rotate(
+    file: FleetFile,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubeconfig",
+            help="Has a context for each cluster, named as it, of somebody who may write Secrets there.",
+            show_default="$KUBECONFIG or ~/.kube/config",
+        ),
+    ] = None,
+    worker: Annotated[list[str] | None, typer.Option("--worker", help="Only this worker; may be repeated.")] = None,
+) -> None:
+    """Replace the tokens by which the manager reaches the workers; running jobs do not notice.
+
+    Each worker makes new tokens that expire after multiKueue.credentials.lifetime, and they are written into their
+    Secrets on the manager. Three minutes later, when everybody reads the new ones, the first tokens, which `pulumi up`
+    made and which never expire, are voided. A fleet with an admissionController does all of this by itself.
+
+    \b
+    Examples:
+      pulumi stack output kubeconfig --show-secrets > kubeconfig
+      kueue-fleet rotate stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
+      kueue-fleet rotate stacks/Pulumi.prod.yaml --worker worker-us-east4
+    """
+    fleet = load_fleet(file)
+    places = _places(fleet, worker or [])
+    check_readable(kubeconfig)
+    credentials = token_credentials(fleet)
+    assert credentials is not None
+    assert fleet.manager is not None
+    names = dict.fromkeys((fleet.manager.name, *(place.worker for place in places)))
+    clusters = {name: _Cluster(connect("rotate", name, kubeconfig)) for name in names}
+    renewed, problems = _renew(places, clusters, fleet.manager.name, credentials.lifetime.seconds)
+    first = [place for place in renewed if clusters[place.worker].has(_first(place))]
+    if first:
+        with step("wait") as say:
+            say.stage("until everybody reads the new tokens")
+            time.sleep(TAKEN_SECONDS)
+            say("everybody reads the new tokens")
+    problems += _void(first, clusters)
+    if problems:
+        count = console.count(len(problems), "token")
+        raise console.CommandError(f"{count} not replaced; what was there still holds:", problems=problems)
+
+
+def _places(fleet: FleetSpec, workers: list[str]) -> list[WorkerToken]:
+    """The tokens to replace. Raises CommandError where there are none, or no such worker."""
+    tokens = worker_tokens(fleet)
+    if not tokens:
+        wrong = "has no multiKueue" if fleet.multi_kueue is None else "reaches its workers without tokens"
+        raise console.CommandError(f"fleet {fleet.name} {wrong}; there is nothing to replace")
+    known = dict.fromkeys(token.worker for token in tokens)
+    for name in workers:
+        if name not in known:
+            from kueue_fleet.kueue_api.suggest import instead
+
+            raise console.CommandError(
+                f"--worker: there is no worker {name}; {instead(name, known, 'workers')}", exit_code=2
+            )
+    return [token for token in tokens if not workers or token.worker in workers]
+
+
+def _renew(
+    places: list[WorkerToken], clusters: Mapping[str, _Cluster], manager: str, lifetime: float
+) -> tuple[list[WorkerToken], list[str]]:
+    """What was renewed, and what went wrong."""
+    renewed, problems = [], []
+    for place in places:
+        label = f"{place.worker} {place.account}"
+        try:
+            life = asyncio.run(
+                renew_token(
+                    clusters[manager],
+                    clusters[place.worker],
+                    place,
+                    lifetime,
+                    time.time(),
+                    at_once=True,
+                )
+            )
+        except (ApiError, TokenError) as wrong:
+            problems.append(f"{label}: {wrong}")
+            continue
+        renewed.append(place)
+        expires = datetime.fromtimestamp(life.expires or 0, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        line(place.worker, f"{place.account}: a new token, which expires on {expires}")
+    return renewed, problems
+
+
+def _void(places: list[WorkerToken], clusters: Mapping[str, _Cluster]) -> list[str]:
+    problems = []
+    for place in places:
+        try:
+            asyncio.run(void_first_token(clusters[place.worker], place))
+        except ApiError as wrong:
+            problems.append(f"{place.worker} {place.account}: its first token is still valid: {wrong}")
+            continue
+        line(place.worker, f"{place.account}: the first token is void")
+    return problems
+
+
+def _first(place: WorkerToken) -> str:
+    return f"/api/v1/namespaces/{place.account_namespace}/secrets/{place.first_secret}"
+
+
+@dataclass
+class _Cluster:
+    """One cluster, through the official client, which takes a kubeconfig of any kind."""
+
+    client: ApiClient
+
+    def has(self, path: str) -> bool:
+        """Whether there is something at PATH; also where that cannot be read."""
+        try:
+            self._request("GET", path)
+        except ApiError as error:
+            return not error.is_not_found
+        return True
+
+    async def get(self, path: str) -> Json:
+        """See `TokenApi.get`."""
+        return self._request("GET", path)
+
+    async def create(self, path: str, body: Json) -> Json:
+        """See `TokenApi.create`."""
+        return self._request("POST", path, body)
+
+    async def apply(self, path: str, body: Json, manager: str) -> Json:
+        """See `TokenApi.apply`."""
+        return self._request("PATCH", path, body, {"fieldManager": manager, "force": "true"}, APPLY)
+
+    async def delete(self, path: str) -> Json:
+        """See `TokenApi.delete`."""
+        return self._request("DELETE", path)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        params: Mapping[str, str] | None = None,
+        kind: str = "application/json",
+    ) -> Json:
+        from urllib3.exceptions import HTTPError
+
+        parts = self.client.param_serialize(
+            method,
+            path,
+            query_params=list((params or {}).items()),
+            header_params={"Accept": "application/json", "Content-Type": kind},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = self.client.call_api(*parts, _request_timeout=_TIMEOUT_SECONDS)
+            text = answer.read()  # type: ignore[no-untyped-call]
+        except HTTPError as failed:
+            reason = getattr(failed, "reason", failed)
+            raise ApiError(0, "", f"no answer: {type(reason).__name__}") from None
+        document: Any = json.loads(text) if text else {}
+        if answer.status >= 400:
+            raise ApiError(answer.status, str(document.get("reason", "")), str(document.get("message", "")))
+        return dict(document)

@@ -1,0 +1,108 @@
+"""The tokens by which the manager reaches the workers: where each is kept, and what it is a token of.
+
+In: a fleet whose credentials are tokens. Out: names. The first token of an account is made by Kubernetes, for a Secret
+on the worker, and never expires; `pulumi up` carries it to the manager. It is replaced by tokens that expire, and its
+Secret is deleted, by the fleet's own controller or by `kueue-fleet rotate`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.kueue_api.base import SpecModel, Text
+from kueue_fleet.kueue_api.manifests import Manifest, manifest
+
+ACCOUNT_NAME: Final = "multikueue-manager"
+"""Name of the ServiceAccount of the manager's Kueue on each worker, and of the role and binding by which it reads."""
+CONTROLLER_NAME: Final = "kueue-fleet-controller"
+"""Name of the controller's objects on the manager, and of its account on each worker."""
+ROTATE_BY_ANNOTATION: Final = "kueue-fleet.dev/rotate-by"
+"""On the Secret of a first token: the day by which it has to be replaced, or who replaces it by itself."""
+KUBECONFIG_KEY: Final = "kubeconfig"
+"""Key of a Secret with a kubeconfig. Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go."""
+
+
+class WorkerToken(SpecModel):
+    """A token of one account of one worker."""
+
+    worker: Text
+    """The worker."""
+    account: Text
+    """The ServiceAccount there."""
+    account_namespace: Text
+    """Namespace of the account and of the Secret of its first token, on the worker."""
+    first_secret: Text
+    """The Secret on the worker for which Kubernetes made the first token."""
+    secret_namespace: Text
+    """Namespace of the Secret on the manager."""
+    secret: Text
+    """The Secret on the manager: a kubeconfig with the token."""
+
+
+def token_credentials(fleet: FleetSpec) -> ServiceAccountToken | None:
+    """The section `multiKueue.credentials`, where credentials are tokens."""
+    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
+    return credentials if isinstance(credentials, ServiceAccountToken) else None
+
+
+def worker_tokens(fleet: FleetSpec) -> tuple[WorkerToken, ...]:
+    """Every token of the fleet: of the manager's Kueue, then of the controller. None for other kinds of credentials.
+
+    A worker that gets no jobs any more has a token for the controller only.
+    """
+    workers = [cluster.name for cluster in fleet.clusters if cluster.role == "worker"]
+    found = [_token(fleet, worker, ACCOUNT_NAME, fleet.kueue.namespace) for worker in fleet.worker_names]
+    section = fleet.admission_controller
+    if section is not None:
+        found += [_token(fleet, worker, CONTROLLER_NAME, section.namespace) for worker in workers]
+    return tuple(token for token in found if token is not None)
+
+
+def worker_token(fleet: FleetSpec, worker: str, account: str) -> WorkerToken | None:
+    """The token of one account of one worker; None for other kinds of credentials."""
+    section = fleet.admission_controller
+    if account == CONTROLLER_NAME and section is not None:
+        return _token(fleet, worker, account, section.namespace)
+    return _token(fleet, worker, account, fleet.kueue.namespace)
+
+
+def first_token_manifest(fleet: FleetSpec, account: str) -> list[Manifest]:
+    """The Secret on a worker for which Kubernetes makes the first token; none for other kinds of credentials."""
+    credentials = token_credentials(fleet)
+    if credentials is None:
+        return []
+    made = manifest(
+        "v1",
+        "Secret",
+        _first_secret(credentials, account),
+        fleet.kueue.namespace,
+        type="kubernetes.io/service-account-token",
+    )
+    replaced = CONTROLLER_NAME if fleet.admission_controller is not None else str(credentials.rotate_by)
+    made["metadata"]["annotations"] = {
+        "kubernetes.io/service-account.name": account,
+        ROTATE_BY_ANNOTATION: replaced,
+    }
+    return [made]
+
+
+def _token(fleet: FleetSpec, worker: str, account: str, secret_namespace: str) -> WorkerToken | None:
+    credentials = token_credentials(fleet)
+    if credentials is None:
+        return None
+    prefix = f"{account}-" if account == CONTROLLER_NAME else ""
+    return WorkerToken(
+        worker=worker,
+        account=account,
+        account_namespace=fleet.kueue.namespace,
+        first_secret=_first_secret(credentials, account),
+        secret_namespace=secret_namespace,
+        # With the serial in its name, a new serial is a new Secret: what replaced the first token is left alone.
+        secret=f"{prefix}{worker}-{credentials.rotation}",
+    )
+
+
+def _first_secret(credentials: ServiceAccountToken, account: str) -> str:
+    return f"{account}-{credentials.rotation}"
