@@ -61,6 +61,7 @@ CONTROLLER = {
         {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/dispatcher"}},
         CONTROLLER,
         {**CONTROLLER, "teams/0/allowedRegions": ["us-east4"]},
+        {**CONTROLLER, "multiKueue/credentials/rotateBy": REMOVED, "multiKueue/credentials/lifetime": "24h"},
         {"multiKueue/gcInterval": "2m", "multiKueue/origin": "europe", "multiKueue/workerLostTimeout": "30m"},
         {"kueue": {"version": "0.19.1", "namespace": "kueue"}},
         {"kueue": {"configuration": {"featureGates": {"ConcurrentAdmission": True}}}},

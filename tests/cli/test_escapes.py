@@ -121,6 +121,9 @@ CALLS = {
     "import": [["import", "a=queues.yaml", *IMPORT], ["import", f"{HOSTILE}=queues.yaml", *IMPORT]],
     "diff": [["diff", "fleet.yaml", FLEET]],
     "status": [["status", "fleet.yaml"], ["status", FLEET, "--kubeconfig", HOSTILE]],
+    "rotate": [
+        ["rotate", "fleet.yaml"], ["rotate", FLEET, "--kubeconfig", HOSTILE], ["rotate", FLEET, "--worker", HOSTILE],
+    ],
 }  # fmt: skip
 
 

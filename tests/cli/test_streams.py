@@ -41,6 +41,7 @@ PRINTING = {
     "import": (f"import a={{folder}}/queues.yaml {IMPORT}", 0),
     "diff": (f"diff {FLEET} stacks/Pulumi.prod.yaml --exit-code", 1),
     "status": (f"status {FLEET} --kubeconfig {{folder}}/kubeconfig", 1),
+    "rotate": ("rotate --help", 0),
 }
 """A call of each command that prints on stdout, and its usual exit code."""
 

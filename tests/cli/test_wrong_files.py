@@ -43,6 +43,8 @@ CALLS: Final = (
     f"import a=queues.yaml --node-pools a={{file}} {IDENTITY}",
     "status {file}",
     "status fleet.yaml --kubeconfig {file}",
+    "rotate {file}",
+    "rotate fleet.yaml --kubeconfig {file}",
     "controller --config {file} --workers folder",
 )
 """Every place of a command line that names a file which is read, with what comes from standard input."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER, DISPATCHER_NAME
-from kueue_fleet.objects.controller import CONTROLLER_NAME
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 
 _OWN_CONTROLLERS: Final = (ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER)
 

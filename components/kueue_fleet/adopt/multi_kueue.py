@@ -10,8 +10,9 @@ from typing import Final
 
 from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.adopt.queues import dispatched_queues
+from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
+from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, ROTATE_BY_ANNOTATION
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
-from kueue_fleet.objects.access import ACCOUNT_NAME, ROTATE_BY_ANNOTATION
 
 _DEFAULT_FLAVOR: Final = "multikueue"
 
@@ -67,16 +68,38 @@ def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today
 
 
 def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
-    sources = [spec.get("clusterSource") or {} for spec in platform.of_manager.of("MultiKueueCluster").values()]
+    connections = platform.of_manager.of("MultiKueueCluster")
+    sources = [spec.get("clusterSource") or {} for spec in connections.values()]
     if sources and all("clusterProfileRef" in source for source in sources):
         return {"type": "ClusterProfile"}
-    token = {"type": "ServiceAccountToken"}
+    token = {"type": "ServiceAccountToken", **_lifetime(platform)}
     known = _tokens(platform)
     if len(known) == 1:
         [(rotation, day)] = known
-        return {**token, "rotation": rotation, "rotateBy": day}
+        return {**token, "rotation": rotation, **({} if day == CONTROLLER_NAME else {"rotateBy": day})}
+    serials = {_serial(name, spec.get("clusterSource") or {}) for name, spec in connections.items()}
+    if len(serials) == 1 and "" not in serials:
+        # First tokens that were replaced are gone from the workers.
+        return {**token, "rotation": serials.pop(), "rotateBy": rotate_by.isoformat()}
     platform.notes.append("new worker credentials are made; the Secrets of today are no longer used")
     return {**token, "rotation": f"{today:%Y-%m}", "rotateBy": rotate_by.isoformat()}
+
+
+def _lifetime(platform: Platform) -> Data:
+    """The field `lifetime`, where the controller that renews tokens says another than the default."""
+    for cluster, item in platform.others("ConfigMap"):
+        if cluster == platform.manager and item["metadata"]["name"] == CONTROLLER_NAME:
+            settings = platform.yaml_in(item, "config.yaml", f"{cluster}.ConfigMap {CONTROLLER_NAME}")
+            found = settings.get("tokenLifetime")
+            default = str(ServiceAccountToken.model_fields["lifetime"].default)
+            return {} if found in (None, default) else {"lifetime": found}
+    return {}
+
+
+def _serial(worker: str, source: Mapping[str, Any]) -> str:
+    """The serial in the name of a worker's Secret on the manager, if a fleet has named it; else empty."""
+    location = str((source.get("kubeConfig") or {}).get("location", ""))
+    return location.removeprefix(f"{worker}-") if location.startswith(f"{worker}-") else ""
 
 
 def _tokens(platform: Platform) -> set[tuple[str, str]]:

@@ -80,7 +80,8 @@ def first_token_manifest(fleet: FleetSpec, account: str) -> list[Manifest]:
         fleet.kueue.namespace,
         type="kubernetes.io/service-account-token",
     )
-    replaced = CONTROLLER_NAME if fleet.admission_controller is not None else str(credentials.rotate_by)
+    # Where there is no day, a controller replaces it by itself.
+    replaced = str(credentials.rotate_by or CONTROLLER_NAME)
     made["metadata"]["annotations"] = {
         "kubernetes.io/service-account.name": account,
         ROTATE_BY_ANNOTATION: replaced,
