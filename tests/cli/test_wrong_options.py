@@ -42,6 +42,7 @@ GOOD: Final = {
     "import": "--name x --project my-project --region us-central1 --mode Autopilot --default-kueue",
     "diff": "",
     "status": "--kubeconfig nofile",
+    "rotate": "--kubeconfig nofile",
 }
 """Options of each command that are right, and end it soon."""
 ARGUMENTS: Final = {
@@ -54,6 +55,7 @@ ARGUMENTS: Final = {
     "import": ["a=queues.yaml"],
     "diff": ["fleet.yaml", "fleet.yaml"],
     "status": ["fleet.yaml"],
+    "rotate": ["fleet.yaml"],
 }
 
 TEXTS: Final = (
