@@ -96,7 +96,7 @@ def _lifetime(platform: Platform) -> Data:
     return {}
 
 
-def _serial(worker: str, source: Mapping[str, Any]) -> str:
+def _serial(worker: str, source: Data) -> str:
     """The serial in the name of a worker's Secret on the manager, if a fleet has named it; else empty."""
     location = str((source.get("kubeConfig") or {}).get("location", ""))
     return location.removeprefix(f"{worker}-") if location.startswith(f"{worker}-") else ""

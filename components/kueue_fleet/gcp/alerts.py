@@ -11,7 +11,7 @@ pkg/controller/admissionchecks/multikueue/multikueuecluster.go.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kueue_fleet.objects.controller import CONTROLLER_NAME
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.objects.dashboard_charts import LEADING
 
 CONNECTION_LOGGER: Final = "multikueue-cluster"
