@@ -53,7 +53,7 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.queue.pending import Place
 from kueue_fleet.admission.reasons import AdmittedReason, DeactivationCause, EvictionReason, QuotaReservedReason
-from kueue_fleet.admission.scheduler.cycle import Outcome
+from kueue_fleet.admission.scheduler.entry import Outcome
 
 PREEMPTING = Preemption(within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)
 

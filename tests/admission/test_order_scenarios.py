@@ -22,7 +22,7 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.scheduler.cache import Cache
-from kueue_fleet.admission.scheduler.cycle import Entry
+from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.admission.scheduler.ordering import classical_order, fair_order
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 

@@ -10,7 +10,6 @@ from admission.expand import ids, load_scenarios, manifests
 from admission.harness import configuration, one_workload
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Submitted
-from kueue_fleet.admission.flavors.assignment import ScanProgress
 from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.model import Objects, QueueingStrategy, WaitForPodsReady, Workload, WorkloadStatus
 from kueue_fleet.admission.pods import PodSet
@@ -18,6 +17,7 @@ from kueue_fleet.admission.queue.pending import PendingQueue, Place
 from kueue_fleet.admission.reading.objects import parse_objects
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.workload.scan_progress import ScanProgress
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 
 REQUEUE = load_scenarios("queue_requeue")

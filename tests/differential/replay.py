@@ -35,7 +35,7 @@ from kueue_fleet.admission.model import CheckState, Objects
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 from kueue_fleet.admission.reasons import EvictionReason
-from kueue_fleet.admission.scheduler.cycle import Outcome
+from kueue_fleet.admission.scheduler.entry import Outcome
 from kueue_fleet.admission.timers import Timer
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 

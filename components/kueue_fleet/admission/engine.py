@@ -34,7 +34,8 @@ from kueue_fleet.admission.preemption.preemptor import PreemptionNotice, queue_p
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
 from kueue_fleet.admission.reasons import EvictionReason, RequeueReason
-from kueue_fleet.admission.scheduler.cycle import Entry, Head, Outcome, examine, run_cycle
+from kueue_fleet.admission.scheduler.cycle import Head, examine, run_cycle
+from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.timers import Timer
 from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.controller import WorkloadControl

@@ -17,7 +17,8 @@ from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.reasons import QuotaReservedReason
 from kueue_fleet.admission.scheduler.cache import Cache
-from kueue_fleet.admission.scheduler.cycle import Entry, Outcome, examine
+from kueue_fleet.admission.scheduler.cycle import examine
+from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload.state import WorkloadInfo
 
 

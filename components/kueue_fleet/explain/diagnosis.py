@@ -14,7 +14,7 @@ from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.events import Submitted
 from kueue_fleet.admission.model import CheckState, Objects, Snapshot, Workload
 from kueue_fleet.admission.reasons import QuotaReservedReason
-from kueue_fleet.admission.scheduler.cycle import Entry, Outcome
+from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.state import WorkloadInfo
 

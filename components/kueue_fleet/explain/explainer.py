@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
 from kueue_fleet.admission.reasons import QuotaReservedReason
-from kueue_fleet.admission.scheduler.cycle import Entry, Outcome
+from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kueue_fleet.admission.amounts import format_amount
 from kueue_fleet.admission.model import CheckState
-from kueue_fleet.admission.scheduler.cycle import Outcome
+from kueue_fleet.admission.scheduler.entry import Outcome
 from kueue_fleet.explain.answer import Explanation, ResourceFigures
 from kueue_fleet.explain.diagnosis import Diagnosis
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER

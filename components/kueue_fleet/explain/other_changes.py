@@ -18,7 +18,7 @@ from kueue_fleet.admission.model import (
 )
 from kueue_fleet.admission.pods import PodSet, Taint, Toleration
 from kueue_fleet.admission.reasons import InactiveReason
-from kueue_fleet.admission.scheduler.cycle import Entry
+from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.answer import Change
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
 from kueue_fleet.explain.trials import Edit, Trials, edit_objects, edit_queue, edit_workload, together

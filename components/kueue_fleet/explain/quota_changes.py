@@ -9,7 +9,7 @@ from heapq import nsmallest
 from kueue_fleet.admission.amounts import format_amount, is_unlimited
 from kueue_fleet.admission.model import FlavorQuotas, Preemption, PreemptionPolicy, ResourceQuota, Workload
 from kueue_fleet.admission.quota.cohort_tree import raw_available
-from kueue_fleet.admission.scheduler.cycle import Entry
+from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.trials import Edit, Trials, edit_queue, edit_workload, least, raise_quota, without
 from kueue_fleet.explain.worker_state import totals_of
 

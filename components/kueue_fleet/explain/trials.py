@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from kueue_fleet.admission.model import ClusterQueue, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
-from kueue_fleet.admission.scheduler.cycle import Entry, Outcome, examine
+from kueue_fleet.admission.scheduler.cycle import examine
+from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.explain.answer import Change
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, found_pending, only_relevant
 

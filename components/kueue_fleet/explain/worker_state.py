@@ -8,7 +8,7 @@ from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.flavors.assignment import FlavorAttempt, merge_attempts
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, available
-from kueue_fleet.admission.scheduler.cycle import Entry, Outcome
+from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.explain.answer import FlavorFigures, Holder, Holding, Position, Request, ResourceFigures, Waiting
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.build import job, objects, queue
-from kueue_fleet.admission.flavors.assignment import ScanProgress
 from kueue_fleet.admission.model import QueueingStrategy
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.workload.scan_progress import ScanProgress
 from kueue_fleet.admission.workload.state import WorkloadInfo
 
 CACHE = Cache(objects(queue()))

@@ -22,7 +22,6 @@ from kueue_fleet.admission.flavors.assignment import (
     PodSetResult,
     Possibility,
     Rank,
-    ScanProgress,
     is_preferred,
     resolve_no_fit_reason,
     should_try_next,
@@ -39,6 +38,7 @@ from kueue_fleet.admission.quota.cohort_tree import available, borrow_level
 from kueue_fleet.admission.reasons import QuotaReservedReason, most_severe
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.topology.placement import place_assignment
+from kueue_fleet.admission.workload.scan_progress import ScanProgress
 from kueue_fleet.admission.workload.state import PodSetRequests, WorkloadInfo
 
 Oracle = Callable[[QueueNode, WorkloadInfo, int, int], tuple[Possibility, int]]

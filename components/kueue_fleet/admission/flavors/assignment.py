@@ -17,6 +17,7 @@ from kueue_fleet.admission.model import (
     PodSetAssignment,
 )
 from kueue_fleet.admission.reasons import QuotaReservedReason, most_severe
+from kueue_fleet.admission.workload.scan_progress import ScanProgress
 
 if TYPE_CHECKING:
     from kueue_fleet.admission.queue.cluster_queue import QueueNode
@@ -106,39 +107,6 @@ class FlavorAttempt(NamedTuple):
     possibility: Possibility | None = None
     evidence: tuple[Evidence, ...] = ()
     no_fit_reason: QuotaReservedReason | None = None
-
-
-class ScanProgress(NamedTuple):
-    """Where the search through the flavors stopped, to go on there next time.
-
-    `tried` has a mapping from resource to the index of the last flavor tried, per pod set. It is valid for the shape,
-    and while the queue's generation stands (or for one cycle).
-    """
-
-    tried: tuple[dict[str, int], ...]
-    generation: int
-    cycle: int
-    shape: int
-
-    @property
-    def has_pending_flavors(self) -> bool:
-        """Whether some pod set has flavors it has not been tried with."""
-        return any(index != -1 for tried in self.tried for index in tried.values())
-
-    def next_index(self, pod_set: int, resource: str) -> int:
-        """The index of the first flavor to try for a resource of a pod set."""
-        if pod_set >= len(self.tried):
-            return 0
-        return self.tried[pod_set].get(resource, -1) + 1
-
-    def is_outdated(self, generation: int, cycle: int, shape: int, *, preserve: bool) -> bool:
-        """Whether it says nothing about the present any more (scheduler lastAssignmentOutdated)."""
-        if preserve:
-            if -1 not in (self.shape, shape) and self.shape != shape:
-                return True
-            if cycle - self.cycle <= 1:
-                return False
-        return generation > self.generation
 
 
 class PodSetResult:

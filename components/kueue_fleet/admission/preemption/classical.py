@@ -12,6 +12,7 @@ from enum import IntEnum
 from kueue_fleet.admission.model import PreemptionPolicy
 from kueue_fleet.admission.preemption.candidates import Target, candidates_in
 from kueue_fleet.admission.preemption.simulation import PreemptionContext, fill_back, fits, restore, take_out
+from kueue_fleet.admission.queue.cluster_queue import queues_of
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, fits_in_quota, within_nominal
 from kueue_fleet.admission.reasons import PreemptionReason
 from kueue_fleet.admission.workload.state import WorkloadInfo
@@ -136,7 +137,7 @@ def _collect(
         if child is not done and not within_nominal(child, context.frs):
             _collect(context, child, common, done, advantage, found)
     policy = context.queue.spec.preemption.reclaim_within_cohort
-    for queue in cohort.queues:
+    for queue in queues_of(cohort):
         if queue is context.queue or within_nominal(queue, context.frs):
             continue
         candidates = candidates_in(queue, context.info, policy, context.frs, context.cache.gates)

@@ -27,7 +27,7 @@ from kueue_fleet.admission.preemption.simulation import (
     restore,
     take_out,
 )
-from kueue_fleet.admission.queue.cluster_queue import QueueNode
+from kueue_fleet.admission.queue.cluster_queue import QueueNode, queues_below
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, Usage, add_all, borrows_with, remove_all
 from kueue_fleet.admission.quota.shares import Share, dominant_share
 from kueue_fleet.admission.reasons import PreemptionReason
@@ -66,7 +66,7 @@ def _candidates(context: PreemptionContext) -> list[WorkloadInfo]:
     policies = queue.spec.preemption
     found = candidates_in(queue, context.info, policies.within_cluster_queue, context.frs, gates)
     if queue.parent is not None and policies.reclaim_within_cohort is not PreemptionPolicy.NEVER:
-        for other in queue.root().subtree_queues():
+        for other in queues_below(queue.root()):
             if other is not queue and any(borrows_with(other, fr, 0) for fr in context.frs):
                 found += candidates_in(other, context.info, policies.reclaim_within_cohort, context.frs, gates)
     return found

@@ -5,8 +5,8 @@ Source: kueue@v0.19.2 pkg/cache/scheduler/clusterqueue.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, cast
 
 from kueue_fleet.admission.model import (
     AdmissionCheck,
@@ -194,3 +194,15 @@ class QueueNode(TreeNode):
         if self.spec.terminating:
             return "Can't admit new workloads; clusterQueue is terminating"
         return f"Can't admit new workloads: {', '.join(text for _, text in self.inactive)}."
+
+
+def queues_of(cohort: TreeNode) -> list[QueueNode]:
+    """The active ClusterQueues right below a cohort."""
+    return cast("list[QueueNode]", cohort.queues)  # The tree knows nodes only; the cache puts nothing else there.
+
+
+def queues_below(cohort: TreeNode) -> Iterator[QueueNode]:
+    """Every active ClusterQueue below a cohort."""
+    yield from queues_of(cohort)
+    for child in cohort.cohorts:
+        yield from queues_below(child)

@@ -12,13 +12,10 @@ pkg/scheduler/preemption/classical/hierarchical_preemption.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from kueue_fleet.admission.amounts import MAX_INT64, UNLIMITED
 from kueue_fleet.admission.model import ResourceGroup, ResourceQuota
-
-if TYPE_CHECKING:
-    from kueue_fleet.admission.queue.cluster_queue import QueueNode
 
 Usage = tuple[tuple[int, int], ...]
 """Pairs of flavor-resource and amount."""
@@ -75,7 +72,7 @@ class TreeNode:
         self.parent: TreeNode | None = None
         self.members: list[TreeNode] = []
         self.cohorts: list[TreeNode] = []
-        self.queues: list[QueueNode] = []
+        self.queues: list[TreeNode] = []
         self.nominal: dict[int, int] = {}
         self.borrowing_limit: dict[int, int] = {}
         self.lending_limit: dict[int, int] = {}
@@ -118,12 +115,6 @@ class TreeNode:
         while node.parent is not None:
             node = node.parent
         return node
-
-    def subtree_queues(self) -> Iterator[QueueNode]:
-        """Every active ClusterQueue below this cohort."""
-        yield from self.queues
-        for child in self.cohorts:
-            yield from child.subtree_queues()
 
 
 def local_available(node: TreeNode, fr: int) -> int:

@@ -8,7 +8,6 @@ Source: kueue@v0.19.2 pkg/scheduler/scheduler.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from typing import NamedTuple
 
 from kueue_fleet.admission.flavors.assigner import assign
@@ -21,74 +20,10 @@ from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.quota.cohort_tree import Usage, add_all, available, remove_all
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.scheduler.ordering import classical_order, fair_order
 from kueue_fleet.admission.topology.placement import place_for_preemption, reserve_topology, topology_fits
 from kueue_fleet.admission.workload.state import WorkloadInfo
-
-
-class Outcome(Enum):
-    """What became of a head."""
-
-    INADMISSIBLE = "inadmissible"
-    """It was not even nominated: its queue, namespace, checks or requests forbid it."""
-    NO_FIT = "noFit"
-    PREEMPTING = "preempting"
-    """Its targets are being evicted; it comes back when they are gone."""
-    WAITING = "waiting"
-    """It needs preemption and found no targets, or waits for targets of others."""
-    SKIPPED = "skipped"
-    """What it was nominated for was taken by an earlier head of this cycle."""
-    GATED = "gated"
-    BLOCKED = "blocked"
-    """Admission waits until the pods of all admitted workloads are ready."""
-    ADMITTED = "admitted"
-    """It has quota; whether it is Admitted depends on its checks."""
-
-
-class Entry:
-    """A head in a cycle. `targets` are to be evicted for it; `text`, if set, replaces the assignment's message."""
-
-    __slots__ = (
-        "assignment",
-        "info",
-        "is_preemptor",
-        "outcome",
-        "queue",
-        "requeue_reason",
-        "suffix",
-        "targets",
-        "text",
-        "why",
-    )
-
-    def __init__(self, info: WorkloadInfo, queue: QueueNode, *, is_preemptor: bool) -> None:
-        self.info = info
-        self.queue = queue
-        self.is_preemptor = is_preemptor
-        self.assignment = _NOTHING
-        self.targets: list[Target] = []
-        self.outcome = Outcome.INADMISSIBLE
-        self.requeue_reason = RequeueReason.GENERIC
-        self.why: QuotaReservedReason | None = None
-        self.text: str | None = None
-        self.suffix = ""
-
-    def usage(self) -> Usage:
-        """The quota it would add; none if it has its reservation already."""
-        return () if self.info.is_reserved else tuple(self.assignment.usage.items())
-
-    def message(self) -> str:
-        """Kueue's message for it."""
-        return (self.assignment.message() if self.text is None else self.text) + self.suffix
-
-    def refuse(self, outcome: Outcome, why: QuotaReservedReason | None, text: str | None = None) -> None:
-        """Note what became of the entry, and why."""
-        self.outcome, self.why = outcome, why
-        if text is not None:
-            self.text = text
-
-
-_NOTHING = Assignment()
 
 
 class Head(NamedTuple):

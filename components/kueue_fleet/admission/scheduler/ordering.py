@@ -16,7 +16,7 @@ from kueue_fleet.admission.quota.shares import dominant_share
 
 if TYPE_CHECKING:
     from kueue_fleet.admission.scheduler.cache import Cache
-    from kueue_fleet.admission.scheduler.cycle import Entry
+    from kueue_fleet.admission.scheduler.entry import Entry
 
 _Rank = tuple[bool, bool, tuple[bool, float], int, float, str]
 

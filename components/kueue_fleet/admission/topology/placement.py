@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kueue_fleet.admission.preemption.candidates import Target
     from kueue_fleet.admission.queue.cluster_queue import QueueNode
     from kueue_fleet.admission.scheduler.cache import Cache
-    from kueue_fleet.admission.scheduler.cycle import Entry
+    from kueue_fleet.admission.scheduler.entry import Entry
 
 TopologyRequests = dict[str, list[PlacementRequest]]
 """Pod sets to place, by flavor."""

@@ -25,7 +25,7 @@ from kueue_fleet.admission.quota.cohort_tree import FlavorResources, Usage
 from kueue_fleet.admission.reasons import EvictionReason
 
 if TYPE_CHECKING:
-    from kueue_fleet.admission.flavors.assignment import ScanProgress
+    from kueue_fleet.admission.workload.scan_progress import ScanProgress
 
 
 class PodSetRequests:

@@ -11,7 +11,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, MaxRetryError
 
-from kueue_fleet.rehearsal.jobs.submission import JOB_KINDS, job_name
+from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS, job_name
 from kueue_fleet.rehearsal.paths import RehearsalError
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
+from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS
 from kueue_fleet.rehearsal.jobs.views import (
     Beyond,
     JobView,
@@ -26,9 +27,6 @@ from kueue_fleet.rehearsal.user_files import read_documents
 if TYPE_CHECKING:
     from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 
-# Kind -> (group, version, plural) of what may be submitted.
-JOB_KINDS = {"Job": ("batch", "v1", "jobs"), "JobSet": ("jobset.x-k8s.io", "v1alpha2", "jobsets")}
-"""Group, version and plural of the kinds of job that can be submitted."""
 _PODS = {"Job": ("spec", "template", "spec", "containers"), "JobSet": ("spec", "replicatedJobs")}
 """Where each kind has the list of what runs: the API server, which knows all of the form, is asked much later."""
 _WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
@@ -91,11 +89,6 @@ def _spec_problems(document: Mapping[str, Any], path: Sequence[str]) -> Iterator
             wrong = "is missing or empty" if not value else f"is not a {'list' if last else 'map'}"
             yield f"{'.'.join(path[:depth])}: {wrong}; write {'a list of them' if last else 'its fields below it'}"
             return
-
-
-def job_name(job: Mapping[str, Any]) -> str:
-    """Its name, or what its generated name begins with."""
-    return str(job["metadata"].get("name") or job["metadata"]["generateName"])
 
 
 def submit_jobs(clients: ClusterClients, home: str, jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

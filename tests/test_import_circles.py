@@ -1,0 +1,42 @@
+"""No module of the library needs itself, not even for the types in its signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import grimp
+
+ALLOWED = [
+    # A node pool checks itself when it is made, and its rules take node pools.
+    {"kueue_fleet.fleet_file.model.node_pools", "kueue_fleet.fleet_file.model.pool_rules"},
+]
+
+
+def circles(imports: Mapping[str, set[str]]) -> Iterator[set[str]]:
+    """The largest sets of modules in which each one leads to every other."""
+    reached: dict[str, set[str]] = {}
+    for module in imports:
+        seen: set[str] = set()
+        waiting = [module]
+        while waiting:
+            fresh = imports[waiting.pop()] - seen
+            seen |= fresh
+            waiting += fresh
+        reached[module] = seen
+    done: set[str] = set()
+    for module in sorted(imports):
+        if module in reached[module] and module not in done:
+            circle = {other for other in reached[module] if module in reached[other]}
+            done |= circle
+            yield circle
+
+
+def test_circles_are_found() -> None:
+    assert list(circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()})) == [{"a", "b", "c"}]
+
+
+def test_there_are_none() -> None:
+    graph = grimp.build_graph("kueue_fleet", "kueue_fleet_policies", "kueue_fleet_offline")
+    assert len(graph.modules) > 300
+    found = list(circles({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}))
+    assert found == ALLOWED
