@@ -43,12 +43,13 @@ simulations: $(READY) ## FLEETS=1000 random fleets, and clusters with fair shari
 	@KUEUE_FLEET_SIMULATIONS=$(FLEETS) KUEUE_FLEET_SIMULATIONS_SEED=$(SEED) $(BIN)/pytest tests/simulation/test_runs_end.py -rP -v
 
 .PHONY: check
-check: $(READY) ## format, lint, types, layers, docstrings
+check: $(READY) ## format, lint, types, layers, docstrings, plain English
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/docs/docstrings.py
+	@$(BIN)/python tests/docs/english.py
 
 .PHONY: golden
 golden: $(READY) ## rewrite the golden files; read the diff before you commit it
@@ -73,7 +74,7 @@ buildah: ## find the buildah that builds the controller's image in the tests; as
 	@command -v buildah || { apt-get update -qq && apt-get install -qq -y --no-install-recommends buildah; }
 
 .PHONY: lock
-lock: $(READY) ## pin every dependency anew
+lock: $(READY) ## pin every dependency again, at its newest
 	@$(BIN)/uv lock --quiet --upgrade
 	@$(BIN)/uv export --quiet --no-emit-workspace --no-hashes --no-annotate --no-header -o .pinned
 	@$(BIN)/uv pip compile requirements-controller.in -c .pinned --python-version 3.11 --generate-hashes \

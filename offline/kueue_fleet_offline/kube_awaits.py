@@ -54,7 +54,7 @@ LEAVES_AT_ONCE: Final = frozenset(
 """Kinds for which skipAwait also skips waiting for the deletion, as in the real provider."""
 
 Report = Callable[[str], None]
-"""Is told what is waited for."""
+"""Called with what is waited for."""
 Rule = Callable[[Manifest], str | None]
 """Returns what is still missing, None when the object is ready. Raises NeverReadyError."""
 

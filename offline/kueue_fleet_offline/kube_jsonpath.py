@@ -1,6 +1,6 @@
 """The part of kubectl's JSONPath that `pulumi.com/waitFor` needs: members, indexes, `[*]` and `[?(@.a=="b")]`.
 
-What is outside of it is refused, so that a wait never ends or hangs for a reason nobody sees.
+What is outside of it is refused, so that a wait never ends or hangs without a visible reason.
 """
 
 from __future__ import annotations

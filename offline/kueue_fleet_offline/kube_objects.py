@@ -32,7 +32,7 @@ PATCH_FIELD_MANAGER: Final = "pulumi.com/patchFieldManager"
 DELETION_PROPAGATION: Final = "pulumi.com/deletionPropagationPolicy"
 """Annotation: what happens to dependents of a deleted object."""
 REPLACE_UNREADY: Final = "pulumi.com/replaceUnready"
-"""Annotation: make a failed Job anew."""
+"""Annotation: make a failed Job again."""
 FIELD_MANAGER_PREFIX: Final = "pulumi-kubernetes"
 """How the names of field managers begin."""
 HEX_ALPHABET: Final = "0123456789abcdef"
@@ -201,7 +201,7 @@ def parse_object_id(resource_id: str) -> tuple[str, str]:
 def kind_of_token(token: str) -> tuple[str, str]:
     """apiVersion and kind of a type token such as `kubernetes:apps/v1:Deployment`.
 
-    Raises PluginError for a token that is no Kubernetes kind.
+    Raises PluginError for a token that is not a Kubernetes kind's.
     """
     package, _, rest = token.partition(":")
     module, _, kind = rest.rpartition(":")

@@ -56,7 +56,7 @@ def _manifest(properties: Mapping[str, Value]) -> Manifest:
 def checkpoint(inputs: Mapping[str, Value], live: Manifest, field_manager: str) -> Properties:
     """The state to store: the live object's fields, and beside them the inputs, with the inputs' secrets kept secret.
 
-    `metadata.managedFields` is left out: nobody reads it, and it doubles the size of a state file.
+    `metadata.managedFields` is left out: it is not read, and doubles the size of a state file.
     """
     outputs = objects.to_pulumi_keys(live)
     if isinstance(outputs.get("metadata"), dict):

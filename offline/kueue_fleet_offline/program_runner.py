@@ -112,6 +112,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # The folder of this file is no place for the program's imports to be found in.
+    # The program's imports must not be found in the folder of this file.
     sys.path.pop(0)
     sys.exit(main())

@@ -2,6 +2,6 @@
 
 Start at `engine.Engine`: events in (`events`), decisions out (`decisions`), from objects that `from_kueue` reads.
 Below it, one cycle (`cycle`) nominates the heads of the queues (`pending`), finds flavors (`assigner`) and victims
-(`preemption`) on the books of the cohort trees (`tree`, `cache`). Pinned to Kueue 0.19.2; docs/fidelity.md has what is
+(`preemption`) on the cohort trees (`tree`, `cache`). Pinned to Kueue 0.19.2; docs/fidelity.md has what is
 modelled, refused and ignored. Imports `kueue_api` for quantities, and no clock, randomness, file or network.
 """

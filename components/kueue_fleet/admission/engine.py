@@ -1,7 +1,7 @@
 """The engine of one cluster: events in, Kueue's decisions out.
 
 `handle` first lets every timer go off that is due by the event's time, then the event itself; what Kueue's controllers
-do at their leisure happens at once. Only two things are left to the caller: when a scheduling cycle runs
+do some time later happens at once. Only two things are left to the caller: when a scheduling cycle runs
 (`events.CycleStarted`; `wants_cycle` says whether one could do anything), and when an evicted workload's pods are gone
 (`events.PodsStopped`). The same events give the same decisions.
 """
@@ -43,7 +43,7 @@ from kueue_fleet.admission.workload.state import WorkloadInfo
 
 
 class Engine(WorkloadControl):
-    """Kueue on one cluster: its queues, the workloads in them, and the books.
+    """Kueue on one cluster: its queues, the workloads in them, and the usage.
 
     `workloads` has every workload that is not finished or deleted. `last_entries` are the entries of the last cycle,
     for whoever wants to explain it.
@@ -329,7 +329,7 @@ class Engine(WorkloadControl):
         self._sync_admitted(info)
 
     def _take_over(self, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
-        """List an admitted workload in its queue; the cycle has put its usage on the books already."""
+        """List an admitted workload in its queue; the cycle has counted its usage already."""
         info.last_progress = None
         self.cache.refresh(info)
         if dict(info.usage) != assignment.usage:

@@ -71,7 +71,7 @@ class CheckState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
-    """Quota of one resource in one flavor. A limit of None is no limit."""
+    """Quota of one resource in one flavor. None: no limit."""
 
     nominal: int
     borrowing_limit: int | None = None
@@ -309,7 +309,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class WaitForPodsReady:
-    """Kueue's waitForPodsReady, on by default since 0.19. Seconds; a limit of None requeues for ever."""
+    """Kueue's waitForPodsReady, on by default since 0.19. Seconds; a limit of None requeues without end."""
 
     timeout: float = 1800.0
     recovery_timeout: float | None = 1800.0

@@ -42,7 +42,7 @@ class ResourceFigures:
     """The quota of one resource in one flavor, as the workload's ClusterQueue sees it.
 
     `nominal` None: the queue has no quota for it; `borrowing_limit` None: no limit. `capacity` is what the queue could
-    have if nobody else used any, `free` what it could have now, `missing` how much more is asked for than that.
+    have if no other workload used any, `free` what it could have now, `missing` how much more is asked for than that.
     `holders` are the largest, of `holder_count`, in the whole cohort tree.
     """
 

@@ -1,7 +1,7 @@
 """Trying a change: the core decides again as if it were made.
 
-Where the workload stands in an active queue, the change is made on the books of the diagnosis and taken back, which
-costs one decision. Otherwise the cluster is built anew with it, as it may then stand in another queue.
+Where the workload stands in an active queue, the change is made in the diagnosis and taken back, which
+costs one decision. Otherwise the cluster is built again with it, as it may then stand in another queue.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Trials:
         return diagnose(only_relevant(edit.on(self.snapshot, self.key), self.key), self.key)
 
     def _decide_on_the_books(self, edit: Edit, entry: Entry) -> Diagnosis:
-        """Make the edit on the books of the diagnosis, decide, and take it back."""
+        """Make the edit in the diagnosis, decide, and take it back."""
         engine, info = self.before.engine, entry.info
         cache = engine.cache
         known = [engine.workloads[key] for key in sorted(edit.gone) if key in engine.workloads]

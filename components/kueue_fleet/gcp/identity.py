@@ -2,7 +2,7 @@
 
 In: project, and the name of a cluster or team. Out: an account with its roles. Nodes get what a GKE node needs and no
 more, instead of the project's default account, which is an Editor. Jobs do not use that account but their team's, by
-Workload Identity: Kubernetes service accounts of the team's namespaces may act as it, and nobody holds a key.
+Workload Identity: Kubernetes service accounts of the team's namespaces may act as it, and there is no key.
 """
 
 from collections.abc import Sequence

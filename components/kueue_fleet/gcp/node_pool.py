@@ -5,7 +5,7 @@ rule of GKE about it has been checked by the spec; here its fields only get the 
 
 A pool keeps its name for life, since flavors select its nodes by it. What GKE cannot change in place therefore deletes
 the pool before making it again: jobs that lose their nodes have the same node selector as before and go on when the new
-nodes are there, where a second pool of another name would leave them pending for ever, and would need the pool's
+nodes are there, where a second pool of another name would leave them pending, and would need the pool's
 reservation or quota twice while both exist. No queue and no other pool changes. Where that is not wanted unseen, the
 pool is protected: Pulumi refuses the change.
 """
@@ -161,7 +161,7 @@ def node_pool_properties(
 def _upgrades(spec: ResolvedNodePool) -> dict[str, Any]:
     """How nodes are upgraded; nothing for flex-start, whose short-lived upgrades are GKE's own.
 
-    The provider has no word for that strategy: any settings would differ from GKE's for ever. Source:
+    The provider has no word for that strategy: any settings would always differ from GKE's. Source:
     https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
     """
     if spec.upgrade is None:

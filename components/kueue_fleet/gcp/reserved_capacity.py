@@ -100,7 +100,7 @@ class ReservedCapacity(pulumi.ComponentResource):
             "plan": entry.plan,
             "type": entry.type,
             "category": "MACHINE",
-            # Renewal is another year of cost that nobody confirmed.
+            # Renewal is another year of cost without confirmation.
             "autoRenew": False,
             "resources": [
                 {

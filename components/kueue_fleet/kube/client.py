@@ -91,7 +91,7 @@ Opened = Callable[[], None]
 
 
 def nothing() -> None:
-    """Nobody wants to know."""
+    """Ignores the call."""
 
 
 class Api(Protocol):
@@ -142,7 +142,7 @@ def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 class KubeApi:
-    """One API server as one user; `on_request` is told of every request. Close it at the end."""
+    """One API server as one user; `on_request` is called with every request. Close it at the end."""
 
     def __init__(self, kubeconfig: Path | None, on_request: RequestListener = ignore) -> None:
         self._on_request = on_request
@@ -165,7 +165,7 @@ class KubeApi:
         old, self._client = self._client, client
         watches, self._watches = self._watches, set()
         for response in watches:
-            # Closing the client alone would leave who reads from it waiting for ever.
+            # Closing the client alone would leave its readers waiting without end.
             response.close()
         if old is not None:
             await old.close()  # type: ignore[no-untyped-call]

@@ -16,7 +16,7 @@ _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": 
 
 
 def permission(method: str, path: str, params: Mapping[str, str]) -> tuple[str, str]:
-    """Verb and resource of a request. A path that is no resource's is itself the resource."""
+    """Verb and resource of a request. A path outside of any resource is itself the resource."""
     parts = path.strip("/").split("/")
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
     if parts[0] not in ("api", "apis") or not rest:
@@ -34,5 +34,5 @@ def permission(method: str, path: str, params: Mapping[str, str]) -> tuple[str, 
 
 
 def ignore(verb: str, resource: str, status: int) -> None:
-    """Nobody counts."""
+    """Counts nothing."""
     del verb, resource, status

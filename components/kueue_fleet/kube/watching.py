@@ -31,7 +31,7 @@ Or is another one: then nothing that was known is newer than the list, whatever 
 class Watch:
     """One list of one API server.
 
-    `synced` is set once the first list was told. `connected` is True while a watch runs, and while one that the server
+    `synced` is set after the first list. `connected` is True while a watch runs, and while one that the server
     ended in good order is begun again; it is False `grace` seconds after a watch broke, stayed silent or was refused.
     Before every watch the server is asked whether it is still the same cluster, and has not gone back to an earlier
     state: a watch from a version that is yet to come would tell of nothing. A kind that the server does not have
@@ -187,7 +187,7 @@ class Watch:
         try:
             self._listener(key, item)
         except Exception:
-            # One object that nobody understands must not end the following of all others.
+            # One object that cannot be read must not end the following of all others.
             log.exception("object not understood", extra={"fields": {"path": self.path, "key": key}})
 
 

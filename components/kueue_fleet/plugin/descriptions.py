@@ -65,7 +65,7 @@ OF_COMPONENT: Final[Mapping[tuple[str, str], str]] = {
 def describe_argument(component: str, argument: str, model: Mapping[str, Any] | None = None) -> str:
     """The meaning of `argument` (camelCase); that of a `spec` is what the schema says of its `model`.
 
-    Raises KeyError where nobody has written it down.
+    Raises KeyError where there is no description.
     """
     if (component, argument) in OF_COMPONENT:
         return OF_COMPONENT[component, argument]

@@ -30,7 +30,7 @@ class Agenda:
         self.progress_at = float("-inf")
 
     def expect(self, at: float, run_seconds: float | None) -> None:
-        """A job will arrive, and runs for so long; None: for ever."""
+        """A job will arrive, and runs for so long; None: until the end."""
         self.jobs += 1
         self.takes(run_seconds or 0.0)
         self.progress(at)

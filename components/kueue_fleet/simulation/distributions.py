@@ -40,7 +40,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Changing:
-    """Distributions that follow each other: each holds for `seconds` of the clock, from second 0; the last for ever."""
+    """Distributions that follow each other: each holds for `seconds` of the clock, from second 0; the last always."""
 
     seconds: float
     parts: tuple[Distribution, ...]

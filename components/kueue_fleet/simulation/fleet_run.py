@@ -247,7 +247,7 @@ class FleetRun:
             self._plan_for(max(now, offer.look_again), job, self.home, partial(self._offer, job))
 
     def _give_up(self, job: Job, key: str, rest: float, now: float) -> None:
-        """Nobody admitted it in time: it gives its quota back if a check of ours can say so, and starts over."""
+        """No cluster admitted it in time: it gives its quota back if a check of ours can say so, and starts over."""
         for name in self._checks.own(self.clusters[self.home].engine.workloads[key].checks):
             retry = CheckStateChanged(now, key, name, CheckState.RETRY, "no worker admitted it in time", rest)
             self.handle(self.home, retry)

@@ -38,7 +38,7 @@ ROUND_SECONDS: Final = 300.0
 class Offer:
     """Who gets a copy; who has one and is not among them loses it. `look_again` is when that may change by itself.
 
-    `given_up`: nobody, and the job starts over `rest` seconds later. `rejected`: nobody, ever; the text says why.
+    `given_up`: to none, and the job starts over `rest` seconds later. `rejected`: never to any; the text says why.
     """
 
     workers: tuple[str, ...]
@@ -69,7 +69,7 @@ class Dispatcher(Protocol):
         """The job is admitted on a worker."""
 
     def withdrawn(self, job: Job) -> None:
-        """The job is offered to nobody any more."""
+        """The job is no longer offered."""
 
 
 class KueueDispatcher:
@@ -202,7 +202,7 @@ class FleetDispatcher:
                 books.forget(key)
 
     def withdrawn(self, job: Job) -> None:
-        """The job is offered to nobody any more."""
+        """The job is no longer offered."""
         self._waiting.gone(job.record.key)
         for books in self._books.values():
             books.forget(job.record.key)

@@ -177,7 +177,7 @@ def name_documents(documents: Iterable[Document]) -> list[Document]:
 
 
 def run_seconds_of(document: Document) -> float | None:
-    """The run time that a Job or JobSet says, None for ever. Raises SimulationError."""
+    """The run time that a Job or JobSet says; None: without end. Raises SimulationError."""
     problems: list[str] = []
     items = list(_items([document], problems))
     seconds = _run_seconds(items[0], problems) if items else None

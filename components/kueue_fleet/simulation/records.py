@@ -78,7 +78,7 @@ class Run:
 class Record:
     """What happened to a workload so far.
 
-    `name` is that of its job where there is one, `run_seconds` None runs for ever. `attempt` counts evictions, so that
+    `name` is that of its job where there is one, `run_seconds` None never ends. `attempt` counts evictions, so that
     what was planned for an earlier run can be recognised as stale.
     """
 

@@ -1,6 +1,6 @@
 """One cluster with workloads that arrive, run as long as they are said to, and finish.
 
-In: objects, arrivals, delays. Out: the records. Admission checks are left to nobody: a workload with a check that is
+In: objects, arrivals, delays. Out: the records. No controller answers admission checks: a workload with a check that is
 not Ready keeps its reservation and waits.
 """
 
@@ -26,7 +26,7 @@ from kueue_fleet.simulation.workers import Workers
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A workload, the name of its job, when it is there, and how long it runs (None: for ever).
+    """A workload, the name of its job, when it is there, and how long it runs (None: without end).
 
     `finished_at` is set for one that is over before the simulation begins.
     """

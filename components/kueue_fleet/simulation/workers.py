@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 class Workers:
     """`count` of them; 0: as many as there is to do.
 
-    Invariant: what is due first is begun first, if it is told in that order.
+    Invariant: what is due first is begun first, if it is passed on in that order.
     """
 
     __slots__ = ("_count", "_free_at")

@@ -9,7 +9,7 @@ In: YAML. Out: `WorkloadFile`. Strict: unknown fields and wrong values are refus
         count: 20                       # default 1
         start: 0                        # second of the first; default 0
         interval: exponential(60)       # seconds between two; default 0
-        runSeconds: uniform(300, 900)   # left out: for ever
+        runSeconds: uniform(300, 900)   # left out: without end
         priorityClass: normal           # a WorkloadPriorityClass
         pods: 2                         # default 1
         requests: { cpu: "2", nvidia.com/gpu: "1" }
@@ -58,7 +58,7 @@ class JobEntry(RuledModel):
     interval: Seconds = constant(0.0)
     """Seconds from one to the next; default 0."""
     run_seconds: Seconds | None = None
-    """How long each runs once it has started; default: for ever."""
+    """How long each runs once it has started; default: without end."""
     priority_class: Text | None = None
     """A WorkloadPriorityClass."""
     pods: Annotated[Count, Field(ge=1)] = 1

@@ -40,7 +40,7 @@ class ClusterStatus:
     message: str
     """What is wrong with it; empty: nothing."""
     connected: bool | None
-    """For a worker: whether the manager says so. None: nobody said."""
+    """For a worker: whether the manager says so. None: not known."""
     pending: int
     """Workloads without quota."""
     reserved: int
@@ -112,7 +112,7 @@ class FleetStatus:
     pending: tuple[PendingWorkload, ...]
     requests: tuple[RequestStatus, ...]
     rotate_by: date | None
-    """Day by which the workers' credentials are to be made anew; None: they are not tokens."""
+    """Day by which the workers' credentials are to be rotated; None: they are not tokens."""
     days_left: int | None
 
     def as_json(self) -> dict[str, Any]:

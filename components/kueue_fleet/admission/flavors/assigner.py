@@ -1,7 +1,7 @@
 """The flavor assigner: which flavor each pod set would get, resource by resource.
 
-`assign` reads the queue's books and changes nothing; preemption is simulated by the oracle it is given, which leaves
-the books as they were.
+`assign` reads the queue's quota and usage and changes nothing; preemption is simulated by the oracle it is given, which
+leaves usage as it was.
 Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go.
 """
 

@@ -38,7 +38,7 @@ class Mode(IntEnum):
 class Possibility(IntEnum):
     """The finer modes among which flavors are compared: why `Mode.PREEMPT`, and with what prospects.
 
-    `RECLAIM` takes only from other queues, `PREEMPT` also from the own one, `NO_CANDIDATES` found nobody to preempt.
+    `RECLAIM` takes only from other queues, `PREEMPT` also from the own one, `NO_CANDIDATES` found none to preempt.
     """
 
     NO_FIT = 0

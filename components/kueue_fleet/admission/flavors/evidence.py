@@ -113,7 +113,7 @@ class NotNominated(NamedTuple):
 
 
 class FlavorLacksResource(NamedTuple):
-    """Seen for another resource of the workload, the flavor is no choice for this one."""
+    """Seen for another resource of the workload, the flavor cannot be chosen for this one."""
 
     flavor: str
     resource: str

@@ -23,7 +23,7 @@ from kueue_fleet.admission.topology.placement import topology_requests
 from kueue_fleet.admission.workload.state import WorkloadInfo
 
 Simulated = dict[tuple[str, Usage, frozenset[int]], list[Target]]
-"""Targets that were found for a workload, some requests and flavor-resources. Valid while the books do not change."""
+"""Targets that were found for a workload, some requests and flavor-resources. Valid while usage does not change."""
 
 
 def find_targets(
@@ -54,7 +54,7 @@ def _targets(context: PreemptionContext) -> list[Target]:
 def make_oracle(cache: Cache, simulated: Simulated) -> Oracle:
     """The oracle for `assigner.assign`: looks for targets for one flavor-resource at a time.
 
-    It keeps what it found in `simulated`; empty that when the books change.
+    It keeps what it found in `simulated`; empty that when usage changes.
     """
 
     def simulate(queue: QueueNode, info: WorkloadInfo, fr: int, amount: int) -> tuple[Possibility, int]:

@@ -1,4 +1,4 @@
-"""Taking workloads out of the books to see whether another one would fit, and putting them back.
+"""Taking workloads out of the usage to see whether another one would fit, and putting them back.
 
 Source: kueue@v0.19.2 pkg/scheduler/preemption/preemption.go, pkg/cache/scheduler/snapshot.go.
 """

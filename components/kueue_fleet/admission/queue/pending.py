@@ -162,7 +162,7 @@ class PendingQueue:
         return True
 
     def pop(self) -> WorkloadInfo | None:
-        """Take the head out, in flight; None if nobody competes."""
+        """Take the head out, in flight; None if none competes."""
         self._pop_cycle += 1
         entry = self._sticky() or self._head()
         if entry is None:

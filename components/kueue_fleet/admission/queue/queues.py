@@ -131,7 +131,7 @@ class Membership:
     def _wake_others(self, info: WorkloadInfo) -> None:
         """Quota came free: parked workloads of the tree are looked at again.
 
-        Kueue finds the tree by the LocalQueue, and does not know one that is stopped: then nobody is.
+        Kueue finds the tree by the LocalQueue, and does not know one that is stopped: then none is.
         """
         local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
         if local is not None and local.stop_policy is StopPolicy.NONE:

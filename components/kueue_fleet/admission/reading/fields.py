@@ -138,7 +138,7 @@ class Fields:
             return None
 
     def quantities(self, name: str) -> dict[str, Quantity]:
-        """The resource list in `name`; what is no quantity, or negative, is left out and reported."""
+        """The resource list in `name`; what is not a quantity, or negative, is left out and reported."""
         child = self.child(name)
         found = {}
         for resource in child.data:

@@ -272,7 +272,7 @@ def parse_flavor(fields: Fields) -> ResourceFlavor:
 
 
 def parse_check(fields: Fields) -> AdmissionCheck:
-    """An AdmissionCheck; without a status it counts as active, as nobody has looked at it yet."""
+    """An AdmissionCheck; without a status it counts as active, as no controller has looked at it yet."""
     conditions = {item.text("type"): item.text("status") for item in fields.child("status").children("conditions")}
     controller = fields.child("spec").required_text("controllerName")
     return AdmissionCheck(_name(fields), controller, conditions.get("Active", "True") == "True")

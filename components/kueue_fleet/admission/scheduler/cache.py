@@ -112,7 +112,7 @@ class Cache:
         self._seal_trees({name for name, node in self.cohorts.items() if _is_cyclic(node)})
 
     def _seal_trees(self, cyclic: set[str]) -> None:
-        """Leave out what is inactive or in a cycle, and compute the books of every tree."""
+        """Leave out what is inactive or in a cycle, and compute quotas and usage of every tree."""
         for node in self.queues.values():
             if node.parent is not None and node.parent.name in cyclic:
                 node.inactive = ((InactiveReason.COHORT_CYCLE, "its cohort tree has a cycle"), *node.inactive)
@@ -186,7 +186,7 @@ class Cache:
                     state.use(requests.topology, requests.pod_set.node_requests, sign)
 
     def take_out(self, info: WorkloadInfo) -> None:
-        """Take a workload's usage off the books; it stays listed in its queue. Undone by `put_back`."""
+        """Subtract a workload's usage; it stays listed in its queue. Undone by `put_back`."""
         remove_all(self.queues[info.cluster_queue], info.usage)
         self.use_topology(info, -1)
 
@@ -196,7 +196,7 @@ class Cache:
         self.use_topology(info, 1)
 
     def suspend(self, info: WorkloadInfo) -> None:
-        """Take a workload out altogether, so that it is no candidate for preemption either. Undone by `resume`."""
+        """Take a workload out altogether, so that it cannot be preempted either. Undone by `resume`."""
         del self.queues[info.cluster_queue].workloads[info.key]
         self.take_out(info)
 

@@ -1,7 +1,7 @@
 """One scheduling cycle: from the heads of the queues to who gets quota, who preempts whom, and who goes back and why.
 
-Nomination looks at every head on the books as they are; then the heads are taken in order, and what each one gets, or
-holds back for itself, is on the books for the next. At the end only what was admitted stays.
+Nomination looks at every head with the usage as it is; then the heads are taken in order, and what each one gets, or
+holds back for itself, counts for the next. At the end only what was admitted stays.
 Source: kueue@v0.19.2 pkg/scheduler/scheduler.go.
 """
 
@@ -35,14 +35,14 @@ class Head(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """What an entry keeps on the books until the end of the cycle: this quota, and its places in the topology."""
+    """What an entry counts as usage until the end of the cycle: this quota, and its places in the topology."""
 
     entry: Entry
     usage: Usage
 
 
 class _Pass:
-    """The state of a cycle under way: who is being preempted, and what must come off the books at its end.
+    """The state of a cycle under way: who is being preempted, and what must be subtracted at its end.
 
     `blocked`: some admitted workload's pods are not ready, and that blocks admission. `waiting`: a head waits for it,
     and all heads after it with it.
@@ -63,7 +63,7 @@ class _Pass:
 def run_cycle(cache: Cache, heads: Iterable[Head], *, number: int, now: float) -> list[Entry]:
     """Decide about the heads; entries in the order in which they were decided.
 
-    The books then have the usage of the admitted entries and are otherwise unchanged; the caller gives those entries
+    The usage then has that of the admitted entries and is otherwise unchanged; the caller gives those entries
     their reservation. `number` counts cycles.
     """
     this = _Pass(cache, number, now)
@@ -87,7 +87,7 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
     """What a cycle would find for a pending workload if it were the head of its queue now, from its first flavor on.
 
     Nothing is decided and nothing changes. The outcome is `ADMITTED`, `PREEMPTING` or `WAITING` as it would be if
-    nobody else were considered.
+    no other workload were considered.
     """
     entry = Entry(info, cache.queues[info.cluster_queue], is_preemptor=False)
     if _is_inadmissible(cache, entry):
@@ -252,7 +252,7 @@ def _is_gated(cache: Cache, info: WorkloadInfo) -> bool:
 
 
 def _hold(this: _Pass, entry: Entry) -> None:
-    """Keep the entry's whole usage on the books until the end of the cycle."""
+    """Count the entry's whole usage until the end of the cycle."""
     usage = entry.usage()
     add_all(entry.queue, usage)
     reserve_topology(this.cache, entry, 1)
@@ -260,7 +260,7 @@ def _hold(this: _Pass, entry: Entry) -> None:
 
 
 def _hold_for(this: _Pass, entry: Entry) -> None:
-    """Hold back quota for an entry that found nobody to preempt, unless its queue can always reclaim its own."""
+    """Hold back quota for an entry that found no workload to preempt, unless its queue can always reclaim its own."""
     reclaims = entry.queue.spec.preemption.reclaim_within_cohort is PreemptionPolicy.ANY
     if reclaims and not (this.cache.gates.prioritize_preemptor_workloads and entry.is_preemptor):
         return
@@ -286,7 +286,7 @@ def quota_to_reserve(assignment: Assignment, queue: QueueNode) -> Usage:
 
 
 def _refresh(this: _Pass, entry: Entry) -> bool:
-    """Find the assignment anew if others took its targets or its place in the topology; whether it fits now."""
+    """Find another assignment if others took its targets or its place in the topology; whether it fits now."""
     gates = this.cache.gates
     fits, only_topology_lacks = _fits(this, entry)
     overlaps = gates.recompute_assignment_upon_preemption_targets_overlap and any(

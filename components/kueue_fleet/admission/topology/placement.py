@@ -170,7 +170,7 @@ def _net_usage(entry: Entry) -> list[tuple[str, PodSetResult, tuple[DomainAssign
 
 
 def reserve_topology(cache: Cache, entry: Entry, sign: int) -> None:
-    """Put an entry's places on the books (`sign` 1), or take them off (-1)."""
+    """Count an entry's places as used (`sign` 1), or as free (-1)."""
     if not entry.queue.tas_flavors:
         return
     per_pod = {ps.name: ps.node_requests for ps in entry.info.workload.pod_sets}

@@ -1,7 +1,7 @@
 """The lab's certificate authority, the certificates it signs, and the secrets of a rehearsal.
 
 Everything is written into one folder, keys and tokens with mode 0600, each file whole or not at all. A lab that is
-started again finds what it made before; certificates that end soon are signed anew, the authority never changes.
+started again finds what it made before; certificates that end soon are signed again, the authority never changes.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class SystemNode:
                 self._running = None
 
     async def refused_pods(self) -> list[dict[str, object]]:
-        """The pods that nobody here can run, each with what it belongs to and why."""
+        """The pods that cannot run here, each with what it belongs to and why."""
         try:
             return [] if self._running is None else await self._running.refused_pods()
         except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -68,7 +68,7 @@ def write_kwok_files(folder: Path, *, server: str, ca_file: Path, token: str) ->
 async def keep_running(spec: ProcessSpec, spawn: Spawn, before_restart: Callable[[], Awaitable[None]]) -> None:
     """Runs the process until cancelled, and starts it again when it ends by itself, after `before_restart` is done.
 
-    The delay grows from 2 s to 30 s, and begins anew after a healthy minute.
+    The delay grows from 2 s to 30 s, and starts over after a healthy minute.
     """
     delay = _RESTART_SECONDS
     loop = asyncio.get_running_loop()

@@ -19,7 +19,7 @@ _ATTEMPTS = 200
 def is_free(port: int) -> bool:
     """Whether a server could listen on the port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As Go's listeners do: connections of a server that has just ended are no obstacle.
+        # As Go's listeners do: connections of a server that has just ended do not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

@@ -63,7 +63,7 @@ class BuildProgress:
 
 
 ProgressListener = Callable[[BuildProgress], None]
-"""Is told how far a build is."""
+"""Called with how far a build is."""
 
 
 class _Pace:

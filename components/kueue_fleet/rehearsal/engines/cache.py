@@ -1,4 +1,4 @@
-"""The folder of built engines: entries appear whole or not at all, and a damaged one is no entry.
+"""The folder of built engines: entries appear whole or not at all, and a damaged one does not count.
 
 An entry is a folder `<name>-<key>` with a manifest of its files. It is filled in a temporary folder beside it and
 renamed; one builder at a time holds the name's lock (flock, released by the kernel when its holder dies).

@@ -48,7 +48,7 @@ class GoToolchain:
 
 
 def parse_go_version(text: str) -> tuple[int, int] | None:
-    """The minor release of `go1.26.8`; None when the text is no release."""
+    """The minor release of `go1.26.8`; None for any other text."""
     found = re.match(r"go(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else None
 

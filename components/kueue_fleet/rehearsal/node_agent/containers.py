@@ -1,6 +1,6 @@
 """One container: started as a process, probed, restarted with back-off, stopped.
 
-The process is spawned through the supervisor, so that it dies with it. What the container does is told to the pod's
+The process is spawned through the supervisor, so that it dies with it. What the container does is said to the pod's
 worker as a `ContainerState`; the worker turns all of them into the Pod's status.
 """
 

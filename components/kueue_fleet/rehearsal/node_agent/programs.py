@@ -22,7 +22,7 @@ Json = dict[str, Any]
 """An object as the API server sends it."""
 
 DEFAULT_CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 (a path within the pod's own folder)
-"""Where a program looks for its webhook's certificate if nobody says otherwise."""
+"""Where a program looks for its webhook's certificate by default."""
 
 IMAGE_REASON = "ErrImagePull"
 """The kubelet's word for a container whose image is not to be had; here, because no program stands for it."""
@@ -120,7 +120,7 @@ def find_program(programs: Mapping[str, Program], image: str, labels: Mapping[st
 
 
 def adapt_configuration(content: bytes, place: HostPlace) -> Adaptation | None:
-    """The configuration for this machine, or None when the file is no configuration we know.
+    """The configuration for this machine, or None when the file is another configuration.
 
     Raises PodError when a known configuration cannot be moved to the pod's address.
     """

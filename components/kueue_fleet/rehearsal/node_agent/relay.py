@@ -61,7 +61,7 @@ async def _hand_on(target: Endpoint, reader: asyncio.StreamReader, writer: async
     try:
         target_reader, target_writer = await asyncio.open_connection(*target)
     except OSError:
-        # Nobody listens there: the caller sees its connection closed, as it would at a pod that is not ready.
+        # Nothing listens there: the caller sees its connection closed, as it would at a pod that is not ready.
         writer.close()
         return
     await asyncio.gather(_copy(reader, target_writer), _copy(target_reader, writer))

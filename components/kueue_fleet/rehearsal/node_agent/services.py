@@ -6,7 +6,7 @@ which kube-apiserver dials with the port of the client configuration; it still c
 Service's own DNS name (k8s.io/kube-aggregator pkg/apiserver/resolvers.go). Where the agent may listen on that port,
 the Service gets an address of its own, and connections to it are relayed to the pod. Where it may not (ports below
 1024), the port in the client configuration is set to the target port instead. A helm upgrade that writes the objects
-anew is answered by the same patches; Helm compares manifests with manifests, so none of this is a difference to it.
+again is answered by the same patches; Helm compares manifests with manifests, so none of this is a difference to it.
 
 `plan_*` are pure; `ServiceRoutes` watches, patches and relays.
 """

@@ -154,7 +154,7 @@ def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> bool:
 
 
 def replace_file(path: Path, content: bytes, mode: int) -> None:
-    """Writes `path` in one step; nobody ever sees half of it, or a wider mode."""
+    """Writes `path` in one step; a reader never sees half of it, or a wider mode."""
     temporary = path.with_name(f".{path.name}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(descriptor, "wb") as file:

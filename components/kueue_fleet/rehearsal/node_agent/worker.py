@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
 _ADDRESS_REASON = "CreatePodSandboxError"
-# When the whole node stops nobody waits for the pods' own grace periods.
+# When the whole node stops, the pods' own grace periods do not count.
 _NODE_STOP_SECONDS = 3.0
 
 

@@ -43,7 +43,7 @@ class SupervisorError(RehearsalError):
 
 
 class SupervisorGoneError(RehearsalError):
-    """Nobody answers on the socket."""
+    """The supervisor does not answer on its socket."""
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -132,7 +132,7 @@ class SupervisorClient:
         return found
 
     def refused_pods(self) -> list[dict[str, Any]]:
-        """The pods that nobody here can run, all clusters': see `refused_pods.RefusedPod`."""
+        """The pods that cannot run here, all clusters': see `refused_pods.RefusedPod`."""
         found: list[dict[str, Any]] = self._request("GET", "/refusedPods")["pods"]
         return found
 

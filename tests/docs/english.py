@@ -1,0 +1,65 @@
+"""Words of translated English that nothing in the folders below says. `make check` runs this.
+
+In: files of Python, YAML and Markdown. Out: a line for each place, with what to write. A folder is added when its
+sentences have been rewritten.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = (
+    "components/kueue_fleet/admission",
+    "components/kueue_fleet/explain",
+    "components/kueue_fleet/gcp",
+    "components/kueue_fleet/gke",
+    "components/kueue_fleet/kube",
+    "components/kueue_fleet/plugin",
+    "components/kueue_fleet/rehearsal/control_planes",
+    "components/kueue_fleet/rehearsal/engines",
+    "components/kueue_fleet/rehearsal/node_agent",
+    "components/kueue_fleet/rehearsal/processes",
+    "components/kueue_fleet/simulation",
+    "components/kueue_fleet/status",
+    "offline",
+    "policies",
+)
+"""Folders that are checked."""
+WORDS = {
+    r"for ever\b": "without end, or say when it ends",
+    r"\banew\b": "again",
+    r"\bnobody\b": "say who does not: no controller, no user",
+    r"\b(is|are|was|were) told\b": "say what is called, returned or printed",
+    r"\bone sees\b": "say what is shown",
+    r"\bat (its|their) leisure\b": "later",
+    r"\bthe books\b": "quota, usage",
+    r"\b(is|are) gone on with\b": "is resumed",
+}
+"""What is not written, and what to write instead."""
+
+
+def found(path: str, text: str) -> Iterator[str]:
+    """`file:line: word; write ...` for each place."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, instead in WORDS.items():
+            for match in re.finditer(pattern, line, re.IGNORECASE):
+                yield f"{path}:{number}: {match[0]!r}; write: {instead}"
+
+
+def main() -> int:
+    """Prints every place; the exit code is 1 if there is one."""
+    command = ["git", "ls-files", "--", *FOLDERS]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    paths = [path for path in listed if path.endswith((".py", ".yaml", ".md")) and (ROOT / path).is_file()]
+    places = [place for path in paths for place in found(path, (ROOT / path).read_text(encoding="utf-8"))]
+    print("\n".join(places) or f"Plain English: all of {len(paths)} files")
+    return int(bool(places))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
