@@ -109,6 +109,11 @@ def test_capacity_classes(made: dict[str, Any], capacity: dict[str, Any]) -> Non
     assert found["autoscaling"] == {"totalMinNodeCount": 0, "totalMaxNodeCount": 24, "locationPolicy": "ANY"}
 
 
+def test_networks_of_gpus_are_kept() -> None:
+    found = entry(pool(networkConfig={"acceleratorNetworkProfile": "auto", "podRange": "pods"}))
+    assert found["acceleratorNetworkProfile"] == "auto"
+
+
 def test_limits_by_zone_become_limits_of_all_zones() -> None:
     zones = ["us-central1-a", "us-central1-b"]
     scaling = {"enabled": True, "minNodeCount": 1, "maxNodeCount": 3}

@@ -16,6 +16,7 @@ from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.kueue_installation import CONFIGURATION_API, JOBSET_FRAMEWORK, default_configuration
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.names import REGIONS_LABEL
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
@@ -29,6 +30,7 @@ _CHART_CERTIFICATES: Final = {
     "webhookServiceName": "kueue-webhook-service",
     "webhookSecretName": "kueue-webhook-server-cert",
 }
+_CONTROLLERS: Final = ("kueue-controller-manager", CONTROLLER_NAME)
 _OR_DEFAULT: Final = ", or take the defaults of a fleet file (--default-kueue)"
 _OF_SECTION: Final = ("gcInterval", "origin", "workerLostTimeout")
 
@@ -114,7 +116,12 @@ def adopt_configuration(
         for key, value in next(iter(every.values())).items()
         if all(other.get(key) == value for other in every.values())
     }
-    kueue = {"version": version, "namespace": namespace, "configuration": shared}
+    kueue = {
+        "version": version,
+        "namespace": namespace,
+        "priorityClassName": _priority_class(platform),
+        "configuration": shared,
+    }
     return KueueSettings(
         {
             "kueue": {name: value for name, value in kueue.items() if value},
@@ -123,6 +130,16 @@ def adopt_configuration(
         {cluster: {key: value for key, value in each.items() if key not in shared} for cluster, each in every.items()},
         multi_kueue,
     )
+
+
+def _priority_class(platform: Platform) -> str | None:
+    """The priority class of Kueue's and the fleet's own controller; None where their Deployments are not given."""
+    pods = [
+        ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+        for _, item in platform.others("Deployment")
+        if item["metadata"]["name"] in _CONTROLLERS
+    ]
+    return next((str(each["priorityClassName"]) for each in pods if "priorityClassName" in each), None)
 
 
 def _has_job_sets(platform: Platform, configurations: Mapping[str, Object]) -> bool:

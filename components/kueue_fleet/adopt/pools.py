@@ -137,6 +137,8 @@ def _entry(pool: Object) -> Data:
     entry |= {"taints": taints} if taints else {}
     if (pool.get("placementPolicy") or {}).get("type") == "COMPACT":
         entry["compactPlacement"] = True
+    profile = (pool.get("networkConfig") or {}).get("acceleratorNetworkProfile")
+    entry |= {"acceleratorNetworkProfile": profile} if profile else {}
     entry |= _upkeep(pool)
     entry["capacity"] = _capacity(pool, config)
     return entry
