@@ -22,10 +22,22 @@ class ApiServer:
         self._pool = urllib3.PoolManager(ssl_context=context, maxsize=8, retries=False, timeout=ANSWER_SECONDS)
 
     def request(
-        self, method: str, path: str, body: Any = None, *, token: str, content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str,
+        content_type: str = "application/json",
+        user: str = "",
     ) -> tuple[int, str]:
-        """Status and text of the answer; without a token if that is empty. Raises OSError if there is none."""
+        """Status and text of the answer; without a token if that is empty. Raises OSError if there is none.
+
+        With `user`, the owner of the token acts as that user, who has no groups but that of all users.
+        """
         headers = {"Content-Type": content_type, **({"Authorization": f"Bearer {token}"} if token else {})}
+        if user:
+            headers["Impersonate-User"] = user
         sent = None if body is None else json.dumps(body)
         try:
             answer = self._pool.request(method, self._url + path, body=sent, headers=headers)

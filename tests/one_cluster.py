@@ -78,10 +78,12 @@ class OneCluster:
         self.server = server
         vars(self).pop("_api_server", None)
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = "", token: str = "") -> Json:
+    def request(
+        self, method: str, path: str, body: Any = None, content_type: str = "", token: str = "", user: str = ""
+    ) -> Json:
         # A cluster that is made again under its name has another address.
         status, text = api_server(self.server, self._authority).request(
-            method, path, body, token=token or self.token, content_type=content_type or "application/json"
+            method, path, body, token=token or self.token, content_type=content_type or "application/json", user=user
         )
         if status >= 400:
             raise Refused(f"{status} {json.loads(text)['message'] if text.startswith('{') else text}")

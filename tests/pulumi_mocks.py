@@ -191,6 +191,8 @@ class CloudMocks(mocks.Mocks):
                 state["email"] = f"{state['accountId']}@{state['project']}.iam.gserviceaccount.com"
                 state["member"] = f"serviceAccount:{state['email']}"
                 state["name"] = f"projects/{state['project']}/serviceAccounts/{state['email']}"
+            case "gcp:projects/iAMCustomRole:IAMCustomRole":
+                state["name"] = f"projects/{state['project']}/roles/{state['roleId']}"
             case "gcp:container/cluster:Cluster":
                 state["endpoint"] = f"{name}.gke.test"
                 endpoints = state.get("controlPlaneEndpointsConfig", {})

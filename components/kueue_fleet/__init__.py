@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kueue_fleet.gcp import (
         Dashboards,
         ManagerCluster,
+        MemberAccess,
         Network,
         NodeIdentity,
         NodePool,
@@ -57,6 +58,7 @@ __all__ = [
     "LocalQueue",
     "ManagedMonitoring",
     "ManagerCluster",
+    "MemberAccess",
     "MultiKueue",
     "Namespaces",
     "Network",
@@ -80,6 +82,7 @@ _GCP = frozenset(
     {
         "Dashboards",
         "ManagerCluster",
+        "MemberAccess",
         "Network",
         "NodeIdentity",
         "NodePool",

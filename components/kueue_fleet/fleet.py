@@ -26,6 +26,7 @@ from kueue_fleet.gcp import (
     Dashboards,
     GkeCluster,
     ManagerCluster,
+    MemberAccess,
     Network,
     NodePool,
     ReservedCapacity,
@@ -62,6 +63,8 @@ class Fleet(pulumi.ComponentResource):
     """What is inside each cluster, by the cluster's name."""
     team_identities: dict[str, TeamIdentity]
     """Google service accounts that are made for teams, by team."""
+    member_access: MemberAccess | None
+    """By what the members of teams connect to the clusters, if a team has members."""
     dashboards: Dashboards | None
     """Dashboard and alerts, if the fleet asks for them."""
     kubeconfig: pulumi.Output[str]
@@ -112,6 +115,7 @@ class Fleet(pulumi.ComponentResource):
             if entry.name in spec.clusters_of(pool)
         }
         self.team_identities = self._team_identities(name)
+        self.member_access = self._member_access(name)
         self._fill()
         self.dashboards = self._dashboards(name)
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
@@ -215,6 +219,18 @@ class Fleet(pulumi.ComponentResource):
             for team in self.spec.teams
             if team.google_service_account is not None
         }
+
+    def _member_access(self, name: str) -> MemberAccess | None:
+        members = list(dict.fromkeys(member for team in self.spec.teams for member in team.members))
+        if not members:
+            return None
+        return MemberAccess(
+            f"{name}/members",
+            project=self.spec.project,
+            fleet=self.spec.name,
+            members=members,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
     def _fill(self) -> None:
         """What is inside the clusters: the manager's last, since it connects to the workers."""

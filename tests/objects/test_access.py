@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fleet_file.builders import fleet
 from kueue_fleet.fleet_file.check.kueue_configuration import BUILT_IN_KINDS, FRAMEWORKS
 from kueue_fleet.fleet_file.worker_tokens import worker_token, worker_tokens
+from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, plural_of
 from kueue_fleet.objects import render_worker_access
-from kueue_fleet.objects.access import plural_of, supported_frameworks, worker_job_rules, worker_rules
+from kueue_fleet.objects.access import worker_job_rules, worker_rules
 
 READ = ["get", "list", "watch"]
 PLACES = ("team-vision", "team-language", "default")
@@ -134,11 +133,13 @@ def test_a_new_serial_is_a_new_first_token_and_a_new_secret_on_the_manager() -> 
     assert (token.first_secret, token.secret) == ("multikueue-manager-2027-02", "worker-a-2027-02")
 
 
-@pytest.mark.parametrize("name", sorted(supported_frameworks()))
-def test_supported_frameworks_are_kueues(name: str) -> None:
-    assert name in FRAMEWORKS
+def test_every_framework_of_kueue_has_its_kind() -> None:
+    assert set(KINDS) == set(FRAMEWORKS)
+    for framework, name in BUILT_IN_KINDS.items():
+        kind, _, group = name.split(".", 2)
+        assert (KINDS[framework].kind, KINDS[framework].group) == (kind, group)
 
 
 def test_all_of_kueues_frameworks_but_one_can_be_dispatched() -> None:
-    assert set(FRAMEWORKS) - supported_frameworks() == {"sparkoperator.k8s.io/sparkapplication"}
-    assert set(BUILT_IN_KINDS) <= supported_frameworks()
+    assert set(FRAMEWORKS) - DISPATCHED_FRAMEWORKS == {"sparkoperator.k8s.io/sparkapplication"}
+    assert set(BUILT_IN_KINDS) <= DISPATCHED_FRAMEWORKS

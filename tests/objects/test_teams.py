@@ -22,8 +22,10 @@ def objects(team: dict[str, Any], cluster: str = "manager") -> dict[str, dict[st
     return {item["kind"]: item for item in render_team_objects(spec, spec.teams[0], cluster)}
 
 
-def test_nothing_unless_asked_for() -> None:
-    assert objects({}) == {}
+def test_accounts_and_rights_only_where_they_are_asked_for() -> None:
+    isolation = {"ResourceQuota", "NetworkPolicy"}
+    assert objects({}).keys() == {*isolation, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert objects({}, "worker-a").keys() == isolation
 
 
 @pytest.mark.parametrize(
@@ -75,23 +77,51 @@ def test_members_submit_to_the_manager_and_look_at_workers() -> None:
         assert verbs(role, "secrets") == verbs(role, "pods/exec") == set()
 
 
-def test_no_rule_for_jobsets_where_there_are_none() -> None:
-    spec = parse_fleet(
-        changed(fleet_data(), {"jobSet": {"enabled": False}, "teams/0/members": ["user:ann@example.com"]})
-    )
-    role = next(item for item in render_team_objects(spec, spec.teams[0], "manager") if item["kind"] == "Role")
-    assert not any("jobsets" in rule["resources"] for rule in role["rules"])
+def rights(changes: dict[str, Any], resource: str, cluster: str = "manager") -> set[str]:
+    """What a member may do with a resource: its verbs."""
+    data = changed(fleet_data(), {"teams/0/members": ["user:ann@example.com"], **changes})
+    spec = parse_fleet(data)
+    role = next(item for item in render_team_objects(spec, spec.teams[0], cluster) if item["kind"] == "Role")
+    return {verb for rule in role["rules"] if resource in rule["resources"] for verb in rule["verbs"]}
 
 
-def test_guard_in_each_namespace() -> None:
-    team = {"resourceQuota": {"pods": 500, "requests.nvidia.com/gpu": 8}, "namespaces": ["one", "two"]}
+READ = {"get", "list", "watch"}
+SUBMIT = READ | {"create", "delete", "patch", "update"}
+
+
+def test_members_submit_the_kinds_that_kueue_manages_and_no_others() -> None:
+    ray = {"kueue/configuration/integrations": {"frameworks": ["jobset.x-k8s.io/jobset", "ray.io/rayjob"]}}
+    for resource, verbs in {"jobsets": SUBMIT, "rayjobs": SUBMIT, "jobs": READ, "rayclusters": set()}.items():
+        assert rights(ray, resource) == verbs
+        assert rights(ray, resource, "worker-a") == verbs & READ
+    assert rights({"jobSet": {"enabled": False}}, "jobsets") == set()
+    external = {"kueue/configuration/integrations": {"externalFrameworks": ["Flow.v1.example.com"]}}
+    assert rights(external, "flows") == SUBMIT
+
+
+@pytest.mark.parametrize("resource", ["workloads", "provisioningrequests", "events", "pods", "pods/log", "localqueues"])
+def test_members_read_what_their_jobs_become(resource: str) -> None:
+    assert rights({}, resource) == rights({}, resource, "worker-a") == READ
+
+
+def test_limits_in_each_namespace() -> None:
+    team = {"resourceQuota": {"pods": 500, "services.loadbalancers": 1}, "namespaces": ["one", "two"]}
     spec = fleet(team)
-    made = render_team_objects(spec, spec.teams[0], "manager")
-    assert [(item["kind"], item["metadata"]["namespace"]) for item in made] == [
-        ("ResourceQuota", "one"),
-        ("ResourceQuota", "two"),
+    made = [item for item in render_team_objects(spec, spec.teams[0], "worker-a") if item["kind"] == "ResourceQuota"]
+    assert [item["metadata"]["namespace"] for item in made] == ["one", "two"]
+    assert made[0]["spec"] == {"hard": {"services.loadbalancers": "1", "services.nodeports": "0", "pods": "500"}}
+
+
+def test_pods_are_reached_from_the_teams_own_namespaces_and_from_operators() -> None:
+    spec = objects({})["NetworkPolicy"]["spec"]
+    assert (spec["podSelector"], spec["policyTypes"]) == ({}, ["Ingress"])
+    ((own, system),) = [rule["from"] for rule in spec["ingress"]]
+    assert own == {"namespaceSelector": {"matchLabels": {"kueue-fleet.dev/team": "team-vision"}}}
+    # Of the namespaces without a team, those that run jobs of others are left out.
+    assert system["namespaceSelector"]["matchExpressions"] == [
+        {"key": "kueue-fleet.dev/team", "operator": "DoesNotExist"},
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["default"]},
     ]
-    assert made[0]["spec"] == {"hard": {"pods": "500", "requests.nvidia.com/gpu": "8"}}
 
 
 @pytest.mark.parametrize("level", ["privileged", "baseline", "restricted"])
@@ -101,5 +131,6 @@ def test_namespaces_enforce_a_pod_security_standard(level: str) -> None:
     assert rendered["team-vision"] == {
         "kueue-fleet.dev/team": "team-vision",
         "pod-security.kubernetes.io/enforce": level,
+        "pod-security.kubernetes.io/warn": "restricted",
     }
     assert {labels["pod-security.kubernetes.io/enforce"] for labels in rendered.values()} <= {level, "baseline"}

@@ -51,6 +51,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "LocalQueue": {"spec": {"clusterQueue": "gpu"}, "namespace": "team-a"},
     "ManagedMonitoring": {"objects": render_managed_monitoring(fleet(observability={}), WORKER)},
     "ManagerCluster": {**IN_NETWORK, "spec": cluster("manager")},
+    "MemberAccess": {**PROJECT, "fleet": "lab", "members": ["group:team-a@example.com"]},
     "MultiKueue": {"spec": fleet_data(WORKER), "kubeconfigs": {WORKER: "{}"}},
     "Namespaces": {"spec": ["team-a", "team-b"]},
     "Network": {**PROJECT, "regions": ["europe-west4", "us-east4"]},

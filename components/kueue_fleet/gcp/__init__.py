@@ -7,7 +7,7 @@ In: entries of the fleet file, and ids of what already exists. Out: components w
 from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
 from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess
 from kueue_fleet.gcp.dashboards import Dashboards
-from kueue_fleet.gcp.identity import NodeIdentity, TeamIdentity
+from kueue_fleet.gcp.identity import MemberAccess, NodeIdentity, TeamIdentity
 from kueue_fleet.gcp.kubeconfig import cluster_kubeconfig, merge_kubeconfigs
 from kueue_fleet.gcp.network import Network
 from kueue_fleet.gcp.node_pool import NodePool
@@ -18,6 +18,7 @@ __all__ = [
     "Dashboards",
     "GkeCluster",
     "ManagerCluster",
+    "MemberAccess",
     "Network",
     "NodeIdentity",
     "NodePool",

@@ -1,16 +1,17 @@
-"""Google service accounts: that of a cluster's nodes, and those of teams.
+"""Who may do what in Google Cloud: the nodes of a cluster, the jobs of a team, the members of teams.
 
-In: project, and the name of a cluster or team. Out: an account with its roles. Nodes get what a GKE node needs and no
-more, instead of the project's default account, which is an Editor. Jobs do not use that account but their team's, by
-Workload Identity: Kubernetes service accounts of the team's namespaces may act as it, and there is no key.
+In: project, and the name of a cluster or team. Out: accounts with their roles, and a role for members. Nodes get what a
+GKE node needs and no more, instead of the project's default account, which is an Editor. Jobs do not use that account
+but their team's, by Workload Identity: Kubernetes service accounts of the team's namespaces may act as it, and there is
+no key.
 """
 
 from collections.abc import Sequence
 
 import pulumi
 
-from kueue_fleet.fleet_file.model.accounts import account_id, team_account_id
-from kueue_fleet.gcp.resources import ProjectIamMember, ServiceAccount, ServiceAccountIamMember
+from kueue_fleet.fleet_file.model.accounts import account_id, members_role_id, team_account_id
+from kueue_fleet.gcp.resources import ProjectIamCustomRole, ProjectIamMember, ServiceAccount, ServiceAccountIamMember
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:
@@ -18,6 +19,15 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts#default-
 
 WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
 """To act as a Google service account from a pod."""
+
+CONNECT_PERMISSIONS: tuple[str, ...] = (
+    "container.clusters.connect",
+    "container.clusters.get",
+    "container.clusters.list",
+)
+"""To find clusters, get a kubeconfig for them and reach their DNS endpoint. None of them reads or writes an object of
+Kubernetes: roles/container.viewer and roles/container.developer do, in every namespace, beside RBAC. Source:
+https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation#dns-based-endpoint."""
 
 
 def node_account_id(cluster_name: str) -> str:
@@ -118,3 +128,40 @@ class TeamIdentity(pulumi.ComponentResource):
                 pulumi.ResourceOptions(parent=self, depends_on=list(after)),
             )
         self.register_outputs({"email": self.email})
+
+
+class MemberAccess(pulumi.ComponentResource):
+    """A role by which the members of teams connect to the clusters; what they may do there is a matter of RBAC."""
+
+    role: ProjectIamCustomRole
+    """The role."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        project: str,
+        fleet: str,
+        members: Sequence[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the role in `project`, and grant it to `members`: `group:`, `user:` or `serviceAccount:`, address."""
+        super().__init__("kueue-fleet:index:MemberAccess", name, None, opts)
+        self.role = ProjectIamCustomRole(
+            name,
+            {
+                "project": project,
+                "roleId": members_role_id(fleet),
+                "title": f"Members of teams ({fleet})",
+                "description": "Connect to the clusters. What they may do there is in the Roles of their namespaces.",
+                "permissions": list(CONNECT_PERMISSIONS),
+            },
+            pulumi.ResourceOptions(parent=self),
+        )
+        for member in members:
+            ProjectIamMember(
+                f"{name}/{member}",
+                {"project": project, "role": self.role.output("name"), "member": member},
+                pulumi.ResourceOptions(parent=self),
+            )
+        self.register_outputs({"role": self.role.output("name")})

@@ -108,6 +108,13 @@ class ProjectIamMember(GcpResource):
     pulumi_type = "gcp:projects/iAMMember:IAMMember"
 
 
+class ProjectIamCustomRole(GcpResource):
+    """A role of the project's own; one that was deleted under the same id comes back."""
+
+    pulumi_type = "gcp:projects/iAMCustomRole:IAMCustomRole"
+    outputs = ("name",)
+
+
 class ContainerCluster(GcpResource):
     """A GKE cluster."""
 

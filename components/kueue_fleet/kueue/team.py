@@ -45,7 +45,7 @@ class Team(pulumi.ComponentResource):
     local_queues: dict[tuple[str, str], LocalQueue]
     """The team's LocalQueues by namespace and name."""
     objects: list[KubernetesObject]
-    """What else is in its namespaces: ServiceAccount, RoleBindings, ResourceQuota."""
+    """What else it has: ServiceAccount, Role, RoleBinding, ResourceQuota, NetworkPolicy, and the policy on its jobs."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Team(pulumi.ComponentResource):
     ) -> None:
         """Declare the team.
 
-        `objects` are what `objects.teams` renders for it on this cluster; each goes into its namespace. With
+        `objects` are what `objects.teams` renders for it on this cluster, each after its namespace. With
         `cluster_queues`, the cluster's queues by name, only LocalQueues of those are made, after the queue they lead
         to; without, all of them are.
         """
@@ -81,14 +81,18 @@ class Team(pulumi.ComponentResource):
                     cluster_queue=(cluster_queues or {}).get(queue.cluster_queue),
                     opts=pulumi.ResourceOptions(parent=self, depends_on=[place], deleted_with=deleted_with),
                 )
-        self.objects = [
-            declare_object(
-                self,
-                "/".join((name, manifest["metadata"]["namespace"], manifest["kind"], manifest["metadata"]["name"])),
-                manifest,
-                deleted_with=deleted_with,
-                depends_on=[self.namespaces[manifest["metadata"]["namespace"]]],
+        self.objects = []
+        for manifest in objects:
+            metadata = manifest["metadata"]
+            namespace = metadata.get("namespace")
+            label = (namespace, manifest["kind"], metadata["name"]) if namespace else (manifest["kind"],)
+            self.objects.append(
+                declare_object(
+                    self,
+                    "/".join((name, *label)),
+                    manifest,
+                    deleted_with=deleted_with,
+                    depends_on=[self.namespaces[namespace]] if namespace else self.objects[-1:],
+                )
             )
-            for manifest in objects
-        ]
         self.register_outputs({"namespaces": list(self.namespaces)})

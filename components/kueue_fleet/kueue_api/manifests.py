@@ -36,6 +36,10 @@ POD_SECURITY_LABEL: Final = "pod-security.kubernetes.io/enforce"
 
 Source: https://kubernetes.io/docs/concepts/security/pod-security-admission/
 """
+POD_SECURITY_WARNING_LABEL: Final = "pod-security.kubernetes.io/warn"
+"""On a namespace: the Pod Security Standard that the API server warns of when a job or a pod does not meet it."""
+NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""Label that Kubernetes puts on every namespace, with its name."""
 
 
 def manifest(api_version: str, kind: str, name: str, namespace: str | None = None, **body: Any) -> Manifest:
@@ -47,10 +51,15 @@ def manifest(api_version: str, kind: str, name: str, namespace: str | None = Non
 
 
 def namespace_manifest(name: str, team: str | None = None, pod_security: str = "baseline") -> Manifest:
-    """A Namespace; `team` and the Pod Security Standard that the API server enforces become its labels."""
+    """A Namespace; `team` and the Pod Security Standard that the API server enforces become its labels.
+
+    In one of a team, the API server also warns of what the standard `restricted` would refuse.
+    """
     made = manifest("v1", "Namespace", name)
-    owner = {} if team is None else {TEAM_LABEL: team}
-    made["metadata"]["labels"] = {**owner, POD_SECURITY_LABEL: pod_security}
+    labels = {POD_SECURITY_LABEL: pod_security}
+    if team is not None:
+        labels = {TEAM_LABEL: team, **labels, POD_SECURITY_WARNING_LABEL: "restricted"}
+    made["metadata"]["labels"] = labels
     return made
 
 

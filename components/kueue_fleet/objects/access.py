@@ -12,6 +12,7 @@ from typing import Any, Final
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, first_token_manifest, token_credentials
+from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, external_kinds
 from kueue_fleet.kueue_api.manifests import Manifest, manifest
 from kueue_fleet.objects.grants import (
     READ_VERBS,
@@ -27,30 +28,6 @@ ACCOUNT_JOBS_ROLE_NAME: Final = f"{ACCOUNT_NAME}-jobs"
 
 _PATCHED: Final = frozenset({"jobs", "rayclusters", "rayjobs", "rayservices"})
 """Kinds whose remote copy Kueue also patches, for elastic jobs."""
-_KINDS: Final = {
-    "batch/job": ("batch", "jobs"),
-    "jobset.x-k8s.io/jobset": ("jobset.x-k8s.io", "jobsets"),
-    "kubeflow.org/mpijob": ("kubeflow.org", "mpijobs"),
-    "kubeflow.org/paddlejob": ("kubeflow.org", "paddlejobs"),
-    "kubeflow.org/pytorchjob": ("kubeflow.org", "pytorchjobs"),
-    "kubeflow.org/tfjob": ("kubeflow.org", "tfjobs"),
-    "kubeflow.org/xgboostjob": ("kubeflow.org", "xgboostjobs"),
-    "kubeflow.org/jaxjob": ("kubeflow.org", "jaxjobs"),
-    "ray.io/rayjob": ("ray.io", "rayjobs"),
-    "ray.io/raycluster": ("ray.io", "rayclusters"),
-    "ray.io/rayservice": ("ray.io", "rayservices"),
-    "trainer.kubeflow.org/trainjob": ("trainer.kubeflow.org", "trainjobs"),
-    "workload.codeflare.dev/appwrapper": ("workload.codeflare.dev", "appwrappers"),
-    "leaderworkerset.x-k8s.io/leaderworkerset": ("leaderworkerset.x-k8s.io", "leaderworkersets"),
-    "pod": ("", "pods"),
-    "deployment": ("", "pods"),
-    "statefulset": ("apps", "statefulsets"),
-}
-
-
-def supported_frameworks() -> frozenset[str]:
-    """The frameworks that MultiKueue dispatches (kueue@v0.19.2 pkg/controller/jobs, MultiKueueAdapter)."""
-    return frozenset(_KINDS)
 
 
 def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
@@ -107,17 +84,7 @@ def worker_job_rules(frameworks: Sequence[str], external: Sequence[str] = ()) ->
 
 
 def _kinds(frameworks: Sequence[str], external: Sequence[str]) -> list[tuple[str, str]]:
-    """API group and resource of each kind of job, once each."""
-    kinds = [_KINDS[name] for name in frameworks if name in _KINDS]
-    for name in external:
-        kind, _, rest = name.partition(".")
-        kinds.append((rest.partition(".")[2], plural_of(kind)))
-    return list(dict.fromkeys(kinds))
-
-
-def plural_of(kind: str) -> str:
-    """The resource of a kind, guessed as Kubernetes does (apimachinery pkg/api/meta, UnsafeGuessKindToResource)."""
-    lower = kind.lower()
-    if lower.endswith("s"):
-        return f"{lower}es"
-    return f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}s"
+    """API group and resource of each kind, once. Of a Deployment, MultiKueue dispatches the pods."""
+    names = ("pod" if name == "deployment" else name for name in frameworks if name in DISPATCHED_FRAMEWORKS)
+    kinds = (*(KINDS[name] for name in names), *external_kinds(external))
+    return list(dict.fromkeys((kind.group, kind.plural) for kind in kinds))

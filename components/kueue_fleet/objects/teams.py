@@ -1,39 +1,49 @@
-"""What a team has in its namespaces beside LocalQueues: an account for its jobs, leave for its members, a guard.
+"""What a team has in its namespaces beside LocalQueues: accounts and rights, limits, and a wall around its pods.
 
-In: a fleet, a team, the name of a cluster. Out: ServiceAccount, Role, RoleBinding and ResourceQuota as objects, for
-what the team's entry asks for. Members submit where jobs are submitted, to the manager or the standalone cluster; on a
-worker, where only the manager submits, they look.
+In: a fleet, a team, the name of a cluster. Out: ServiceAccount, Role and RoleBinding, for what the team's entry asks
+for; ResourceQuota and NetworkPolicy, always; and the policy on its jobs (`team_policy`). Members submit where jobs are
+submitted, to the manager or the standalone cluster; on a worker, where only the manager submits, they read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.accounts import team_account_address
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_fleet.kueue_api.job_kinds import KINDS, JobKind, enabled_kinds
+from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL, Manifest, manifest
+from kueue_fleet.objects.team_policy import render_team_policy
 
 MEMBERS_ROLE: Final = "kueue-fleet-members"
 """Name of the Role and RoleBinding of a team's members."""
 GUARD: Final = "kueue-fleet"
-"""Name of the ResourceQuota."""
+"""Name of the ResourceQuota and the NetworkPolicy."""
+SERVICE_LIMITS: Final = {"services.loadbalancers": "0", "services.nodeports": "0"}
+"""Limits of every team unless its resourceQuota says otherwise: no Services that can be reached from outside.
+
+Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-on-object-count.
+"""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = {"group": "Group", "user": "User", "serviceAccount": "User"}
-_LOOK: Final = ["get", "list", "watch"]
-_SUBMIT: Final = [*_LOOK, "create", "delete", "patch", "update"]
+_READ: Final = ["get", "list", "watch"]
+_SUBMIT: Final = [*_READ, "create", "delete", "patch", "update"]
 
 
 def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[Manifest]:
-    """Accounts, access and guards of one team on `cluster`. Raises KeyError for an unknown cluster."""
+    """Accounts, rights, limits, network and policy of one team on `cluster`. Raises KeyError for an unknown cluster."""
     objects: list[Manifest] = []
     for namespace in team.namespace_names:
         objects += _service_account(fleet, team, namespace)
-        objects += _access(fleet, team, namespace, submits=fleet.cluster(cluster).role != "worker")
-        objects += _guard(team, namespace)
-    return objects
+        objects += _access(fleet, team, namespace, cluster)
+        objects.append(_limits(team, namespace))
+        objects.append(_network(fleet, team, namespace))
+    return objects + render_team_policy(fleet, team, cluster)
 
 
 def _service_account(fleet: FleetSpec, team: TeamEntry, namespace: str) -> list[Manifest]:
@@ -46,7 +56,7 @@ def _service_account(fleet: FleetSpec, team: TeamEntry, namespace: str) -> list[
     return [made]
 
 
-def _access(fleet: FleetSpec, team: TeamEntry, namespace: str, *, submits: bool) -> list[Manifest]:
+def _access(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> list[Manifest]:
     if not team.members:
         return []
     subjects = []
@@ -54,22 +64,32 @@ def _access(fleet: FleetSpec, team: TeamEntry, namespace: str, *, submits: bool)
         kind, _, name = member.partition(":")
         subjects.append({"apiGroup": _RBAC, "kind": _SUBJECTS[kind], "name": name})
     role_ref = {"apiGroup": _RBAC, "kind": "Role", "name": MEMBERS_ROLE}
-    rules = member_rules(job_sets=fleet.job_set.enabled, submits=submits)
+    kinds = enabled_kinds(kueue_configuration(fleet, cluster))
+    rules = member_rules(kinds, submits=fleet.cluster(cluster).role != "worker")
     return [
         manifest(f"{_RBAC}/v1", "Role", MEMBERS_ROLE, namespace, rules=rules),
         manifest(f"{_RBAC}/v1", "RoleBinding", MEMBERS_ROLE, namespace, roleRef=role_ref, subjects=subjects),
     ]
 
 
-def member_rules(*, job_sets: bool, submits: bool) -> list[dict[str, Any]]:
-    """What members may do: jobs, where they `submits`; and see how their jobs wait and run. No secrets, no exec."""
-    verbs = _SUBMIT if submits else _LOOK
-    rules = [_rule(["batch"], ["jobs"], verbs)]
-    if job_sets:
-        rules.append(_rule(["jobset.x-k8s.io"], ["jobsets"], verbs))
+def member_rules(kinds: Iterable[JobKind], *, submits: bool) -> list[dict[str, Any]]:
+    """What members may do in a cluster where Kueue manages `kinds`: submit these, or read them; read what they become.
+
+    No secrets, no exec. Jobs that Kueue does not manage would run beside every quota, so they can only be read.
+    """
+    verbs = _SUBMIT if submits else _READ
+    by_group: dict[str, list[str]] = {}
+    for kind in kinds:
+        by_group.setdefault(kind.group, []).append(kind.plural)
+    rules = [_rule([group], resources, verbs) for group, resources in by_group.items()]
     rules.append(_rule([""], ["configmaps", "services"], verbs))
-    rules.append(_rule([""], ["events", "pods", "pods/log", "resourcequotas"], _LOOK))
-    rules.append(_rule(["kueue.x-k8s.io"], ["localqueues", "workloads"], _LOOK))
+    jobs = KINDS["batch/job"]
+    if jobs.plural not in by_group.get(jobs.group, ()):
+        rules.append(_rule([jobs.group], [jobs.plural], _READ))
+    rules.append(_rule([""], ["events", "pods", "pods/log", "resourcequotas"], _READ))
+    rules.append(_rule(["events.k8s.io"], ["events"], _READ))
+    rules.append(_rule(["kueue.x-k8s.io"], ["localqueues", "workloads"], _READ))
+    rules.append(_rule(["autoscaling.x-k8s.io"], ["provisioningrequests"], _READ))
     return rules
 
 
@@ -77,8 +97,24 @@ def _rule(groups: list[str], resources: list[str], verbs: list[str]) -> dict[str
     return {"apiGroups": groups, "resources": resources, "verbs": list(verbs)}
 
 
-def _guard(team: TeamEntry, namespace: str) -> list[Manifest]:
-    if not team.resource_quota:
-        return []
-    hard = {name: str(amount) for name, amount in team.resource_quota.items()}
-    return [manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": hard})]
+def _limits(team: TeamEntry, namespace: str) -> Manifest:
+    own = {name: str(amount) for name, amount in team.resource_quota.items()}
+    return manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": {**SERVICE_LIMITS, **own}})
+
+
+def _network(fleet: FleetSpec, team: TeamEntry, namespace: str) -> Manifest:
+    """Pods are reached from the team's own namespaces, and from those that run nobody's jobs, such as operators'."""
+    jobs = sorted({"default", *(queue.namespace for queue in fleet.local_queues)})
+    own = {"matchLabels": {TEAM_LABEL: team.name}}
+    system = {
+        "matchExpressions": [
+            {"key": TEAM_LABEL, "operator": "DoesNotExist"},
+            {"key": NAMESPACE_NAME_LABEL, "operator": "NotIn", "values": jobs},
+        ]
+    }
+    spec = {
+        "podSelector": {},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"namespaceSelector": own}, {"namespaceSelector": system}]}],
+    }
+    return manifest("networking.k8s.io/v1", "NetworkPolicy", GUARD, namespace, spec=spec)

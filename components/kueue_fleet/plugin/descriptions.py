@@ -27,6 +27,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "labels": "Labels in Google Cloud.",
     "managedPrometheus": "Whether Google's collectors run, as they always do on Autopilot; default true.",
     "manager": "Name of the manager cluster, if there is one.",
+    "members": "Who gets the role: `group:`, `user:` or `serviceAccount:` and an address.",
     "namespace": "Namespace of the queue.",
     "network": "Self link or name of the network.",
     "networkName": "The network's name in Google Cloud; by default the resource's name.",

@@ -11,6 +11,8 @@ from fleet_file.builders import changed, fleet, fleet_data, problems
 from kueue_fleet.fleet_file import kueue_configuration, kueue_helm_values
 from kueue_fleet.kueue_api.configuration import overlay
 
+QUEUE = {"namespace": "default", "name": "other"}
+
 
 def test_what_nobody_says_is_as_in_the_chart() -> None:
     assert kueue_configuration(fleet(), "worker-a") == {
@@ -34,7 +36,40 @@ def test_what_nobody_says_is_as_in_the_chart() -> None:
         "clientConnection": {"qps": 300, "burst": 500},
         "featureGates": {"UnadmittedWorkloadsObservability": True},
         "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]},
+        **managed("In", "kubernetes.io/metadata.name", values=["team-vision", "team-language", "default"]),
     }
+
+
+def managed(operator: str, key: str, **values: Any) -> dict[str, Any]:
+    """What Kueue is told of the jobs that it manages."""
+    return {
+        "manageJobsWithoutQueueName": True,
+        "managedJobsNamespaceSelector": {"matchExpressions": [{"key": key, "operator": operator, **values}]},
+    }
+
+
+def of_managed_jobs(changes: dict[str, Any], cluster: str = "manager") -> dict[str, Any]:
+    configuration = kueue_configuration(fleet(changes), cluster)
+    return {name: value for name, value in configuration.items() if "manage" in name and "Jobs" in name}
+
+
+@pytest.mark.parametrize("cluster", ["manager", "worker-a"])
+def test_jobs_of_teams_wait_for_kueue_without_a_queue_too(cluster: str) -> None:
+    """Namespaces by their label, so that a team more does not restart Kueue; by name where other queues need it."""
+    assert of_managed_jobs({"localQueues": []}, cluster) == managed("Exists", "kueue-fleet.dev/team")
+    assert of_managed_jobs({"localQueues/0/namespace": "team-vision"}, cluster) == managed(
+        "Exists", "kueue-fleet.dev/team"
+    )
+
+
+def test_a_fleet_without_teams_manages_what_kueue_does_by_default() -> None:
+    assert of_managed_jobs({"teams": [], "localQueues/+": {**QUEUE, "clusterQueue": "language"}}) == {}
+
+
+def test_what_the_file_says_of_managed_jobs_holds() -> None:
+    own = {"matchLabels": {"a": "b"}}
+    given = {"manageJobsWithoutQueueName": False, "managedJobsNamespaceSelector": own}
+    assert of_managed_jobs({"kueue/configuration": given}) == given
 
 
 def test_fleet_then_cluster_are_laid_over_it() -> None:

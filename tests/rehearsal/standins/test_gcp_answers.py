@@ -232,6 +232,12 @@ LEAST: dict[str, dict[str, Any]] = {
     },
     DASHBOARD: {"dashboardJson": "{}"},
     "gcp:monitoring/notificationChannel:NotificationChannel": {"type": "email"},
+    "gcp:projects/iAMCustomRole:IAMCustomRole": {
+        "project": "p",
+        "roleId": "members",
+        "title": "Members",
+        "permissions": ["container.clusters.connect"],
+    },
     "gcp:projects/iAMMember:IAMMember": {**MEMBER, "project": "p"},
     "gcp:projects/service:Service": {"service": "compute.googleapis.com"},
     "gcp:serviceaccount/account:Account": {"accountId": "gke-batch"},

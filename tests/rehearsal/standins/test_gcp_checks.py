@@ -160,6 +160,11 @@ def test_numbers_of_items_are_checked() -> None:
         ("gcp:compute/network:Network", {"name": "end-"}, "does not end with a hyphen"),
         ("gcp:serviceaccount/account:Account", {"name": None, "accountId": "gke-a"}, "6 to 30"),
         (
+            "gcp:projects/iAMCustomRole:IAMCustomRole",
+            {"name": None, "roleId": "my-role", "title": "t", "permissions": ["container.clusters.get"]},
+            "3 to 64 letters",
+        ),
+        (
             CLUSTER,
             {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.7"}]}},
             "it needs the length of its prefix, such as 203.0.113.7/32",

@@ -1,4 +1,4 @@
-"""Both kinds of priority class.
+"""Both kinds of priority class, and which of them teams may use.
 
 Source: kubernetes@v1.36 plugin/pkg/admission/priority: one global default.
 """
@@ -8,11 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.kueue_api.problem import Problem, rule
 
 
 def check_priorities(scope: Scope) -> Iterator[Problem]:
-    """At most one PriorityClass is the global default."""
+    """At most one PriorityClass is the global default; teams use classes that are there."""
+    yield from _defaults(scope)
+    for team in scope.entries("teams"):
+        yield from _of_team(scope, team)
+
+
+@rule
+def _of_team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    of_jobs = scope.names("workloadPriorityClasses")
+    for index, name in enumerate(team.priority_classes or ()):
+        yield from scope.unknown("priorityClasses", name, f"{scope.path(team)}.priorityClasses[{index}]", of_jobs)
+
+
+@rule
+def _defaults(scope: Scope) -> Iterator[Problem]:
     defaults = [item for item in scope.fleet.priority_classes if item.global_default]
     for item in defaults[1:]:
         yield Problem(

@@ -15,9 +15,9 @@ from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, kueue_configuration
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.feature_gates import KUEUE_VERSION, is_on
+from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS
 from kueue_fleet.kueue_api.problem import Problem, rule
 from kueue_fleet.kueue_api.quantity import Quantity
-from kueue_fleet.objects.access import supported_frameworks
 
 _SET_BY_FLEET: Final = {
     "gc_interval": ("gcInterval", "multiKueue.gcInterval"),
@@ -174,7 +174,7 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
         )
     for name in _frameworks(manager):
         for worker in fleet.worker_names:
-            if name in supported_frameworks() and name not in _frameworks(merged[worker]):
+            if name in DISPATCHED_FRAMEWORKS and name not in _frameworks(merged[worker]):
                 yield Problem(
                     f"{scope.path(fleet.cluster(worker))}.kueue.configuration.integrations.frameworks",
                     f"{name} is missing, but the manager dispatches jobs of this kind",

@@ -12,11 +12,8 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import LocalQueueEntry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.kueue_api import LocalQueueSpec
-from kueue_fleet.kueue_api.manifests import TEAM_LABEL
+from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL
 from kueue_fleet.kueue_api.problem import Problem, item_labels, rule
-
-NAME_LABEL = "kubernetes.io/metadata.name"
-"""Label that Kubernetes puts on every namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +152,8 @@ def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
         )
         return
     team = next((team.name for team in scope.fleet.teams if item.namespace in team.namespace_names), None)
-    labels = {NAME_LABEL: item.namespace, **({TEAM_LABEL: team} if team else {})}
-    if selector.keys <= {NAME_LABEL, TEAM_LABEL} and not selector.matches(labels):
+    labels = {NAMESPACE_NAME_LABEL: item.namespace, **({TEAM_LABEL: team} if team else {})}
+    if selector.keys <= {NAMESPACE_NAME_LABEL, TEAM_LABEL} and not selector.matches(labels):
         yield Problem(
             f"{item.path}.clusterQueue",
             f"queue {queue.name} takes no jobs of namespace {item.namespace}: its namespaceSelector does not match",

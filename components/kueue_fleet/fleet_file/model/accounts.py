@@ -1,4 +1,4 @@
-"""Google service accounts by their ids: known before they exist, so that Kubernetes objects can name them.
+"""Ids of Google service accounts and roles: known before they exist, so that Kubernetes objects can name them.
 
 In: names. Out: ids and addresses. Making accounts and granting roles is the job of the components.
 """
@@ -16,6 +16,9 @@ ACCOUNT_ID_LENGTH: Final = 30
 SHORTEST_ACCOUNT_ID: Final = 6
 """Fewest characters of the id of a service account."""
 
+ROLE_ID_LENGTH: Final = 64
+"""Longest id of a custom role."""
+
 
 def account_id(wanted: str, distinct: str) -> str:
     """`wanted`; with fewer than 6 characters, or more than 30, which are cut off, with a digest of `distinct`."""
@@ -27,6 +30,16 @@ def account_id(wanted: str, distinct: str) -> str:
 def team_account_id(fleet: str, team: str) -> str:
     """The service account id of a team: `<fleet>-<team>`, with a digest where that is too short or too long."""
     return account_id(f"{fleet}-{team}", f"{fleet}-{team}")
+
+
+def members_role_id(fleet: str) -> str:
+    """The id of the custom role of the members of a fleet's teams: 3 to 64 letters, digits, `_` and `.`.
+
+    Source: https://cloud.google.com/iam/docs/creating-custom-roles.
+    """
+    wanted = f"kueue-fleet-{fleet}-members"
+    short = wanted if len(wanted) <= ROLE_ID_LENGTH else with_digest(wanted, wanted, ROLE_ID_LENGTH)
+    return short.replace("-", "_")
 
 
 def account_address(account_id: str, project: str) -> str:

@@ -18,6 +18,7 @@ from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
 from kueue_fleet.kueue_api.configuration import overlay
+from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL
 from kueue_fleet.kueue_api.names import REGIONS_LABEL
 
 CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
@@ -30,13 +31,17 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     """Kueue's Configuration on `cluster`: the fleet's, overlaid with the cluster's and, on the manager, MultiKueue's.
 
     What neither says is as in Kueue's own chart, but the frameworks: batch/job, and JobSet where the fleet installs it;
-    and Kueue says in its finer words why a Workload waits (UnadmittedWorkloadsObservability).
+    Kueue says in its finer words why a Workload waits (UnadmittedWorkloadsObservability); and, where there are teams,
+    the jobs that it manages.
     Source of the defaults: kueue@v0.19.2 charts/kueue/values.yaml. Raises KeyError for an unknown cluster.
     """
     entry = fleet.cluster(cluster)
     observed = fleet.observability.managed_prometheus or fleet.observability.grafana.enabled
+    own = overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire())
     base = default_configuration(fleet.kueue.namespace, observed=observed, job_sets=fleet.job_set.enabled)
-    merged = overlay(base, overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire()))
+    # A selector of one's own stands alone: merged, it would have to hold beside this one.
+    base |= {name: value for name, value in _managed_jobs(fleet).items() if name not in own}
+    merged = overlay(base, own)
     if entry.role == "manager" and fleet.multi_kueue is not None:
         merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
         if fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME:
@@ -78,6 +83,28 @@ def default_configuration(namespace: str, *, observed: bool, job_sets: bool) -> 
         # Beta, off by default: reasons such as ExceedsMaxQuota instead of just Pending.
         "featureGates": {"UnadmittedWorkloadsObservability": True},
         "integrations": {"frameworks": ["batch/job", *([JOBSET_FRAMEWORK] if job_sets else [])]},
+    }
+
+
+def _managed_jobs(fleet: FleetSpec) -> dict[str, Any]:
+    """Where the fleet has teams: jobs in the namespaces with queues wait for Kueue, even those that name no queue.
+
+    Such a job would run at once, beside every quota. Kueue leaves jobs in all other namespaces alone, even those that
+    name a queue (kueue@v0.19.2 pkg/features, ManagedJobsNamespaceSelectorAlwaysRespected); therefore the namespaces
+    of `localQueues` are among them.
+    """
+    if not fleet.teams:
+        return {}
+    of_teams = dict.fromkeys(namespace for team in fleet.teams for namespace in team.namespace_names)
+    others = [queue.namespace for queue in fleet.local_queues if queue.namespace not in of_teams]
+    if others:
+        names = list(dict.fromkeys((*of_teams, *others)))
+        expression = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": names}
+    else:
+        expression = {"key": TEAM_LABEL, "operator": "Exists"}
+    return {
+        "manageJobsWithoutQueueName": True,
+        "managedJobsNamespaceSelector": {"matchExpressions": [expression]},
     }
 
 

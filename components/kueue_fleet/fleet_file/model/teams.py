@@ -71,6 +71,8 @@ class TeamEntry(RuledModel):
     """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters."""
     allowed_regions: tuple[Region, ...] = ()
     """Regions in which its jobs may run; default: any."""
+    priority_classes: tuple[DnsSubdomain, ...] | None = None
+    """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
     """Pod Security Standard that the API server enforces in its namespaces; default baseline, which refuses host
     paths, the node's network and privileged containers."""
@@ -91,10 +93,11 @@ class TeamEntry(RuledModel):
         return self.service_account or (self.name if self.has_google_account else None)
 
     def own_problems(self) -> Iterator[Problem]:
-        """One Google account, a Kubernetes account of its own; members and regions once each; no negative limits."""
+        """One Google account, a Kubernetes account of its own; what is listed once each; no negative limits."""
         yield from self._accounts()
         yield from self.listed_once("members", "member")
         yield from self.listed_once("allowed_regions", "region")
+        yield from self.listed_once("priority_classes", "priority class")
         yield from self._limits()
 
     @rule

@@ -221,6 +221,8 @@ def api_server_process(plan: ControlPlanePlan) -> ProcessSpec:
             f"--etcd-keyfile={plan.etcd_client.key}",
             f"--token-auth-file={plan.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
+            # As in GKE, where Pod Security Standards say who may run privileged pods.
+            "--allow-privileged=true",
             "--anonymous-auth=false",
             f"--service-account-issuer={issuer}",
             f"--service-account-key-file={plan.service_account_key}",
@@ -254,6 +256,8 @@ def controller_manager_process(plan: ControlPlanePlan) -> ProcessSpec:
             str(plan.programs.binary(CONTROLLER_MANAGER)),
             f"--kubeconfig={plan.admin_kubeconfig}",
             f"--controllers={','.join(CONTROLLERS)}",
+            # Each controller by its own account, as in GKE: policies tell controllers from people by it.
+            "--use-service-account-credentials=true",
             "--secure-port=0",
             "--leader-elect=false",
             "--profiling=false",

@@ -252,6 +252,9 @@ FORMS: Final[Mapping[tuple[str, str], Form]] = {
         r"([01][0-9]|2[0-3]):[0-5][0-9]", "it is a time of day, such as 03:00"
     ),
     ("gcp:serviceaccount/account:Account", "accountId"): _ACCOUNT_ID,
+    ("gcp:projects/iAMCustomRole:IAMCustomRole", "roleId"): _matching(
+        r"[a-zA-Z0-9_.]{3,64}", "it is 3 to 64 letters, digits, _ and ."
+    ),
     ("gcp:serviceaccount/iAMMember:IAMMember", "member"): _MEMBER,
     ("gcp:projects/iAMMember:IAMMember", "member"): _MEMBER,
     ("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", "member"): _MEMBER,

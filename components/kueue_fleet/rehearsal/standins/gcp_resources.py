@@ -59,6 +59,10 @@ def _account(inputs: Properties, resource_id: str) -> dict[str, Value]:
     }
 
 
+def _custom_role(inputs: Properties, resource_id: str) -> dict[str, Value]:
+    return {"name": resource_id, "deleted": False}
+
+
 def _policy(inputs: Properties, resource_id: str) -> dict[str, Value]:
     return {"etag": "BwXrehearsal="}
 
@@ -179,6 +183,9 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
         "{serviceAccountId}/{role}/{member}",
         _policy,
         named=False,
+    ),
+    "gcp:projects/iAMCustomRole:IAMCustomRole": ResourceKind(
+        "projects/{project}/roles/{roleId}", _custom_role, named=False
     ),
     "gcp:projects/iAMMember:IAMMember": ResourceKind("{project}/{role}/{member}", _policy, named=False),
     "gcp:projects/service:Service": ResourceKind(

@@ -1,0 +1,134 @@
+"""The kinds of job that Kueue manages: their API, and where they name the priority class of their pods.
+
+In: the frameworks of Kueue's Configuration. Out: plain data. Roles, MultiKueue's rights and the policy on the jobs of
+teams are all made from it.
+
+Source: kueue@v0.19.2 pkg/controller/jobs, the kinds' own APIs at the versions of its go.mod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+
+class JobKind(NamedTuple):
+    """A kind of job."""
+
+    group: str
+    """API group; the empty one is Kubernetes' core."""
+    plural: str
+    """Resource, as in URLs and roles."""
+    kind: str
+    """Kind, as in manifests."""
+    priority_classes: str = ""
+    """CEL: the PriorityClasses that the pods of `object` name, a list with an empty text for pods that name none.
+    Empty: not known."""
+
+
+def _of(*templates: str) -> str:
+    """The classes of single pod templates."""
+    return "[" + ", ".join(_class(template) for template in templates) + "]"
+
+
+def _each(items: str, template: str) -> str:
+    """The classes of a list, each item of which has a template."""
+    return f"{items}.orValue([]).map(item, {_class(f'item.{template}')})"
+
+
+def _class(template: str) -> str:
+    return f"{template}.?spec.?priorityClassName.orValue('')"
+
+
+def _kubeflow(kind: str, replicas: str) -> JobKind:
+    """A kind of the training operator, whose replicas are a map by their role."""
+    every = f"object.spec.?{replicas}.orValue({{}})"
+    own = "[object.spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('')]"
+    templates = f"{every}.map(role, {_class(f'{every}[role].?template')})"
+    return JobKind("kubeflow.org", f"{kind.lower()}s", kind, f"{own} + {templates}")
+
+
+def _ray(plural: str, kind: str, cluster: str, *further: str) -> JobKind:
+    """A kind of KubeRay; `cluster` is where it has the spec of a RayCluster."""
+    head = _of(f"{cluster}.?headGroupSpec.?template", *further)
+    return JobKind("ray.io", plural, kind, f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}")
+
+
+KINDS: Final[Mapping[str, JobKind]] = {
+    "batch/job": JobKind("batch", "jobs", "Job", _of("object.spec.?template")),
+    "jobset.x-k8s.io/jobset": JobKind(
+        "jobset.x-k8s.io", "jobsets", "JobSet", _each("object.spec.?replicatedJobs", "?template.?spec.?template")
+    ),
+    "kubeflow.org/mpijob": _kubeflow("MPIJob", "mpiReplicaSpecs"),
+    "kubeflow.org/paddlejob": _kubeflow("PaddleJob", "paddleReplicaSpecs"),
+    "kubeflow.org/pytorchjob": _kubeflow("PyTorchJob", "pytorchReplicaSpecs"),
+    "kubeflow.org/tfjob": _kubeflow("TFJob", "tfReplicaSpecs"),
+    "kubeflow.org/xgboostjob": _kubeflow("XGBoostJob", "xgbReplicaSpecs"),
+    "kubeflow.org/jaxjob": _kubeflow("JAXJob", "jaxReplicaSpecs"),
+    "ray.io/rayjob": _ray("rayjobs", "RayJob", "object.spec.?rayClusterSpec", "object.spec.?submitterPodTemplate"),
+    "ray.io/raycluster": _ray("rayclusters", "RayCluster", "object.?spec"),
+    "ray.io/rayservice": _ray("rayservices", "RayService", "object.spec.?rayClusterConfig"),
+    # Its pods are those of a TrainingRuntime, which members of teams cannot make.
+    "trainer.kubeflow.org/trainjob": JobKind("trainer.kubeflow.org", "trainjobs", "TrainJob"),
+    # Its components may be jobs, or pods.
+    "workload.codeflare.dev/appwrapper": JobKind(
+        "workload.codeflare.dev",
+        "appwrappers",
+        "AppWrapper",
+        " + ".join(
+            _each("object.spec.?components", template)
+            for template in ("?template", "?template.?spec.?template", "?template.?spec.?jobTemplate.?spec.?template")
+        ),
+    ),
+    "sparkoperator.k8s.io/sparkapplication": JobKind(
+        "sparkoperator.k8s.io",
+        "sparkapplications",
+        "SparkApplication",
+        "["
+        + ", ".join(
+            f"object.spec.?{path}.?priorityClassName.orValue('')"
+            for path in (
+                "driver",
+                "executor",
+                "batchSchedulerOptions",
+                "driver.?template.?spec",
+                "executor.?template.?spec",
+            )
+        )
+        + "]",
+    ),
+    "leaderworkerset.x-k8s.io/leaderworkerset": JobKind(
+        "leaderworkerset.x-k8s.io",
+        "leaderworkersets",
+        "LeaderWorkerSet",
+        _of("object.spec.?leaderWorkerTemplate.?leaderTemplate", "object.spec.?leaderWorkerTemplate.?workerTemplate"),
+    ),
+    "pod": JobKind("", "pods", "Pod", _of("object")),
+    "deployment": JobKind("apps", "deployments", "Deployment", _of("object.spec.?template")),
+    "statefulset": JobKind("apps", "statefulsets", "StatefulSet", _of("object.spec.?template")),
+}
+"""By framework, as Kueue's Configuration names it."""
+DISPATCHED_FRAMEWORKS: Final = frozenset(KINDS) - {"sparkoperator.k8s.io/sparkapplication"}
+"""The frameworks that MultiKueue dispatches (kueue@v0.19.2 pkg/controller/jobs, MultiKueueAdapter)."""
+
+
+def enabled_kinds(configuration: Mapping[str, Any]) -> tuple[JobKind, ...]:
+    """What a Kueue with this Configuration manages: its frameworks, and external ones, Kind.version.group."""
+    integrations = configuration.get("integrations") or {}
+    frameworks = integrations.get("frameworks") or ["batch/job"]
+    known = [KINDS[name] for name in frameworks if name in KINDS]
+    return tuple(dict.fromkeys((*known, *external_kinds(integrations.get("externalFrameworks") or ()))))
+
+
+def external_kinds(names: Sequence[str]) -> tuple[JobKind, ...]:
+    """Kinds that others than Kueue integrate, from their names, Kind.version.group."""
+    split = (name.split(".", 2) for name in names if name.count(".") >= 2)
+    return tuple(JobKind(group, plural_of(kind), kind) for kind, _, group in split)
+
+
+def plural_of(kind: str) -> str:
+    """The resource of a kind, guessed as Kubernetes does (apimachinery pkg/api/meta, UnsafeGuessKindToResource)."""
+    lower = kind.lower()
+    if lower.endswith("s"):
+        return f"{lower}es"
+    return f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}s"

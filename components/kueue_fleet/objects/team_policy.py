@@ -1,0 +1,235 @@
+"""A job of a team that goes past the team's queues, priorities or regions is refused when it is submitted.
+
+In: a fleet, a team, and the name of a cluster. Out: a ValidatingAdmissionPolicy with its binding where members submit,
+on the manager or the standalone cluster; else nothing. The API server checks it by itself; nothing of ours has to run.
+On a worker only the manager's Kueue submits, which copies what was checked here. Each team has a policy of its own, so
+that a team that comes or goes changes nothing for the others.
+
+Controllers make jobs and pods of their own in the namespaces of teams: JobSet makes Jobs, KubeRay makes RayClusters.
+One that belongs to a job that Kueue manages needs no queue. Kueue believes what a job says about its owner, so only
+controllers may say it. Updates by controllers, such as Kueue's own, are never checked.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/; kueue@v0.19.2
+pkg/controller/jobframework/reconciler.go (FindAncestorJobManagedByKueue).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.kueue_api.job_kinds import KINDS, JobKind, enabled_kinds
+from kueue_fleet.kueue_api.manifests import TEAM_LABEL, Manifest, manifest
+from kueue_fleet.kueue_api.names import QUEUE_LABEL, REGIONS_LABEL
+from kueue_fleet.objects.team_classes import allowed_priority_classes
+
+PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
+"""On a job: its WorkloadPriorityClass."""
+_API: Final = "admissionregistration.k8s.io/v1"
+_USER: Final = "request.userInfo.username"
+_GATE: Final = "kueue.x-k8s.io/admission"
+_NEW: Final = "request.operation == 'CREATE'"
+
+
+def team_policy_name(team: str) -> str:
+    """Name of the ValidatingAdmissionPolicy of a team, and of its binding."""
+    return f"kueue-fleet-team-{team}"
+
+
+def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[Manifest]:
+    """The policy and its binding on `cluster`, if members submit there. Raises KeyError for an unknown cluster."""
+    if fleet.cluster(cluster).role == "worker":
+        return []
+    name = team_policy_name(team.name)
+    kinds = enabled_kinds(kueue_configuration(fleet, cluster))
+    by_controller = _by_controller(team)
+    classes = allowed_priority_classes(fleet, team)
+    regions = _region_words(fleet, team)
+    rules = [_owner(), _queue(team), _priority(team, classes), _pod_priorities(team, classes), _start()]
+    if team.allowed_regions:
+        rules.append(_regions(team, regions))
+    variables = {
+        "byController": by_controller,
+        "owned": _owned(),
+        "labels": "object.metadata.?labels.orValue({})",
+        "oldLabels": f"{_NEW} ? {{}} : oldObject.metadata.?labels.orValue({{}})",
+        "queue": f"variables.labels[?'{QUEUE_LABEL}'].orValue('')",
+        "queues": _here(_queues(fleet, team, cluster)),
+        "priorityClass": f"variables.labels[?'{PRIORITY_LABEL}'].orValue('')",
+        "podPriorityClasses": _pod_classes(kinds),
+        "priorityClasses": _list(classes),
+        **({"regions": _list(regions)} if regions else {}),
+    }
+    policy: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {"matchLabels": {TEAM_LABEL: team.name}},
+            "resourceRules": [
+                {
+                    "apiGroups": [group],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": [kind.plural for kind in kinds if kind.group == group],
+                }
+                for group in dict.fromkeys(kind.group for kind in kinds)
+            ],
+        },
+        "matchConditions": [{"name": "no-update-by-a-controller", "expression": f"{_NEW} || !({by_controller})"}],
+        "variables": [{"name": key, "expression": expression} for key, expression in variables.items()],
+        "validations": rules,
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    return [
+        manifest(_API, "ValidatingAdmissionPolicy", name, spec=policy),
+        manifest(_API, "ValidatingAdmissionPolicyBinding", name, spec=binding),
+    ]
+
+
+def _by_controller(team: TeamEntry) -> str:
+    """Whether the request comes from a controller: a service account that pods of the team cannot have."""
+    account = (
+        f"{_USER}.startsWith('system:serviceaccount:') && !({_USER}.split(':')[2] in {_list(team.namespace_names)})"
+    )
+    return f"{account} || {_USER} == 'system:kube-controller-manager'"
+
+
+def _queues(fleet: FleetSpec, team: TeamEntry, cluster: str) -> dict[str, list[str]]:
+    """The LocalQueues in each of the team's namespaces on `cluster`."""
+    here = {queue.name for queue in fleet.queues_on(cluster)}
+    own = [queue.name for queue in team.local_queues if queue.cluster_queue in here]
+    return {
+        namespace: own
+        + [queue.name for queue in fleet.local_queues if queue.namespace == namespace and queue.cluster_queue in here]
+        for namespace in team.namespace_names
+    }
+
+
+def _region_words(fleet: FleetSpec, team: TeamEntry) -> list[str]:
+    """The team's regions, and the groups of nothing but such regions."""
+    groups = fleet.admission_controller.region_groups if fleet.admission_controller is not None else {}
+    return [
+        *team.allowed_regions,
+        *(name for name, regions in groups.items() if set(regions) <= set(team.allowed_regions)),
+    ]
+
+
+def _owned() -> str:
+    """Whether the controller of an object is a kind of job that Kueue manages, by API group and kind."""
+    known = [f"{kind.group}/{kind.kind}" for kind in KINDS.values() if kind.group]
+    owner = "owner.?controller.orValue(false) && owner.apiVersion.split('/')[0] + '/' + owner.kind"
+    return f"object.metadata.?ownerReferences.orValue([]).exists(owner, {owner} in {_list(known)})"
+
+
+def _pod_classes(kinds: Sequence[JobKind]) -> str:
+    """The PriorityClasses that the pods of the object name, of whichever kind it is."""
+    expression = "[]"
+    for kind in reversed([kind for kind in kinds if kind.priority_classes]):
+        expression = f"object.kind == '{kind.kind}' ? {kind.priority_classes} : {expression}"
+    return expression
+
+
+def _owner() -> dict[str, str]:
+    old = "oldObject.metadata.?ownerReferences == object.metadata.?ownerReferences"
+    return _rule(
+        f"variables.byController || !variables.owned || (!({_NEW}) && {old})",
+        "metadata.ownerReferences",
+        "'only a controller makes a job that belongs to another one'",
+        "'remove ownerReferences'",
+    )
+
+
+def _queue(team: TeamEntry) -> dict[str, str]:
+    return _rule(
+        f"(variables.owned && variables.byController) || variables.queue in variables.queues || {_kept(QUEUE_LABEL)}",
+        f"metadata.labels[{QUEUE_LABEL}]",
+        f"(variables.queue == '' ? 'is missing' : variables.queue + ' is not a LocalQueue of team {team.name}')",
+        "(size(variables.queues) == 0 ? 'the team has none here; ask the owner of the fleet for one' : "
+        "'use ' + variables.queues.join(' or '))",
+    )
+
+
+def _priority(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
+    return _rule(
+        f"variables.priorityClass == '' || variables.priorityClass in variables.priorityClasses || "
+        f"{_kept(PRIORITY_LABEL)}",
+        f"metadata.labels[{PRIORITY_LABEL}]",
+        f"variables.priorityClass + ' is not a priority class for team {team.name}'",
+        _text(_one_of(classes, "remove the label")),
+    )
+
+
+def _pod_priorities(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
+    named = "variables.podPriorityClasses.filter(name, name != '' && !(name in variables.priorityClasses))"
+    return _rule(
+        f"size({named}) == 0 || (!({_NEW}) && object.spec == oldObject.spec)",
+        "priorityClassName of its pods",
+        f"{named}[0] + ' is not a priority class for team {team.name}'",
+        _text(_one_of(classes, "remove it")),
+    )
+
+
+def _regions(team: TeamEntry, words: Sequence[str]) -> dict[str, str]:
+    label = f"variables.labels['{REGIONS_LABEL}']"
+    return _rule(
+        f"!('{REGIONS_LABEL}' in variables.labels) || {_kept(REGIONS_LABEL)} || "
+        f"{label}.split('_').all(word, word in variables.regions)",
+        f"metadata.labels[{REGIONS_LABEL}]",
+        f"{label} + ' is not within the regions of team {team.name}'",
+        _text(f"{_one_of(words, '')}, joined by _ where there are several"),
+    )
+
+
+def _start() -> dict[str, str]:
+    """Members do not start jobs: Kueue does, once there is quota."""
+    return _rule(
+        f"{_NEW} || !({_held('oldObject')}) || {_held('object')}",
+        "spec",
+        "'Kueue starts the job when there is quota for it'",
+        "'leave suspend, and the scheduling gates of pods, as they are'",
+    )
+
+
+def _held(item: str) -> str:
+    gates = f"{item}.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{_GATE}')"
+    return f"{item}.spec.?suspend.orValue(false) || {item}.spec.?runPolicy.?suspend.orValue(false) || {gates}"
+
+
+def _kept(label: str) -> str:
+    """Whether an update leaves the label as it is, so that what was there before a rule can still be changed."""
+    return f"(!({_NEW}) && variables.labels[?'{label}'] == variables.oldLabels[?'{label}'])"
+
+
+def _one_of(names: Sequence[str], otherwise: str) -> str:
+    """What to do where one of a list is to be named, and where the list is empty."""
+    return f"use {' or '.join(names)}" if names else otherwise
+
+
+def _rule(expression: str, path: str, wrong: str, fix: str) -> dict[str, str]:
+    """A validation; `wrong` and `fix` are CEL expressions of text."""
+    return {
+        "expression": expression,
+        "messageExpression": f"'{path}: ' + {wrong} + '; ' + {fix}",
+        "message": f"{path}: is not what the team may ask for; see its ValidatingAdmissionPolicy",
+        "reason": "Invalid",
+    }
+
+
+def _here(table: Mapping[str, Sequence[str]]) -> str:
+    """CEL: what the table has for the namespace of the request."""
+    first, *others = table.values()
+    if all(list(each) == list(first) for each in others):
+        return _list(first)
+    return f"{{{', '.join(f'{_text(key)}: {_list(items)}' for key, items in table.items())}}}[request.namespace]"
+
+
+def _list(items: Sequence[str]) -> str:
+    return f"[{', '.join(_text(item) for item in items)}]"
+
+
+def _text(value: str) -> str:
+    """A name as a literal of CEL; names have neither quotes nor backslashes."""
+    return f"'{value}'"

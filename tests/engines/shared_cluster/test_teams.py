@@ -1,0 +1,346 @@
+"""How a real API server keeps teams apart: jobs, pods, Services and rights of members, refused one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from fleet_file.builders import changed, standalone_data
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.check.kueue_configuration import BUILT_IN_KINDS, FRAMEWORKS
+from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.objects import render_cluster
+from one_cluster import KUEUE, Json, OneCluster, Refused, condition, kueue_object, wait_until
+
+MEMBER, TEAM, OTHER = "ann@example.com", "vision", "speech"
+CONTROLLER = "system:serviceaccount:jobset-system:jobset-controller"
+QUEUE, PRIORITY, REGIONS = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class", "kueue-fleet.dev/regions"
+JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets"
+JOBS = f"/apis/batch/v1/namespaces/{TEAM}/jobs"
+PODS = f"/api/v1/namespaces/{TEAM}/pods"
+PLACES = {
+    "Namespace": "/api/v1/namespaces",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "LocalQueue": KUEUE + "/namespaces/{}/localqueues",
+}
+"""Where objects of a kind are created."""
+
+
+def the_fleet() -> FleetSpec:
+    """Two teams, every kind of job."""
+    queues = [{"name": "main", "clusterQueue": "on-demand"}]
+    return parse_fleet(
+        changed(
+            standalone_data(),
+            {
+                "kueue/configuration": {"integrations": {"frameworks": list(FRAMEWORKS)}},
+                "clusterQueues/0/name": "on-demand",
+                "localQueues": [],
+                "priorityClasses": [{"name": "team-low", "value": 1}, {"name": "team-high", "value": 2}],
+                "teams": [
+                    {
+                        "name": TEAM,
+                        "members": [f"user:{MEMBER}"],
+                        "allowedRegions": ["us-central1"],
+                        "localQueues": queues,
+                    },
+                    {"name": OTHER, "members": ["user:bob@example.com"], "localQueues": queues},
+                ],
+            },
+        )
+    )
+
+
+def definition(group: str, plural: str, kind: str, version: str) -> Json:
+    """A kind whose fields are not looked at: its operator is not installed."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, as its operator has it"},
+        },
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "scope": "Namespaced",
+            "versions": [served],
+        },
+    }
+
+
+def version_of(framework: str) -> str:
+    """The version of the kind's API."""
+    return BUILT_IN_KINDS[framework].split(".")[1] if framework in BUILT_IN_KINDS else "v1"
+
+
+def place_of(framework: str, namespace: str = TEAM) -> str:
+    """Where jobs of the framework are created."""
+    kind = KINDS[framework]
+    root = f"/apis/{kind.group}" if kind.group else "/api"
+    return f"{root}/{version_of(framework)}/namespaces/{namespace}/{kind.plural}"
+
+
+@pytest.fixture(scope="module")
+def cluster(kueue_cluster: OneCluster) -> OneCluster:
+    """The cluster with what the fleet renders for its teams."""
+    fleet = the_fleet()
+    for framework, kind in KINDS.items():
+        if (
+            "." in kind.group
+            and kueue_cluster.find(f"{PLACES['CustomResourceDefinition']}/{kind.plural}.{kind.group}") is None
+        ):
+            made = definition(kind.group, kind.plural, kind.kind, version_of(framework))
+            kueue_cluster.create(PLACES["CustomResourceDefinition"], made)
+    for manifest in render_cluster(fleet, fleet.cluster_names[0]):
+        if manifest["kind"] in PLACES:
+            kueue_cluster.ensure(PLACES[manifest["kind"]].format(manifest["metadata"].get("namespace")), manifest)
+    wait_until(lambda: all(is_served(kueue_cluster, framework) for framework in KINDS))
+    wait_until(lambda: refusal(kueue_cluster, JOBS, job_of("batch/job", queue="")))
+    quota = f"/api/v1/namespaces/{TEAM}/resourcequotas/kueue-fleet"
+    wait_until(lambda: kueue_cluster.get(quota).get("status", {}).get("hard"))
+    return kueue_cluster
+
+
+def is_served(cluster: OneCluster, framework: str) -> bool:
+    """Whether the API server knows the kind by now."""
+    try:
+        return cluster.find(place_of(framework)) is not None
+    except Refused as error:
+        if "429" not in str(error):
+            raise
+        return False
+
+
+def pod(priority_class: str = "") -> Json:
+    """A pod with a GPU, or the template of one."""
+    chosen = {"priorityClassName": priority_class} if priority_class else {}
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": 1}}
+    containers = [{"name": "main", "image": "train:1", "resources": resources}]
+    return {"spec": {"restartPolicy": "Never", "containers": containers, **chosen}}
+
+
+def _ray(template: Json) -> Json:
+    return {"headGroupSpec": {"template": pod()}, "workerGroupSpecs": [{"groupName": "w", "template": template}]}
+
+
+def _served(template: Json) -> Json:
+    labels = {"app": "a"}
+    spec = {**template["spec"], "restartPolicy": "Always"}
+    return {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}
+
+
+SPECS: Mapping[str, Callable[[Json], Json]] = {
+    "batch/job": lambda template: {"suspend": True, "template": template},
+    "jobset.x-k8s.io/jobset": lambda template: {
+        "suspend": True,
+        "replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": {"template": template}}}],
+    },
+    "kubeflow.org/mpijob": lambda template: {
+        "runPolicy": {"suspend": True},
+        "mpiReplicaSpecs": {"Launcher": {"template": pod()}, "Worker": {"template": template}},
+    },
+    "kubeflow.org/paddlejob": lambda template: {"paddleReplicaSpecs": {"Worker": {"template": template}}},
+    "kubeflow.org/pytorchjob": lambda template: {"pytorchReplicaSpecs": {"Master": {"template": template}}},
+    "kubeflow.org/tfjob": lambda template: {"tfReplicaSpecs": {"Chief": {"template": template}}},
+    "kubeflow.org/xgboostjob": lambda template: {"xgbReplicaSpecs": {"Master": {"template": template}}},
+    "kubeflow.org/jaxjob": lambda template: {"jaxReplicaSpecs": {"Worker": {"template": template}}},
+    "ray.io/rayjob": lambda template: {
+        "suspend": True,
+        "shutdownAfterJobFinishes": True,
+        "rayClusterSpec": _ray(template),
+    },
+    "ray.io/raycluster": lambda template: {"suspend": True, **_ray(template)},
+    "ray.io/rayservice": lambda template: {"rayClusterConfig": _ray(template)},
+    "workload.codeflare.dev/appwrapper": lambda template: {
+        "components": [{"template": {"kind": "Job", "spec": {"template": template}}}]
+    },
+    "sparkoperator.k8s.io/sparkapplication": lambda template: {
+        "driver": {},
+        "executor": {"priorityClassName": template["spec"].get("priorityClassName", "")},
+    },
+    "leaderworkerset.x-k8s.io/leaderworkerset": lambda template: {"leaderWorkerTemplate": {"workerTemplate": template}},
+    "pod": lambda template: dict(template["spec"]),
+    "deployment": _served,
+    "statefulset": _served,
+    "trainer.kubeflow.org/trainjob": lambda _: {"suspend": True, "runtimeRef": {"name": "torch"}},
+}
+"""The spec of a job of each kind, with a pod template in it."""
+
+
+def job_of(framework: str, *, queue: str = "main", priority_class: str = "", **labels: str) -> Json:
+    """A job of the framework; `labels` have the names of labels above."""
+    kind = KINDS[framework]
+    own = {QUEUE: queue} if queue else {}
+    return {
+        "apiVersion": f"{kind.group}/{version_of(framework)}" if kind.group else "v1",
+        "kind": kind.kind,
+        "metadata": {"name": "it", "labels": {**own, **{globals()[name]: value for name, value in labels.items()}}},
+        "spec": SPECS[framework](pod(priority_class)),
+    }
+
+
+def refusal(cluster: OneCluster, place: str, body: Json, user: str = MEMBER) -> str:
+    """Why the API server would not take the object from the user; empty if it would."""
+    try:
+        cluster.request("POST", f"{place}?dryRun=All", body, user=user)
+    except Refused as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("framework", KINDS)
+def test_a_job_keeps_to_what_its_team_may_use(cluster: OneCluster, framework: str) -> None:
+    place = place_of(framework)
+    for body in (job_of(framework), job_of(framework, priority_class="team-low", REGIONS="us-central1")):
+        # What Kueue's webhooks say of such small jobs is not looked at.
+        found = refusal(cluster, place, body)
+        assert not found or "admission webhook" in found
+    queue, priority = f"metadata.labels[{QUEUE}]", f"metadata.labels[{PRIORITY}]"
+    regions = f"metadata.labels[{REGIONS}]"
+    refused = {
+        f"{queue}: is missing; use main": job_of(framework, queue=""),
+        f"{queue}: trial is not a LocalQueue of team vision; use main": job_of(framework, queue="trial"),
+        f"{priority}: team-high is not a priority class for team vision; use team-low": job_of(
+            framework, PRIORITY="team-high"
+        ),
+        f"{regions}: us-central1_us-east4 is not within the regions of team vision; use us-central1": job_of(
+            framework, REGIONS="us-central1_us-east4"
+        ),
+    }
+    if KINDS[framework].priority_classes:
+        text = "priorityClassName of its pods: {} is not a priority class for team vision; use team-low"
+        for name in ("team-high", "system-node-critical"):
+            refused[text.format(name)] = job_of(framework, priority_class=name)
+    for says, body in refused.items():
+        assert says in refusal(cluster, place, body)
+
+
+def owner(kind: str, api_version: str, name: str = "it", uid: str = "00000000-0000-0000-0000-000000000000") -> Json:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
+
+
+def test_only_controllers_make_jobs_for_other_jobs(cluster: OneCluster) -> None:
+    parent = job_of("jobset.x-k8s.io/jobset")
+    parent["metadata"]["name"] = "parent"
+    parent["spec"]["replicatedJobs"][0]["replicas"] = 100  # more than there is quota for
+    uid = cluster.request("POST", JOBSETS, parent, user=MEMBER)["metadata"]["uid"]
+    child = job_of("batch/job", queue="")
+    child["metadata"]["ownerReferences"] = [owner("JobSet", "jobset.x-k8s.io/v1alpha2", "parent", uid)]
+    assert not refusal(cluster, JOBS, child, CONTROLLER)
+    says = "metadata.ownerReferences: only a controller makes a job that belongs to another one; remove ownerReferences"
+    assert says in refusal(cluster, JOBS, child)
+    # An administrator, and a pod of the team that somebody gave rights to.
+    cluster.ensure(
+        PLACES["RoleBinding"].format(TEAM),
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "pods"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "kueue-fleet-members"},
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": TEAM}],
+        },
+    )
+    for forger in ("", f"system:serviceaccount:{TEAM}:default"):
+        assert says in refusal(cluster, JOBS, child, forger)
+    # A job of a CronJob is one of its own: Kueue queues it by itself.
+    child["metadata"]["ownerReferences"] = [owner("CronJob", "batch/v1")]
+    cron = "system:serviceaccount:kube-system:cronjob-controller"
+    assert "is missing; use main" in refusal(cluster, JOBS, child, cron)
+    child["metadata"]["labels"] = {QUEUE: "main"}
+    assert not refusal(cluster, JOBS, child, cron)
+    cluster.delete(f"{JOBSETS}/parent")
+
+
+def test_members_do_not_start_jobs_or_change_what_they_may_not_ask_for(cluster: OneCluster) -> None:
+    held = job_of("batch/job")
+    held["metadata"]["name"] = "held"
+    cluster.request("POST", JOBS, held, user=MEMBER)
+
+    def change(patch: Json, user: str = MEMBER) -> str:
+        try:
+            cluster.request("PATCH", f"{JOBS}/held?dryRun=All", patch, "application/merge-patch+json", user=user)
+        except Refused as error:
+            return str(error)
+        return ""
+
+    assert "spec: Kueue starts the job when there is quota for it" in change({"spec": {"suspend": False}})
+    assert "is missing" in change({"metadata": {"labels": {QUEUE: None}}})
+    assert "is not a priority class" in change({"metadata": {"labels": {PRIORITY: "team-high"}}})
+    forged = owner("JobSet", "jobset.x-k8s.io/v1alpha2")
+    assert "remove ownerReferences" in change({"metadata": {"ownerReferences": [forged]}})
+    assert not change({"metadata": {"annotations": {"note": "mine"}}})
+    cluster.delete(f"{JOBS}/held")
+
+
+def test_a_jobset_of_a_member_runs_to_its_end(cluster: OneCluster) -> None:
+    """Its Jobs are made by JobSet's controller, its start is Kueue's."""
+    body = job_of("jobset.x-k8s.io/jobset")
+    body["metadata"]["name"] = "runs"
+    cluster.request("POST", JOBSETS, body, user=MEMBER)
+    wait_until(lambda: condition(cluster.get(f"{JOBSETS}/runs"), "Completed") == "True")
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"hostNetwork": True}, "host namespaces"),
+        ({"hostPID": True}, "host namespaces"),
+        ({"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}, "hostPath volumes"),
+        ({"container": {"securityContext": {"privileged": True}}}, "privileged"),
+        ({"container": {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}}, "non-default capabilities"),
+        ({"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}}, "hostPort"),
+    ],
+)
+def test_hostile_pods_are_refused(cluster: OneCluster, spec: Json, says: str) -> None:
+    body = job_of("pod")
+    container = spec.get("container", {})
+    body["spec"] |= {key: value for key, value in spec.items() if key != "container"}
+    body["spec"]["containers"][0] |= container
+    found = refusal(cluster, PODS, body)
+    assert 'violates PodSecurity "baseline' in found
+    assert says in found
+    assert not refusal(cluster, PODS, job_of("pod"))
+
+
+@pytest.mark.parametrize("kind", ["LoadBalancer", "NodePort"])
+def test_services_are_not_reached_from_outside(cluster: OneCluster, kind: str) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "it"}, "spec": {"ports": [{"port": 80}]}}
+    place = f"/api/v1/namespaces/{TEAM}/services"
+    assert not refusal(cluster, place, service)
+    service["spec"] = {"type": kind, "ports": [{"port": 80}]}
+    assert "exceeded quota: kueue-fleet" in refusal(cluster, place, service)
+
+
+def test_members_read_what_their_jobs_become_and_nothing_of_others(cluster: OneCluster) -> None:
+    requests = "/apis/autoscaling.x-k8s.io/v1/namespaces/{}/provisioningrequests"
+    readable = [
+        *(place_of(framework, "{}") for framework in KINDS),
+        KUEUE + "/namespaces/{}/workloads",
+        KUEUE + "/namespaces/{}/localqueues",
+        requests,
+        "/api/v1/namespaces/{}/events",
+        "/apis/events.k8s.io/v1/namespaces/{}/events",
+        "/api/v1/namespaces/{}/resourcequotas",
+    ]
+    hidden = ["/api/v1/namespaces/{}/secrets", PLACES["Role"], PLACES["NetworkPolicy"]]
+    for place in readable:
+        cluster.request("GET", place.format(TEAM), user=MEMBER)
+    for path in (*(place.format(OTHER) for place in readable), *(place.format(TEAM) for place in hidden)):
+        with pytest.raises(Refused, match="403"):
+            cluster.request("GET", path, user=MEMBER)
+    for path in (f"/api/v1/namespaces/{TEAM}", f"{PLACES['ResourceQuota'].format(TEAM)}/kueue-fleet"):
+        with pytest.raises(Refused, match="403"):
+            cluster.request("PATCH", path, {"metadata": {"labels": {}}}, "application/merge-patch+json", user=MEMBER)
+    queue = kueue_object("LocalQueue", "mine", {"clusterQueue": "on-demand"}, TEAM)
+    assert "403" in refusal(cluster, PLACES["LocalQueue"].format(TEAM), queue)

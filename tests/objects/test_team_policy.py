@@ -1,0 +1,122 @@
+"""What the policy on the jobs of a team says; that a real API server refuses so is in tests/engines/test_teams.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet_file.builders import changed, fleet_data, problems, standalone_data
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.objects.team_classes import allowed_priority_classes
+from kueue_fleet.objects.team_policy import render_team_policy
+
+CLASSES = {
+    "priorityClasses": [
+        {"name": "pods-low", "value": 1, "globalDefault": True},
+        {"name": "pods-high", "value": 2},
+    ],
+    "workloadPriorityClasses": [
+        {"name": "low", "value": 1},
+        {"name": "middle", "value": 5},
+        {"name": "high", "value": 9},
+        {"name": "top", "value": 9},
+    ],
+}
+
+
+def fleet(changes: dict[str, Any] | None = None) -> FleetSpec:
+    return parse_fleet(changed(fleet_data(), changes or {}))
+
+
+def policy(spec: FleetSpec, cluster: str = "manager", team: int = 0) -> dict[str, Any]:
+    made: dict[str, Any] = render_team_policy(spec, spec.teams[team], cluster)[0]["spec"]
+    return made
+
+
+def variable(spec: dict[str, Any], name: str) -> str:
+    return next(str(item["expression"]) for item in spec["variables"] if item["name"] == name)
+
+
+def test_it_is_where_members_submit() -> None:
+    spec = fleet()
+    assert render_team_policy(spec, spec.teams[0], "worker-a") == []
+    made, binding = render_team_policy(spec, spec.teams[0], "manager")
+    name = "kueue-fleet-team-team-vision"
+    assert made["metadata"]["name"] == binding["metadata"]["name"] == name
+    assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+    assert made["spec"]["failurePolicy"] == "Fail"
+    selector = made["spec"]["matchConstraints"]["namespaceSelector"]
+    assert selector == {"matchLabels": {"kueue-fleet.dev/team": "team-vision"}}
+    alone = parse_fleet(changed(standalone_data(), {"teams": [{"name": "one"}]}))
+    assert render_team_policy(alone, alone.teams[0], "only")
+
+
+def test_it_is_for_every_kind_that_kueue_manages() -> None:
+    frameworks = ["jobset.x-k8s.io/jobset", "ray.io/rayjob", "ray.io/raycluster", "pod"]
+    spec = policy(fleet({"kueue/configuration/integrations": {"frameworks": frameworks}}))
+    rules = {rule["apiGroups"][0]: rule for rule in spec["matchConstraints"]["resourceRules"]}
+    assert {group: rule["resources"] for group, rule in rules.items()} == {
+        "jobset.x-k8s.io": ["jobsets"],
+        "ray.io": ["rayjobs", "rayclusters"],
+        "": ["pods"],
+    }
+    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules.values())
+
+
+def test_queues_are_those_of_the_teams_namespaces() -> None:
+    assert variable(policy(fleet()), "queues") == "['main']"
+    spec = fleet(
+        {
+            "teams/0/namespaces": ["one", "two"],
+            "localQueues/+": {"namespace": "two", "name": "guest", "clusterQueue": "language"},
+        }
+    )
+    assert variable(policy(spec), "queues") == "{'one': ['main'], 'two': ['main', 'guest']}[request.namespace]"
+
+
+def test_regions_only_of_teams_that_are_kept_to_some() -> None:
+    paths = [item["message"].partition(":")[0] for item in policy(fleet())["validations"]]
+    label = "metadata.labels[kueue-fleet.dev/regions]"
+    assert label not in paths
+    kept = policy(fleet({"teams/0/allowedRegions": ["us-east4", "europe-west4"]}))
+    assert label in [item["message"].partition(":")[0] for item in kept["validations"]]
+    assert variable(kept, "regions") == "['us-east4', 'europe-west4']"
+
+
+def test_groups_of_regions_count_where_every_one_is_allowed() -> None:
+    controller = {"image": "example.com/c:1", "regionGroups": {"here": ["us-east4"], "wide": ["us-east4", "us-west1"]}}
+    spec = fleet(
+        {
+            "admissionController": controller,
+            "multiKueue/dispatcher": "External",
+            "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
+            "teams/0/allowedRegions": ["us-east4"],
+        }
+    )
+    assert variable(policy(spec), "regions") == "['us-east4', 'here']"
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        (None, {"low", "middle", "pods-low"}),
+        (["top", "pods-high"], {"top", "pods-high", "pods-low"}),
+        ([], {"pods-low"}),
+    ],
+)
+def test_priority_classes_of_a_team(given: list[str] | None, allowed: set[str]) -> None:
+    spec = fleet({**CLASSES, **({} if given is None else {"teams/0/priorityClasses": given})})
+    assert set(allowed_priority_classes(spec, spec.teams[0])) == allowed
+
+
+def test_classes_of_one_value_have_no_highest() -> None:
+    spec = fleet()
+    assert allowed_priority_classes(spec, spec.teams[0]) == ("urgent", "batch")
+
+
+def test_classes_that_are_not_there_are_refused() -> None:
+    found = problems(changed(fleet_data(), {"teams/0/priorityClasses": ["urgent", "batch", "urgnet"]}))
+    assert found == ["teams[team-vision].priorityClasses[2]: there is no priority class urgnet; did you mean urgent?"]
+    found = problems(changed(fleet_data(), {"teams/0/priorityClasses": ["batch", "batch"]}))
+    assert found == ["teams[team-vision].priorityClasses[1]: batch is listed twice; list each priority class once"]
