@@ -140,17 +140,19 @@ def test_a_patch_of_kueue_upgrades_the_releases_in_place(before: Recording) -> N
 def test_a_team_that_joins_changes_nothing_of_the_others(before: Recording) -> None:
     def change(data: dict[str, Any]) -> None:
         data["teams"].append(
-            {**copy.deepcopy(data["teams"][0]), "name": "genomics", "members": ["user:g@company.test"]}
+            {**copy.deepcopy(data["teams"][0]), "name": "genomics", "members": ["user:genomics@company.test"]}
         )
 
     found = difference(before, declare(changed_by(change)))
     assert not found.removed
     assert not found.changed
     assert all("genomics" in item for item in found.added)
-    on_each = {"Namespace", "ServiceAccount", "Role", "RoleBinding", "ResourceQuota", "LocalQueue"}
-    assert found.kinds() == {*on_each, "Account", "IAMMember"}
+    on_each = {"Namespace", "ServiceAccount", "Role", "RoleBinding", "ResourceQuota", "NetworkPolicy", "LocalQueue"}
+    policy = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert found.kinds() == {*on_each, *policy, "Account", "IAMMember"}
     for cluster in (MANAGER, *WORKERS):
-        assert {item.split()[0] for item in found.added if f" {cluster}/" in item} == on_each
+        added = {item.split()[0] for item in found.added if f" {cluster}/" in item}
+        assert added == on_each | (policy if cluster == MANAGER else set())
 
 
 def test_rotated_credentials_are_new_tokens_and_new_kubeconfigs_and_nothing_else(before: Recording) -> None:
