@@ -28,7 +28,7 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 
 .PHONY: test
 test: $(READY) engines ## every test, those on real control planes included
-	@$(BIN)/pytest -n 3 $(BY_FILE)
+	@$(BIN)/pytest -n 2 $(BY_FILE)
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need no engine

@@ -112,7 +112,8 @@ def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[s
             f"Less than {_TOKEN_LEFT:.0%} is left of the life of the controller's token for the worker in the label, "
             "and no new one has come. Until it ends nothing changes; then the controller does not see the worker any "
             "more, and sends it no jobs.\n\n"
-            "First: `pulumi up`, with a new multiKueue.credentials.rotation: docs/tasks/rotate-credentials.md.",
+            "First: `kueue-fleet rotate STACK --kubeconfig FILE`; then see why the controller does not renew it: "
+            "docs/tasks/rotate-credentials.md.",
             _prometheus("TokenExpiring", left, 600),
         ),
     }
