@@ -11,7 +11,7 @@ from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 
-STACK = Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml"
+STACK = Path(__file__).parents[3] / "stacks" / "Pulumi.dws-multikueue.yaml"
 FLEET = parse_fleet_text(STACK.read_text(), "fleet")
 CHECK = next(check.name for check in FLEET.admission_checks if check.provisioning_request is not None)
 
