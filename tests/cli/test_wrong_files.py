@@ -44,7 +44,7 @@ CALLS: Final = (
     "status {file}",
     "status fleet.yaml --kubeconfig {file}",
     "rotate {file}",
-    "rotate fleet.yaml --kubeconfig {file}",
+    "rotate regions.yaml --kubeconfig {file}",
     "controller --config {file} --workers folder",
 )
 """Every place of a command line that names a file which is read, with what comes from standard input."""
@@ -76,6 +76,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "clusters": [{"name": "c", "role": "standalone", "region": "us-east4"}],
     }
     (made / "fleet.yaml").write_text(yaml.safe_dump(fleet))
+    regions = (ROOT / "stacks/Pulumi.dws-multikueue.yaml").read_text()
+    (made / "regions.yaml").write_text(yaml.safe_dump(yaml.safe_load(regions)["config"]["kueue-fleet:fleet"]))
     (made / "Pulumi.good.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": fleet}}))
     (made / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
     (made / "jobs.yaml").write_text(JOBS)

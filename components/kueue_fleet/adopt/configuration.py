@@ -15,9 +15,15 @@ from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
-from kueue_fleet.fleet_file.model.kueue_installation import CONFIGURATION_API, JOBSET_FRAMEWORK, default_configuration
+from kueue_fleet.fleet_file.model.kueue_installation import (
+    CONFIGURATION_API,
+    JOBSET_FRAMEWORK,
+    default_configuration,
+    managed_jobs,
+)
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
+from kueue_fleet.kueue_api.manifests import TEAM_LABEL
 from kueue_fleet.kueue_api.names import REGIONS_LABEL
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
@@ -110,6 +116,7 @@ def adopt_configuration(
         plain = dict(configuration)
         if cluster == platform.manager:
             multi_kueue = _take_section(plain)
+        _take_managed_jobs(platform, plain)
         every[cluster] = _beyond(plain, base)
     shared = {
         key: value
@@ -194,6 +201,25 @@ def _take_section(configuration: Data) -> Data:
     if dispatcher == DISPATCHER_NAME:
         _take_dispatcher(configuration)
     return section
+
+
+def _take_managed_jobs(platform: Platform, configuration: Data) -> None:
+    """What the fleet adds for its teams."""
+    clusters = platform.objects.values()
+    of_teams = {name for found in clusters for name, labels in found.namespaces.items() if TEAM_LABEL in labels}
+    added = managed_jobs(sorted(of_teams), sorted({name for found in clusters for name, _ in found.local_queues}))
+    if added and _in_order(added) == _in_order({name: configuration.get(name) for name in added}):
+        for name in added:
+            del configuration[name]
+
+
+def _in_order(value: Any) -> Any:
+    """The same with lists of texts sorted."""
+    if isinstance(value, Mapping):
+        return {key: _in_order(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return sorted(value) if all(isinstance(each, str) for each in value) else [_in_order(each) for each in value]
+    return value
 
 
 def _take_dispatcher(configuration: Data) -> None:

@@ -13,7 +13,7 @@ from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.in_words import in_words
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL, TEAM_LABEL
-from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE
+from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, SERVICE_LIMITS
 
 
 def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> tuple[list[Data], list[Data]]:
@@ -118,4 +118,7 @@ def _member(subject: Mapping[str, Any]) -> str:
 def _guard(platform: Platform, namespace: str) -> Data:
     guard = _in_namespace(platform, "ResourceQuota", namespace).get(GUARD, {})
     hard = (guard.get("spec") or {}).get("hard")
-    return {"resourceQuota": dict(hard)} if isinstance(hard, Mapping) else {}
+    if not isinstance(hard, Mapping):
+        return {}
+    own = {name: amount for name, amount in hard.items() if SERVICE_LIMITS.get(name) != str(amount)}
+    return {"resourceQuota": own} if own else {}

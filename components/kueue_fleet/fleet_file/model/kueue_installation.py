@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -87,21 +88,23 @@ def default_configuration(namespace: str, *, observed: bool, job_sets: bool) -> 
 
 
 def _managed_jobs(fleet: FleetSpec) -> dict[str, Any]:
-    """Where the fleet has teams: jobs in the namespaces with queues wait for Kueue, even those that name no queue.
+    of_teams = [namespace for team in fleet.teams for namespace in team.namespace_names]
+    return managed_jobs(of_teams, [queue.namespace for queue in fleet.local_queues])
+
+
+def managed_jobs(of_teams: Sequence[str], with_queues: Sequence[str]) -> dict[str, Any]:
+    """Where there are teams: jobs in the namespaces with queues wait for Kueue, even those that name no queue.
 
     Such a job would run at once, beside every quota. Kueue leaves jobs in all other namespaces alone, even those that
     name a queue (kueue@v0.19.2 pkg/features, ManagedJobsNamespaceSelectorAlwaysRespected); therefore the namespaces
     of `localQueues` are among them.
     """
-    if not fleet.teams:
+    if not of_teams:
         return {}
-    of_teams = dict.fromkeys(namespace for team in fleet.teams for namespace in team.namespace_names)
-    others = [queue.namespace for queue in fleet.local_queues if queue.namespace not in of_teams]
-    if others:
-        names = list(dict.fromkeys((*of_teams, *others)))
+    names = list(dict.fromkeys((*of_teams, *with_queues)))
+    expression: dict[str, Any] = {"key": TEAM_LABEL, "operator": "Exists"}
+    if set(with_queues) - set(of_teams):
         expression = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": names}
-    else:
-        expression = {"key": TEAM_LABEL, "operator": "Exists"}
     return {
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchExpressions": [expression]},
