@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ class FleetInRehearsal:
     def objects(self, cluster: str, plural: str) -> dict[str, dict[str, Any]]:
         found = self.session.clients(self.fleet).list(cluster, "kueue.x-k8s.io", "v1beta2", plural)
         return {each["metadata"]["name"]: each for each in found}
+
+    def printed(self, cluster: str, paths: Sequence[str]) -> list[dict[str, Any]]:
+        """The objects of lists of the API, as `kubectl get -o yaml` prints them: each with its kind."""
+        made: Any = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        found = []
+        for path in paths:
+            request = made.param_serialize(method="GET", resource_path=path, auth_settings=["BearerToken"])
+            listed = json.loads(made.call_api(*request).read())
+            kind = {"apiVersion": listed["apiVersion"], "kind": listed["kind"].removesuffix("List")}
+            found += [{**kind, **item} for item in listed["items"]]
+        return found
 
     def requests(self, cluster: str) -> list[dict[str, Any]]:
         """The ProvisioningRequests of a cluster."""

@@ -162,6 +162,12 @@ def test_what_every_cluster_has_is_not_named() -> None:
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt", "namespace": "team-vision"}},
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gke-managed-system"}},
         {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "kueue-fleet-critical"},
+            "value": 1000000000,
+        },
+        {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
             "metadata": {
@@ -171,7 +177,9 @@ def test_what_every_cluster_has_is_not_named() -> None:
             },
         },
     ]
-    assert adopt(objects, fleet).notes[1:] == ()
+    adopted = adopt(objects, fleet)
+    assert adopted.notes[1:] == ()
+    assert [entry["name"] for entry in adopted.data["priorityClasses"]] == ["batch"]
 
 
 def test_what_the_file_would_change_is_named() -> None:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ import pytest
 from docs.console import blocks
 from docs.rehearsal_output import lacks
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
+from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.rehearsal.jobs.submission import read_jobs
 from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.paths import RehearsalError
@@ -36,6 +39,26 @@ JOBS_SECONDS = 240
 MANAGER = "manager-europe-west4"
 WORKERS = ["worker-europe-west4", "worker-us-east4", "worker-asia-southeast1"]
 NEW_WORKER = "worker-us-central1"
+TODAY = date(2026, 11, 22)
+LISTS = [
+    "/api/v1/namespaces",
+    "/api/v1/serviceaccounts",
+    "/apis/rbac.authorization.k8s.io/v1/roles",
+    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/apis/kueue.x-k8s.io/v1beta2/resourceflavors",
+    "/apis/kueue.x-k8s.io/v1beta2/topologies",
+    "/apis/kueue.x-k8s.io/v1beta2/cohorts",
+    "/apis/kueue.x-k8s.io/v1beta2/clusterqueues",
+    "/apis/kueue.x-k8s.io/v1beta2/localqueues",
+    "/apis/kueue.x-k8s.io/v1beta2/admissionchecks",
+    "/apis/kueue.x-k8s.io/v1beta2/provisioningrequestconfigs",
+    "/apis/kueue.x-k8s.io/v1beta2/multikueueclusters",
+    "/apis/kueue.x-k8s.io/v1beta2/multikueueconfigs",
+    "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses",
+]
+IMPORTED = ("flavors", "cohorts", "cluster_queues", "admission_checks", "teams", "local_queues", "priority_classes",
+            "workload_priority_classes")  # fmt: skip
 # The manager's sum of quotas, its list of workers, and the alerts that name every cluster.
 OF_ALL_WORKERS = {
     ("update", f"{MANAGER}/dws"),
@@ -98,6 +121,23 @@ def test_after_up_every_queue_check_and_cluster_is_active(lab: FleetInRehearsal)
 def test_a_second_up_changes_nothing(lab: FleetInRehearsal) -> None:
     result = lab.up()
     assert result.unchanged, lab.touched()
+
+
+def test_import_makes_the_same_fleet_of_what_runs(lab: FleetInRehearsal) -> None:
+    fleet = lab.fleet
+    clusters = [
+        AdoptedCluster(entry.name, entry.region, lab.printed(entry.name, LISTS), (), entry.mode)
+        for entry in fleet.clusters
+    ]
+    adopted = adopt_fleet(clusters, Identity(fleet.name, fleet.project, date(2027, 2, 1), TODAY, default_kueue=True))
+    again = parse_fleet(adopted.data)
+    assert again.worker_names == fleet.worker_names
+    for section in IMPORTED:  # The API lists by name.
+        before, after = ({entry.name: entry for entry in getattr(side, section)} for side in (fleet, again))
+        assert after == before, section
+    assert [
+        note for note in adopted.notes if "would be changed" in note or note.endswith((" is new", " are new"))
+    ] == []
 
 
 def test_no_credential_is_in_clear_in_the_state_or_in_any_log(lab: FleetInRehearsal) -> None:

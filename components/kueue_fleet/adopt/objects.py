@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS
 from kueue_fleet.kueue_api import PriorityClassFields, WorkloadPriorityClassFields
 from kueue_fleet.kueue_api.base import SpecModel
 from kueue_fleet.kueue_api.check_objects import SPECS
@@ -29,7 +30,8 @@ MODELS: Final[Mapping[str, type[SpecModel]]] = {
 }
 """What a fleet file has entries for, by kind: the model of the spec, of priority classes that of their fields."""
 _FIX: Final = "give what `kubectl get -o yaml` prints"
-_SYSTEM_PRIORITY: Final = "system-"
+# Kubernetes' own classes, and the one that a fleet makes along with Kueue.
+_SYSTEM_PRIORITIES: Final = ("system-", KUEUE_PRIORITY_CLASS)
 
 
 @dataclass(slots=True)
@@ -103,7 +105,7 @@ def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
     if kind == "Namespace" and not group:
         found.namespaces[name] = dict(metadata.get("labels") or {})
     elif kind == "PriorityClass" and group == "scheduling.k8s.io":
-        if not name.startswith(_SYSTEM_PRIORITY):
+        if not name.startswith(_SYSTEM_PRIORITIES):
             yield from _add(found, kind, name, _top_level(item))
     elif group != KUEUE_GROUP or kind not in MODELS:
         found.others.append(item)

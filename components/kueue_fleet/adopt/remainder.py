@@ -16,14 +16,15 @@ from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS
 from kueue_fleet.kueue_api.check_objects import SPECS
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.kueue_api.read_model import read_model
 from kueue_fleet.objects.render import render_cluster
 
-_SYSTEM: Final = ("kube-", "gke-", "gmp-", "system:", "system-")
-"""Names of what Kubernetes and GKE bring begin like this."""
+_SYSTEM: Final = ("kube-", "gke-", "gmp-", "system:", "system-", KUEUE_PRIORITY_CLASS)
+"""Names of what Kubernetes, GKE and Kueue's installation bring begin like this."""
 _MADE_BY_NAME: Final = ("Namespace", "PriorityClass")
 _MOST_CHANGES: Final = 6
 _LONGEST: Final = 120
