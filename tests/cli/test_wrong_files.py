@@ -76,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "clusters": [{"name": "c", "role": "standalone", "region": "us-east4"}],
     }
     (made / "fleet.yaml").write_text(yaml.safe_dump(fleet))
-    regions = (ROOT / "stacks/Pulumi.dws-multikueue.yaml").read_text()
+    regions = (Path(__file__).parents[2] / "stacks/Pulumi.dws-multikueue.yaml").read_text()
     (made / "regions.yaml").write_text(yaml.safe_dump(yaml.safe_load(regions)["config"]["kueue-fleet:fleet"]))
     (made / "Pulumi.good.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": fleet}}))
     (made / "Pulumi.yaml").write_text("name: p\nruntime: python\n")

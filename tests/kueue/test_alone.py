@@ -83,7 +83,7 @@ def test_everything_reaches_the_provider_that_was_given() -> None:
     recording = pulumi_mocks.run(platform)
     provider = recording.one("pulumi:providers:kubernetes")
     objects = [r for r in recording if r.type.startswith("kubernetes:")]
-    assert len(objects) == 15
+    assert len(objects) == 16
     assert {r.provider for r in objects} == {provider.urn}
 
 

@@ -10,6 +10,7 @@ from kueue_fleet.fleet_file.model.placement import queue_on
 from kueue_fleet.fleet_file.parse import parse_fleet
 from kueue_fleet.kueue_api.manifests import cluster_queue_manifest
 from kueue_fleet.kueue_api.problem import SpecError
+from kueue_fleet.objects.team_classes import allowed_priority_classes
 
 Data = dict[str, Any]
 """A part of a fleet file as plain data."""
@@ -25,9 +26,20 @@ def drop_defaults(data: Data) -> Data:
         fleet = parse_fleet(data)
     except SpecError:
         return data
+    for entry, team in zip(data.get("teams", ()), fleet.teams, strict=True):
+        default = allowed_priority_classes(fleet, team.model_copy(update={"priority_classes": None}))
+        if "priorityClasses" in entry and set(entry["priorityClasses"]) == set(default):
+            return drop_defaults({**data, "teams": [_without_classes(each, entry) for each in data["teams"]]})
     short: Data = _without_empty(fleet.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True))
     ordered = {key: short[key] for key in data if key in short}
     return ordered if _parses_to(ordered, fleet) else data
+
+
+def _without_classes(entry: Data, default: Data) -> Data:
+    """The entry of a team; if it is that of one with the classes of the default, without them."""
+    if entry is not default:
+        return entry
+    return {name: value for name, value in entry.items() if name != "priorityClasses"}
 
 
 def _parses_to(data: Data, fleet: FleetSpec) -> bool:

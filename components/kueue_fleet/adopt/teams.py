@@ -6,6 +6,7 @@ says; its members, account and guard are read from the objects that a fleet make
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.in_words import in_words
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL, TEAM_LABEL
+from kueue_fleet.objects.team_policy import team_policy_name
 from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, SERVICE_LIMITS
 
 
@@ -31,6 +33,7 @@ def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> tup
             **_account(platform, team, namespaces),
             **_members(platform, first),
             **_guard(platform, first),
+            **_priority_classes(platform, team),
             "allowedRegions": list(regions.get(first, ())),
         }
         entries.append({field: value for field, value in entry.items() if value})
@@ -113,6 +116,16 @@ def _member(subject: Mapping[str, Any]) -> str:
     if subject.get("kind") == "Group":
         return f"group:{name}"
     return f"serviceAccount:{name}" if name.endswith(".gserviceaccount.com") else f"user:{name}"
+
+
+def _priority_classes(platform: Platform, team: str) -> Data:
+    """The classes that the policy on the team's jobs lets through; `drop_defaults` drops what a team may by default."""
+    for _, policy in platform.others("ValidatingAdmissionPolicy"):
+        if policy["metadata"]["name"] == team_policy_name(team):
+            for variable in (policy.get("spec") or {}).get("variables") or ():
+                if variable.get("name") == "priorityClasses":
+                    return {"priorityClasses": re.findall(r"'([^']+)'", str(variable.get("expression")))}
+    return {}
 
 
 def _guard(platform: Platform, namespace: str) -> Data:
