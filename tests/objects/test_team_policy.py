@@ -72,7 +72,7 @@ def test_queues_are_those_of_the_teams_namespaces() -> None:
             "localQueues/+": {"namespace": "two", "name": "guest", "clusterQueue": "language"},
         }
     )
-    assert variable(policy(spec), "queues") == "{'one': ['main'], 'two': ['main', 'guest']}[request.namespace]"
+    assert variable(policy(spec), "queues") == "{'one': ['main'], 'two': ['guest', 'main']}[request.namespace]"
 
 
 def test_regions_only_of_teams_that_are_kept_to_some() -> None:
@@ -81,7 +81,7 @@ def test_regions_only_of_teams_that_are_kept_to_some() -> None:
     assert label not in paths
     kept = policy(fleet({"teams/0/allowedRegions": ["us-east4", "europe-west4"]}))
     assert label in [item["message"].partition(":")[0] for item in kept["validations"]]
-    assert variable(kept, "regions") == "['us-east4', 'europe-west4']"
+    assert variable(kept, "regions") == "['europe-west4', 'us-east4']"
 
 
 def test_groups_of_regions_count_where_every_one_is_allowed() -> None:
@@ -94,7 +94,7 @@ def test_groups_of_regions_count_where_every_one_is_allowed() -> None:
             "teams/0/allowedRegions": ["us-east4"],
         }
     )
-    assert variable(policy(spec), "regions") == "['us-east4', 'here']"
+    assert variable(policy(spec), "regions") == "['here', 'us-east4']"
 
 
 @pytest.mark.parametrize(

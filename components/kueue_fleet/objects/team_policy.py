@@ -15,7 +15,7 @@ pkg/controller/jobframework/reconciler.go (FindAncestorJobManagedByKueue).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -221,13 +221,14 @@ def _rule(expression: str, path: str, wrong: str, fix: str) -> dict[str, str]:
 def _here(table: Mapping[str, Sequence[str]]) -> str:
     """CEL: what the table has for the namespace of the request."""
     first, *others = table.values()
-    if all(list(each) == list(first) for each in others):
+    if all(sorted(each) == sorted(first) for each in others):
         return _list(first)
-    return f"{{{', '.join(f'{_text(key)}: {_list(items)}' for key, items in table.items())}}}[request.namespace]"
+    return f"{{{', '.join(f'{_text(key)}: {_list(table[key])}' for key in sorted(table))}}}[request.namespace]"
 
 
-def _list(items: Sequence[str]) -> str:
-    return f"[{', '.join(_text(item) for item in items)}]"
+def _list(items: Iterable[str]) -> str:
+    """CEL: a list, in an order that does not change with that of the file."""
+    return f"[{', '.join(_text(item) for item in sorted(items))}]"
 
 
 def _text(value: str) -> str:
