@@ -17,6 +17,11 @@ from kueue_fleet.kueue.component import declare_object
 from kueue_fleet.kueue.credentials import kubeconfig_secret
 from kueue_fleet.objects.render import render_multikueue_check, render_multikueue_cluster, render_multikueue_config
 
+CONNECTED = 'jsonpath={.status.conditions[?(@.type=="Active")].status}=True'
+"""What the provider waits for. Not `condition=Active`, which wants the condition to be of the latest generation: Kueue
+leaves the condition as it is where a worker stays connected with other credentials, so an update would wait in vain.
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/multikueuecluster.go (updateStatus)."""
+
 
 class MultiKueue(pulumi.ComponentResource):
     """Everything on the manager that dispatches its jobs to the workers."""
@@ -100,5 +105,5 @@ class MultiKueue(pulumi.ComponentResource):
             cluster,
             deleted_with=self._deleted_with,
             depends_on=[*secrets, *ready],
-            expect_active=True,
+            wait_for=CONNECTED,
         )
