@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, read_objects, read_text, source_name
+from kueue_fleet.kueue_api.cohort_tree import cycles
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -124,9 +125,13 @@ class Dump:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
             raise self._refused([str(refused)]) from None
-        cycles = _cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
-        if cycles:
-            raise self._refused(cycles)
+        found = cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
+        if found:
+            raise self._refused(
+                f"Cohort {cycle[0]}.spec.parentName: is in a cycle ({' -> '.join(cycle)}); "
+                "give one of them another parent"
+                for cycle in found
+            )
         return Snapshot(_with_namespaces(parsed), parsed.workloads, self._now)
 
     def _refused(self, problems: Iterable[str]) -> console.CommandError:
@@ -281,21 +286,6 @@ def _label(manifest: Mapping[str, Any]) -> str:
     if namespace is None and manifest.get("kind") in ("LocalQueue", "Workload", "Job", "JobSet"):
         namespace = "default"
     return f"{manifest.get('kind')} {namespace}/{name}" if namespace else f"{manifest.get('kind')} {name}"
-
-
-def _cycles(parents: Mapping[str, str | None]) -> list[str]:
-    found: dict[frozenset[str], str] = {}
-    for name in parents:
-        walk: list[str] = []
-        current: str | None = name
-        while current is not None and current not in walk:
-            walk.append(current)
-            current = parents.get(current)
-        if current is not None:
-            cycle = walk[walk.index(current) :]
-            text = f"Cohort {current}.spec.parentName: is in a cycle ({' -> '.join([*cycle, current])})"
-            found.setdefault(frozenset(cycle), f"{text}; give one of them another parent")
-    return list(found.values())
 
 
 def _with_place(problem: str, places: Mapping[str, str]) -> str:

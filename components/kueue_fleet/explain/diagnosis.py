@@ -17,6 +17,7 @@ from kueue_fleet.admission.reasons import QuotaReservedReason
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.kueue_api.cohort_tree import roots_of
 
 
 class Diagnosis(NamedTuple):
@@ -134,11 +135,4 @@ def only_relevant(snapshot: Snapshot, key: str, *, same_queue: bool = False) -> 
 def _roots(objects: Objects) -> dict[str, str]:
     """The topmost cohort above each ClusterQueue, or the queue itself."""
     parents = {cohort.name: cohort.parent for cohort in objects.cohorts}
-    found = {}
-    for queue in objects.cluster_queues:
-        name, seen = queue.cohort, set()
-        while name is not None and name not in seen and parents.get(name):
-            seen.add(name)
-            name = parents[name]
-        found[queue.name] = f"queue {queue.name}" if name is None else f"cohort {name}"
-    return found
+    return roots_of({queue.name: queue.cohort for queue in objects.cluster_queues}, parents)

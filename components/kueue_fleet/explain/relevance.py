@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
+from kueue_fleet.kueue_api.cohort_tree import roots_of
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 
 Manifest = Mapping[str, Any]
@@ -152,10 +153,14 @@ def _is_object(data: object) -> TypeGuard[Manifest]:
     return type(data) is dict or isinstance(data, Mapping)  # The first is much cheaper to ask.
 
 
+def _text(data: Manifest, name: str) -> str | None:
+    found = data.get(name)
+    return found if isinstance(found, str) else None
+
+
 def _admitted_to(manifest: Manifest) -> str | None:
     """The ClusterQueue whose quota it holds."""
-    found = _object(_object(manifest, "status"), "admission").get("clusterQueue")
-    return found if isinstance(found, str) else None
+    return _text(_object(_object(manifest, "status"), "admission"), "clusterQueue")
 
 
 def _is_finished(manifest: Manifest) -> bool:
@@ -164,19 +169,12 @@ def _is_finished(manifest: Manifest) -> bool:
 
 def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:
     """The topmost cohort above each ClusterQueue, or the queue itself."""
-    parents: dict[str, object] = {}
-    queues: dict[str, object] = {}
+    parents: dict[str, str | None] = {}
+    queues: dict[str, str | None] = {}
     for manifest in manifests:
         name, spec = str(_object(manifest, "metadata").get("name")), _object(manifest, "spec")
         if manifest.get("kind") == "Cohort":
-            parents[name] = spec.get("parentName")
+            parents[name] = _text(spec, "parentName")
         elif manifest.get("kind") == "ClusterQueue":
-            queues[name] = spec.get("cohortName")
-    found = {}
-    for queue, cohort in queues.items():
-        at, seen = cohort, set[object]()
-        while at not in seen and isinstance(at, str) and parents.get(at):
-            seen.add(at)
-            at = parents[at]
-        found[queue] = f"cohort {at}" if at else f"queue {queue}"
-    return found
+            queues[name] = _text(spec, "cohortName")
+    return roots_of(queues, parents)

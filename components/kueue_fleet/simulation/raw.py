@@ -18,6 +18,7 @@ from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 from kueue_fleet.kueue_api.check_objects import SPECS, check_objects
+from kueue_fleet.kueue_api.cohort_tree import cycles
 from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.documents import Document
@@ -262,7 +263,9 @@ def check_references(parsed: Parsed) -> Iterator[str]:
         if key not in local:
             more = f" (and {len(workloads) - 1} more workloads)" if len(workloads) > 1 else ""
             yield _missing(f"workload {workloads[0]}{more}", "LocalQueue", key)
-    yield from _cycles({cohort.name: cohort.parent for cohort in objects.cohorts})
+    for cycle in cycles({cohort.name: cohort.parent for cohort in objects.cohorts}):
+        way = " -> ".join(cycle)
+        yield f"Cohort {cycle[0]}.spec.parentName: is a cycle, {way}; remove the parent of one of them"
 
 
 def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[str]:
@@ -281,21 +284,6 @@ def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[str]:
 
 def _missing(path: str, kind: str, name: str) -> str:
     return f"{path}: there is no {kind} {name}; add it, or name another"
-
-
-def _cycles(parents: Mapping[str, str | None]) -> Iterator[str]:
-    reported: set[str] = set()
-    for start in parents:
-        path: list[str] = []
-        name: str | None = start
-        while name is not None and name not in path:
-            path.append(name)
-            name = parents.get(name)
-        if name is not None and name not in reported:
-            circle = path[path.index(name) :]
-            reported.update(circle)
-            way = " -> ".join([*circle, name])
-            yield f"Cohort {name}.spec.parentName: is a cycle, {way}; remove the parent of one of them"
 
 
 def _with_place(text: str, places: Mapping[str, str]) -> str:

@@ -34,6 +34,7 @@ from kueue_fleet.admission.workload.state import (
     refresh_requests,
     refresh_shape,
 )
+from kueue_fleet.kueue_api.cohort_tree import is_below_cycle
 
 
 class Cache:
@@ -109,7 +110,8 @@ class Cache:
             if spec.cohort:
                 node.parent = self._cohort(spec.cohort)
                 node.parent.members.append(node)
-        self._seal_trees({name for name, node in self.cohorts.items() if _is_cyclic(node)})
+        parents = {cohort.name: cohort.parent for cohort in self.cohort_specs.values()}
+        self._seal_trees({name for name in self.cohorts if is_below_cycle(name, parents)})
 
     def _seal_trees(self, cyclic: set[str]) -> None:
         """Leave out what is inactive or in a cycle, and compute quotas and usage of every tree."""
@@ -249,15 +251,3 @@ class Cache:
         except KeyError:
             answer = self._eligible[key] = check_flavor(requests.pod_set, flavor)
             return answer
-
-
-def _is_cyclic(node: TreeNode) -> bool:
-    """Whether walking up from `node` never ends."""
-    seen = set()
-    current: TreeNode | None = node
-    while current is not None:
-        if id(current) in seen:
-            return True
-        seen.add(id(current))
-        current = current.parent
-    return False

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.cohort_tree import cycles
 from kueue_fleet.kueue_api.problem import Problem, rule
 
 
@@ -34,19 +35,11 @@ def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
 
 @rule
 def _cycles(scope: Scope) -> Iterator[Problem]:
-    parents = {cohort.name: cohort.parent_name for cohort in scope.fleet.cohorts}
-    reported: set[str] = set()
-    for cohort in scope.fleet.cohorts:
-        chain = [cohort.name]
-        while (parent := parents.get(chain[-1])) is not None and parent not in chain:
-            chain.append(parent)
-        if parents.get(chain[-1]) != cohort.name or reported.intersection(chain):
-            continue
-        reported.update(chain)
+    at = {cohort.name: cohort for cohort in scope.fleet.cohorts}
+    for cycle in cycles(scope.fleet.cohort_parents):
         yield Problem(
-            f"{scope.path(cohort)}.parentName",
-            f"the cohorts go round in a circle, {' -> '.join([*chain, cohort.name])}, "
-            "and Kueue admits nothing in such a tree",
+            f"{scope.path(at[cycle[0]])}.parentName",
+            f"the cohorts go round in a circle, {' -> '.join(cycle)}, and Kueue admits nothing in such a tree",
             "remove one of these parents",
         )
 

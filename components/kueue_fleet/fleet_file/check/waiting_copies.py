@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.kueue_api.cohort_tree import root_of
 from kueue_fleet.kueue_api.problem import Problem, rule
 
 
@@ -28,11 +29,12 @@ def check_waiting_copies(scope: Scope) -> Iterator[Problem]:
 
 @rule
 def _reclaims(scope: Scope, waiting: list[ClusterQueueEntry]) -> Iterator[Problem]:
+    parents = scope.fleet.cohort_parents
     for queue in scope.fleet.cluster_queues:
         if queue.preemption.reclaim_within_cohort == "Never" or queue.cohort_name is None:
             continue
         for other in waiting:
-            if other is not queue and _root(scope, other.cohort_name) == _root(scope, queue.cohort_name):
+            if other is not queue and root_of(other.cohort_name, parents) == root_of(queue.cohort_name, parents):
                 policy = queue.preemption.reclaim_within_cohort
                 yield _problem(scope, queue, "reclaimWithinCohort", policy, other)
                 break
@@ -41,17 +43,6 @@ def _reclaims(scope: Scope, waiting: list[ClusterQueueEntry]) -> Iterator[Proble
 def _waits(scope: Scope, queue: ClusterQueueEntry) -> bool:
     checks = [scope.fleet.check(name) for name in queue.check_names]
     return any(check is not None and check.provisioning_request is not None for check in checks)
-
-
-def _root(scope: Scope, cohort: str | None) -> str | None:
-    seen: set[str] = set()
-    while cohort is not None and cohort not in seen:
-        seen.add(cohort)
-        entry = scope.fleet.cohort(cohort)
-        if entry is None or entry.parent_name is None:
-            return cohort
-        cohort = entry.parent_name
-    return cohort
 
 
 def _problem(scope: Scope, queue: ClusterQueueEntry, field: str, policy: str, victim: ClusterQueueEntry) -> Problem:

@@ -186,6 +186,11 @@ class FleetSpec(SpecModel):
         """The cohort of that name, if there is one."""
         return self._cohorts.get(name)
 
+    @property
+    def cohort_parents(self) -> dict[str, str | None]:
+        """The cohort above each declared cohort."""
+        return {cohort.name: cohort.parent_name for cohort in self.cohorts}
+
     def clusters_of(self, entry: Placed) -> tuple[str, ...]:
         """Where `entry` exists: where it says, else on every cluster that runs jobs.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.placement import cohort_on, cohorts_on, quotas_on
 from kueue_fleet.kueue_api import ResourceGroup, ResourceQuota
+from kueue_fleet.kueue_api.cohort_tree import with_ancestors
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
 _FlavorResource = tuple[str, str]
@@ -55,8 +56,11 @@ def most_quota(fleet: FleetSpec, cluster: str) -> dict[str, dict[str, Quantity]]
     here = cohorts_on(fleet, cluster)
     for cohort in here:
         cohorts[cohort.name] = _Node(_by_flavor(cohort_on(fleet, cohort, cluster).resource_groups))
+    parents: dict[str, str | None] = {}
     for cohort in here:
-        _join(cohorts[cohort.name], cohort.parent_name, cohorts)
+        if cohort.name not in with_ancestors(cohort.parent_name, parents):
+            parents[cohort.name] = cohort.parent_name
+            _join(cohorts[cohort.name], cohort.parent_name, cohorts)
     found: dict[str, dict[str, Quantity]] = {}
     queues = {queue.name: _Node(_by_flavor(quotas_on(fleet, queue, cluster))) for queue in fleet.queues_on(cluster)}
     for queue in fleet.queues_on(cluster):
@@ -75,14 +79,7 @@ def _by_flavor(groups: Sequence[ResourceGroup]) -> dict[_FlavorResource, Resourc
 
 
 def _join(node: _Node, cohort: str | None, cohorts: dict[str, _Node]) -> None:
-    """Put the node below its cohort, declared or not, unless the cohort is below the node."""
-    if cohort is None:
-        return
-    parent = cohorts.setdefault(cohort, _Node())
-    above: _Node | None = parent
-    while above is not None:
-        if above is node:
-            return
-        above = above.parent
-    node.parent = parent
-    parent.members.append(node)
+    """Put the node below its cohort, declared or not."""
+    if cohort is not None:
+        node.parent = cohorts.setdefault(cohort, _Node())
+        node.parent.members.append(node)

@@ -24,6 +24,7 @@ from kueue_fleet.kueue_api import (
     ResourceGroup,
     ResourceQuota,
 )
+from kueue_fleet.kueue_api.cohort_tree import with_ancestors
 from kueue_fleet.kueue_api.local_queue import LocalQueueSpec
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
@@ -229,30 +230,14 @@ def _rules_on(
 
 def cohorts_on(fleet: FleetSpec, cluster: str) -> tuple[CohortEntry, ...]:
     """The cohorts that `cluster` needs: those of its queues and all above them; parents first, else in file order."""
-    needed = _cohort_names(fleet, cluster)
-    return tuple(sorted((cohort for cohort in fleet.cohorts if cohort.name in needed), key=lambda c: _depth(fleet, c)))
+    needed, parents = _cohort_names(fleet, cluster), fleet.cohort_parents
+    here = (cohort for cohort in fleet.cohorts if cohort.name in needed)
+    return tuple(sorted(here, key=lambda cohort: len(with_ancestors(cohort.name, parents))))
 
 
 def _cohort_names(fleet: FleetSpec, cluster: str) -> set[str]:
-    needed: set[str] = set()
-    for queue in fleet.queues_on(cluster):
-        name = queue.cohort_name
-        while name is not None and name not in needed:
-            needed.add(name)
-            cohort = fleet.cohort(name)
-            name = cohort.parent_name if cohort is not None else None
-    return needed
-
-
-def _depth(fleet: FleetSpec, cohort: CohortEntry) -> int:
-    depth, seen = 0, {cohort.name}
-    parent = cohort.parent_name
-    while parent is not None and parent not in seen:
-        depth += 1
-        seen.add(parent)
-        above = fleet.cohort(parent)
-        parent = above.parent_name if above is not None else None
-    return depth
+    parents = fleet.cohort_parents
+    return {name for queue in fleet.queues_on(cluster) for name in with_ancestors(queue.cohort_name, parents)}
 
 
 def cohort_on(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> CohortSpec:

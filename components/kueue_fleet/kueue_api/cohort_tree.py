@@ -1,0 +1,47 @@
+"""Walks up the cohort tree by names: every cohort above one, the root, and cycles.
+
+`parents` maps a cohort to the one above it, None for a root; a name that is not in it is a root too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Parents = Mapping[str, str | None]
+"""The cohort above each cohort."""
+
+
+def with_ancestors(cohort: str | None, parents: Parents) -> list[str]:
+    """`cohort` and all cohorts above it, nearest first, each once: in a cycle the walk ends after one round."""
+    found: list[str] = []
+    while cohort and cohort not in found:
+        found.append(cohort)
+        cohort = parents.get(cohort)
+    return found
+
+
+def root_of(cohort: str | None, parents: Parents) -> str | None:
+    """The topmost cohort above `cohort`, or `cohort` itself; None where there is no cohort."""
+    walk = with_ancestors(cohort, parents)
+    return walk[-1] if walk else None
+
+
+def roots_of(queues: Parents, parents: Parents) -> dict[str, str]:
+    """For each ClusterQueue, given with its cohort, what its tree is called: by the root cohort or, alone, itself."""
+    roots = {queue: root_of(cohort, parents) for queue, cohort in queues.items()}
+    return {queue: f"cohort {root}" if root else f"queue {queue}" for queue, root in roots.items()}
+
+
+def is_below_cycle(cohort: str, parents: Parents) -> bool:
+    """Whether the cohort is in a cycle, or below one."""
+    return bool(parents.get(with_ancestors(cohort, parents)[-1]))
+
+
+def cycles(parents: Parents) -> list[tuple[str, ...]]:
+    """Each cycle once, from its first cohort in `parents` upwards and back to it: `("a", "b", "a")`."""
+    found: list[tuple[str, ...]] = []
+    for cohort in parents:
+        walk = with_ancestors(cohort, parents)
+        if parents.get(walk[-1]) == cohort and not any(cohort in cycle for cycle in found):
+            found.append((*walk, cohort))
+    return found
