@@ -56,6 +56,24 @@ def test_every_problem_of_every_file_has_its_file_and_line(fleet_file: Path, bro
     ]
 
 
+def test_jobs_are_checked_against_the_fleet(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "examples/jobs"
+    assert call("check", examples / "fleet.yaml", "--jobs", examples / "jobset.yaml").returncode == 0
+    jobs = tmp_path / "jobs.yaml"
+    text = (examples / "jobset.yaml").read_text()
+    jobs.write_text(
+        text.replace("queue-name: training", "queue-name: dws").replace("16Gi", '16Gi, nvidia.com/gpu: "2"', 1)
+    )
+    done = call("check", examples / "fleet.yaml", "--jobs", jobs)
+    assert done.returncode == 1
+    assert f"error: {jobs}:5: JobSet research/train-distributed: GKE refuses a ProvisioningRequest" in done.stderr
+    found = json.loads(call("check", examples / "fleet.yaml", "--jobs", jobs, "--output", "json").stdout)["files"][0]
+    assert [(one["line"], one["path"]) for one in found["problems"] if one["severity"] == "error"] == [
+        (5, "JobSet research/train-distributed")
+    ]
+    assert "no such file or folder" in call("check", examples / "fleet.yaml", "--jobs", "nothing.yaml").stderr
+
+
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_what_a_person_types_at_first(name: str, snapshot: SnapshotAssertion) -> None:
     done = call("check", ATTEMPTS / f"{name}.yaml")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,7 +11,7 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import read_fleet
-from kueue_fleet.cli.input_files import source_name
+from kueue_fleet.cli.input_files import read_objects, source_name
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.kueue_api import Problem, errors_of
 from kueue_fleet.objects import render_fleet
@@ -42,6 +42,10 @@ def check(
         ),
     ] = CheckOutput.text,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    jobs: Annotated[
+        Path | None,
+        typer.Option("--jobs", help="Jobs and JobSets as kubectl takes them: check that each fleet can run them."),
+    ] = None,
 ) -> None:
     """Check fleet files against every rule that needs no cluster, and report every problem at once.
 
@@ -52,8 +56,11 @@ def check(
       kueue-fleet check stacks/Pulumi.*.yaml
       kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
       kueue-fleet check --output github stacks/Pulumi.*.yaml
+      kueue-fleet check examples/jobs/fleet.yaml --jobs examples/jobs/dws.yaml
     """
     results = {source_name(file): _read(file) for file in files}
+    if jobs is not None:
+        results = _with_jobs(results, jobs)
     problems = [problem for reading in results.values() for problem in reading.problems]
     if output is CheckOutput.json:
         documents = [_as_json(source, reading) for source, reading in results.items()]
@@ -74,6 +81,35 @@ def _read(file: Path) -> Reading:
         # One file that cannot be read hides no problem of the others.
         wrong, _, fix = str(failure).removeprefix(f"{source_name(file)}: ").partition("; ")
         return Reading(None, (Problem("", wrong, fix, source=source_name(file)),))
+
+
+def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]:
+    """The same, with what is wrong with the jobs for each fleet that is right itself."""
+    from kueue_fleet.simulation.errors import SimulationError
+    from kueue_fleet.simulation.fleet import check_manifests
+
+    try:
+        manifests = read_objects(jobs)
+    except SimulationError as refused:
+        raise console.wrong_input(jobs, refused.problems) from None
+    found = {}
+    for source, reading in results.items():
+        problems = reading.problems
+        if reading.fleet is not None and not errors_of(problems):
+            problems = (*problems, *map(_problem_of_jobs, check_manifests(reading.fleet, manifests)))
+        found[source] = Reading(reading.fleet, problems)
+    return found
+
+
+def _problem_of_jobs(text: str) -> Problem:
+    """A problem from `file:line: path: what is wrong; what to do`."""
+    wrong, _, fix = text.partition("; ")
+    place, _, rest = wrong.partition(": ")
+    source, _, line = place.rpartition(":")
+    if not line.isdigit():
+        return Problem("", wrong, fix, source=place)
+    path, _, wrong = rest.partition(": ")
+    return Problem(path, wrong, fix, source=source, line=int(line))
 
 
 def _as_json(source: str, reading: Reading) -> dict[str, object]:

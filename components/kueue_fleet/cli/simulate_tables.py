@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.tables import Column, Table
+from kueue_fleet.gke.labels import SINGLE_POD_SET
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
@@ -58,6 +59,9 @@ def show(result: Result) -> None:
         waits.add(wait.name, str(wait.workloads), str(wait.admitted), _span(wait.mean), _span(wait.longest))
     console.show(waits)
     _show_contended(result)
+    for workload in workloads[:_SHOWN_WORKLOADS]:
+        if workload["state"] == "QuotaReserved" and SINGLE_POD_SET in workload["message"]:
+            console.line(f"{workload['namespace']}/{workload['name']} keeps its quota: {workload['message']}")
 
 
 def _show_contended(result: Result, run: str = "") -> None:

@@ -20,6 +20,7 @@ from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
+from kueue_fleet.simulation.provisioning_request import refused_by_gke
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 
@@ -50,6 +51,13 @@ class Checks:
     def own(self, names: Iterable[str]) -> list[str]:
         """Those that the fleet's controller answers."""
         return sorted(name for name in names if name in self._rules)
+
+    def refused(self, job: Job, name: str) -> str:
+        """Why GKE does not take the job's ProvisioningRequest: the check then stays Pending, with quota. Or empty."""
+        entry = self._fleet.check(name)
+        if entry is None or entry.provisioning_request is None:
+            return ""
+        return refused_by_gke(entry.provisioning_request, job.templates)
 
     def answers(self, job: Job, cluster: str, name: str, at: float, *, at_home: bool) -> Iterator[Answer]:
         """What is said of a check that is Pending since `at`."""

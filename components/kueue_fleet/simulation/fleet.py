@@ -21,8 +21,16 @@ from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet_run import FleetRun
-from kueue_fleet.simulation.job_problems import STEP_LABEL, UNNAMED, Sources, as_in_files, check_jobs
+from kueue_fleet.simulation.job_problems import (
+    STEP_LABEL,
+    UNNAMED,
+    Sources,
+    as_in_files,
+    check_jobs,
+    check_kinds,
+)
 from kueue_fleet.simulation.prepared import Prepared
+from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
 from kueue_fleet.simulation.raw import check_references, name_documents, run_seconds_of
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -73,7 +81,7 @@ def fleet_run(
         raise SimulationError(problems)
     # The core gives Jobs first and then JobSets.
     ordered = sorted(manifests, key=lambda document: document.data["kind"] == "JobSet")
-    home = fleet.manager.name if fleet.manager is not None else fleet.cluster_names[0]
+    home = _home(fleet)
     jobs = [*(entry.manifest(name) for entry, name, _, _ in submitted), *(document.data for document in ordered)]
     try:
         parsed = parse_fleet_objects(fleet, home, jobs)
@@ -99,8 +107,28 @@ def fleet_run(
             name=name,
             labels=labels,
             run_limit=int(limit) if isinstance(limit, str) and limit.isdigit() else None,
+            templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
         )
     return run
+
+
+def check_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
+    """Every problem of Jobs and JobSets that are to be submitted to the fleet, behind their files and lines."""
+    try:
+        named = name_documents(manifests)
+        problems = list(check_kinds(named))
+        if not problems:
+            jobs = [document.data for document in named]
+            parse_fleet_objects(fleet, _home(fleet), jobs)
+            problems = list(check_provisioning_requests(fleet, named))
+    except SimulationError as refused:
+        return list(as_in_files(refused.problems, (), manifests, UNNAMED))
+    return problems
+
+
+def _home(fleet: FleetSpec) -> str:
+    """Where jobs are submitted."""
+    return fleet.manager.name if fleet.manager is not None else fleet.cluster_names[0]
 
 
 def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]]) -> Mapping[str, Parsed]:

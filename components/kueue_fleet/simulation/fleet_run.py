@@ -9,7 +9,7 @@ Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -44,6 +44,7 @@ from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.nodes import Nodes
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher
+from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.records import Record, State
 from kueue_fleet.simulation.workers import Workers
 from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -100,11 +101,12 @@ class FleetRun:
         name: str = "",
         labels: Mapping[str, str] | None = None,
         run_limit: int | None = None,
+        templates: Sequence[PodSetTemplate] = (),
     ) -> None:
         """Let a workload arrive. `name` is its job's, if that is another, and `labels` are; `run_limit` are the seconds
-        that the job tells DWS."""
+        that the job tells DWS, `templates` the pods of a job of several pod sets."""
         record = Record(workload.key, workload.namespace, name or workload.name, workload.created, run_seconds)
-        self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit)
+        self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates)
         self.agenda.expect(workload.created, run_seconds)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
 
@@ -213,6 +215,10 @@ class FleetRun:
         states = self.clusters[cluster].engine.workloads[job.record.key].checks
         for name in names:
             if states[name].state is CheckState.PENDING:
+                refused = self._checks.refused(job, name)
+                if refused:
+                    job.why[cluster] = job.record.message = refused
+                    continue
                 for answer in self._checks.answers(job, cluster, name, at, at_home=cluster == self.home):
                     self.agenda.takes(answer.at - at)
                     self._plan_for(answer.at, job, cluster, partial(self._give, job, cluster, name, answer))

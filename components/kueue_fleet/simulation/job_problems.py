@@ -47,12 +47,17 @@ def check_jobs(
     yield from _behind(sources.fleet, _check_dispatcher(fleet))
     yield from _behind(sources.jobs, _check_file(fleet, file))
     yield from _behind(sources.jobs, _check_names(submitted))
-    for where, data in manifests:
-        if data["kind"] not in ("Job", "JobSet"):
-            yield f"{where}: is a {data['kind']}; give Jobs and JobSets only, the fleet has the rest"
+    yield from check_kinds(manifests)
     yield from _behind(sources.jobs, _check_steps(file, manifests))
     if not submitted and not manifests:
         yield from _behind(sources.jobs, ["jobs: there are none; add some, or give --jobs"])
+
+
+def check_kinds(manifests: Iterable[Document]) -> Iterator[str]:
+    """Objects that no simulation submits."""
+    for where, data in manifests:
+        if data["kind"] not in ("Job", "JobSet"):
+            yield f"{where}: is a {data['kind']}; give Jobs and JobSets only, the fleet has the rest"
 
 
 def as_in_files(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kueue_fleet.admission.model import Admission, Workload
 from kueue_fleet.dispatch import GivenUp
+from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.records import Record
 
 
@@ -17,13 +18,15 @@ class Job:
     `offered` are the workers that have a copy, `winner` is the one that runs it, `admissions` and `why` are what each
     cluster says of it. `attempts` counts, per cluster, what must be forgotten when a copy is gone. `run` counts starts.
     `offered_since`, `gave_up` and `given_up` belong to the dispatcher. `lost_copy`: the manager is about to take the
-    job back because of something on the worker that is written down already.
+    job back because of something on the worker that is written down already. `templates` are the pods of a job of
+    several pod sets.
     """
 
     workload: Workload
     record: Record
     labels: Mapping[str, str] = field(default_factory=dict)
     run_limit: int | None = None
+    templates: Sequence[PodSetTemplate] = ()
     offered: dict[str, None] = field(default_factory=dict)
     winner: str | None = None
     admissions: dict[str, Admission] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.gke.labels import SINGLE_POD_SET
 from one_cluster import (
     JOBS,
     KUEUE,
@@ -23,6 +24,7 @@ from one_cluster import (
     wait_until,
 )
 
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 NODES = "/api/v1/nodes?labelSelector=autoscaling.gke.io/provisioning-request"
 
 
@@ -106,6 +108,43 @@ def test_kueue_waits_for_dws_and_the_pods_run_on_its_nodes(kueue_cluster: OneClu
     assert len(nodes_of(kueue_cluster, resize_request)) == 2
     assert end_of(kueue_cluster, "queued") == "Complete"
     wait_until(lambda: not nodes_of(kueue_cluster, resize_request))
+
+
+def role(name: str, cpu: str) -> dict[str, Any]:
+    template = pod_template(annotations={"kueue-fleet.dev/run-seconds": "1"})
+    template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    job_spec = {"parallelism": 1, "completions": 1, "backoffLimit": 0, "template": template}
+    return {"name": name, "replicas": 1, "template": {"spec": job_spec}}
+
+
+def test_a_job_of_several_roles_keeps_its_quota_until_they_are_merged(kueue_cluster: OneCluster) -> None:
+    def submit(name: str, *cpu: str) -> None:
+        roles = [role(f"role-{number}", amount) for number, amount in enumerate(cpu)]
+        metadata = {"name": name, "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": "queued"}}
+        body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata}
+        kueue_cluster.create(JOBSETS, {**body, "spec": {"suspend": True, "replicatedJobs": roles}})
+
+    def check_of(name: str) -> dict[str, Any] | None:
+        for one in kueue_cluster.items(f"{KUEUE}/namespaces/default/workloads"):
+            checks = one.get("status", {}).get("admissionChecks") or ()
+            if one["metadata"]["name"].startswith(f"jobset-{name}-") and condition(one, "QuotaReserved") == "True":
+                return next((check for check in checks if check["message"]), None)
+        return None
+
+    submit("apart", "1", "2")
+    refused = wait_until(lambda: check_of("apart"))
+    assert refused["state"] == "Pending"
+    assert refused["message"].startswith('Error creating ProvisioningRequest "jobset-apart-')
+    assert SINGLE_POD_SET in refused["message"]
+    kueue_cluster.delete(f"{JOBSETS}/apart")
+
+    config = f"{KUEUE}/provisioningrequestconfigs/dws"
+    for policy in ("IdenticalWorkloadSchedulingRequirements", None):
+        body = {"spec": {"podSetMergePolicy": policy}}
+        kueue_cluster.request("PATCH", config, body, "application/merge-patch+json")
+        if policy:
+            submit("merged", "1", "1")
+            wait_until(lambda: condition(kueue_cluster.get(f"{JOBSETS}/merged"), "Completed") == "True")
 
 
 def test_the_end_of_the_run_duration_takes_the_machines_away(kueue_cluster: OneCluster) -> None:

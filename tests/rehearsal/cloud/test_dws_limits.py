@@ -59,3 +59,12 @@ def test_pod_sets_count_together() -> None:
     asked = workload("3")
     asked["status"]["admission"]["podSetAssignments"] *= 2
     assert "asks for 6 nvidia-tesla-t4" in str(beyond_stock(FLEET, SETTINGS, "worker-europe-west4", asked))
+
+
+def test_a_flavor_has_the_gpus_of_its_node_pool() -> None:
+    stack = Path(__file__).parents[3] / "stacks" / "Pulumi.prod.yaml"
+    fleet = parse_fleet_text(stack.read_text(), "fleet")
+    check = next(check.name for check in fleet.admission_checks if check.provisioning_request is not None)
+    asked = workload("16", check=check, flavor="h100-flex")
+    found = beyond_stock(fleet, DwsSettings(high=8), fleet.worker_names[0], asked)
+    assert str(found).startswith("asks for 16 nvidia-h100-80gb, and the simulated DWS never has more than 8")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from kueue_fleet.gke.labels import SINGLE_POD_SET
 from kueue_fleet.rehearsal.control_planes.kube_api import Json, KubeApi
 
 _GROUP = "monitoring.googleapis.com"
@@ -121,16 +122,14 @@ SINGLE_POD_SET = _admission(
             {
                 "expression": "object.spec.provisioningClassName != 'queued-provisioning.gke.io' || "
                 "size(object.spec.podSets) <= 1",
-                "message": "the queued provisioning feature currently supports only single PodSet per request",
+                "message": "GKE Warden rejected the request because it violates one or more constraints. Violations "
+                f'details: {{"[denied by provisioning-request-cr-validation]":["{SINGLE_POD_SET}"]}}',
                 "reason": "Forbidden",
             }
         ],
     },
 )
-"""What GKE's Warden refuses of ProvisioningRequests, in its words.
-
-Source: https://github.com/ray-project/ray/issues/57839.
-"""
+"""What GKE's Warden refuses of ProvisioningRequests, in its words."""
 SINGLE_POD_SET_BINDING = _admission(
     "ValidatingAdmissionPolicyBinding", {"policyName": _POLICY, "validationActions": ["Deny"]}
 )

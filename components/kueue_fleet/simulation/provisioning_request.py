@@ -1,0 +1,151 @@
+"""The pod sets of a job's ProvisioningRequest, as Kueue merges them, and whether GKE takes the request.
+
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/provisioning/controller.go (mergePodSets, requiredPodSets,
+arePodSetsSimilar).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.placement import local_queues
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SINGLE_POD_SET
+from kueue_fleet.kueue_api import ProvisioningRequestConfigSpec
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
+from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_fleet.simulation.documents import Document
+
+_SCHEDULING: Final = ("resources", "nodeSelector", "tolerations", "affinity", "resourceClaims")
+_SIMILAR: Final = "IdenticalWorkloadSchedulingRequirements"
+
+
+class PodSetTemplate(NamedTuple):
+    """The pods of one role of a job, as its manifest has them."""
+
+    name: str
+    count: int
+    template: Mapping[str, Any]
+
+
+def pod_set_templates(job: Mapping[str, Any]) -> list[PodSetTemplate]:
+    """The pod sets of a Job or JobSet that was read without problems."""
+    if job["kind"] == "Job":
+        return [_pod_set("main", 1, job["spec"])]
+    return [
+        _pod_set(replicated["name"], replicated.get("replicas", 1), replicated["template"]["spec"])
+        for replicated in job["spec"]["replicatedJobs"]
+    ]
+
+
+def _pod_set(name: str, replicas: int, spec: Mapping[str, Any]) -> PodSetTemplate:
+    count = spec.get("parallelism", 1)
+    return PodSetTemplate(name, replicas * min(count, spec.get("completions", count)), spec["template"])
+
+
+def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[PodSetTemplate]) -> str:
+    """Why GKE does not take the request for these pods; empty where it does, or where none is made."""
+    if config.provisioning_class_name != QUEUED_PROVISIONING_CLASS or len(pod_sets) < 2:
+        return ""
+    merged = _merge(config, pod_sets)
+    if len(merged) < 2:
+        return ""
+    names = " and ".join("+".join(pod_set.name for pod_set in group) for group in merged)
+    return f"GKE refuses a ProvisioningRequest of {len(merged)} PodSets ({names}): {SINGLE_POD_SET}"
+
+
+def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
+    """What GKE would say of the Jobs and JobSets, each with its file and line and with what to do."""
+    queues = {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
+    for where, job in manifests:
+        metadata = job["metadata"]
+        namespace = metadata.get("namespace") or "default"
+        queue = queues.get(f"{namespace}/{(metadata.get('labels') or {}).get(QUEUE_LABEL)}", "")
+        pod_sets = pod_set_templates(job)
+        for config in _configs(fleet, queue):
+            refused = refused_by_gke(config, pod_sets)
+            if refused:
+                yield f"{where}: {job['kind']} {namespace}/{metadata['name']}: {refused}; {_fix(config, pod_sets)}"
+                break
+
+
+def _configs(fleet: FleetSpec, queue: str) -> Iterator[ProvisioningRequestConfigSpec]:
+    for entry in fleet.cluster_queues:
+        for name in entry.check_names if entry.name == queue else ():
+            check = fleet.check(name)
+            if check is not None and check.provisioning_request is not None:
+                yield check.provisioning_request
+
+
+def _fix(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[PodSetTemplate]) -> str:
+    if config.pod_set_merge_policy != _SIMILAR:
+        similar = config.model_copy(update={"pod_set_merge_policy": _SIMILAR})
+        if len(_merge(similar, pod_sets)) == 1:
+            return f"set podSetMergePolicy: {_SIMILAR} in the check's provisioningRequest"
+    first, second = (group[0] for group in _merge(config, pod_sets)[:2])
+    different = ", ".join(_differences(first, second)) or "pod templates"
+    return (
+        f"give the pods of both the same requests, node selector, tolerations and affinity (different now: "
+        f"{different}) and set podSetMergePolicy: {_SIMILAR}, or leave the GPUs to one of them"
+    )
+
+
+def _merge(config: ProvisioningRequestConfigSpec, pod_sets: Iterable[PodSetTemplate]) -> list[list[PodSetTemplate]]:
+    """The pod sets that the request asks for, those that Kueue makes one of together."""
+    managed = frozenset(config.managed_resources)
+    merged: list[list[PodSetTemplate]] = []
+    for pod_set in pod_sets:
+        if pod_set.count < 1 or (managed and not managed & _resources(pod_set)):
+            continue
+        for group in merged:
+            if _can_merge(config.pod_set_merge_policy, group[0], pod_set):
+                group.append(pod_set)
+                break
+        else:
+            merged.append([pod_set])
+    return merged
+
+
+def _can_merge(policy: str | None, one: PodSetTemplate, other: PodSetTemplate) -> bool:
+    if policy == "IdenticalPodTemplates":
+        return bool(_comparable(one.template) == _comparable(other.template))
+    return policy is not None and not any(_differences(one, other))
+
+
+def _differences(one: PodSetTemplate, other: PodSetTemplate) -> Iterator[str]:
+    """The fields of the pods by which Kueue does not merge them."""
+    for field in ("containers", "initContainers"):
+        if _requests(one, field) != _requests(other, field):
+            yield f"requests of {field}"
+    for field in _SCHEDULING:
+        if (_comparable(_spec(one).get(field)) or None) != (_comparable(_spec(other).get(field)) or None):
+            yield field
+
+
+def _spec(pod_set: PodSetTemplate) -> Mapping[str, Any]:
+    return pod_set.template.get("spec") or {}
+
+
+def _requests(pod_set: PodSetTemplate, field: str) -> list[Any]:
+    containers = _spec(pod_set).get(field) or ()
+    return [_comparable({"requests": (container.get("resources") or {}).get("requests")}) for container in containers]
+
+
+def _resources(pod_set: PodSetTemplate) -> frozenset[str]:
+    """What the containers request, or limit."""
+    containers = [*(_spec(pod_set).get("initContainers") or ()), *(_spec(pod_set).get("containers") or ())]
+    given = [container.get("resources") or {} for container in containers]
+    return frozenset(name for one in given for kind in ("requests", "limits") for name in one.get(kind) or ())
+
+
+def _comparable(value: Any, key: str = "") -> Any:
+    """The value so that what the API server takes for equal is equal: 1 and 1000m, nothing and empty."""
+    if isinstance(value, Mapping):
+        if key in ("requests", "limits"):
+            return {name: Quantity(str(amount)) for name, amount in value.items()}
+        parts = {name: _comparable(part, str(name)) for name, part in value.items()}
+        return {name: part for name, part in parts.items() if part not in ({}, [], None)}
+    if isinstance(value, (list, tuple)):
+        return [_comparable(part) for part in value]
+    return value
