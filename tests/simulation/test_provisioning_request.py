@@ -85,7 +85,9 @@ def check(*roles: dict[str, Any], **provisioning: str) -> list[str]:
 
 def test_check_says_which_policy_helps() -> None:
     (found,) = check(role("driver"), role("workers", image="other"))
-    assert found.startswith("roles.yaml:1: JobSet team-a/roles: GKE refuses a ProvisioningRequest of 2 PodSets (driver ")
+    assert found.startswith(
+        "roles.yaml:1: JobSet team-a/roles: GKE refuses a ProvisioningRequest of 2 PodSets (driver "
+    )
     assert found.endswith(f"; set podSetMergePolicy: {SIMILAR} in the check's provisioningRequest")
 
 

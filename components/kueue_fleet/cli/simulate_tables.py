@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.tables import Column, Table
-from kueue_fleet.gke.labels import SINGLE_POD_SET
+from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
@@ -60,7 +60,7 @@ def show(result: Result) -> None:
     console.show(waits)
     _show_contended(result)
     for workload in workloads[:_SHOWN_WORKLOADS]:
-        if workload["state"] == "QuotaReserved" and SINGLE_POD_SET in workload["message"]:
+        if workload["state"] == "QuotaReserved" and SINGLE_POD_SET_REFUSAL in workload["message"]:
             console.line(f"{workload['namespace']}/{workload['name']} keeps its quota: {workload['message']}")
 
 

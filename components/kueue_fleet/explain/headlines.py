@@ -10,7 +10,7 @@ from kueue_fleet.admission.model import CheckState
 from kueue_fleet.admission.scheduler.entry import Outcome
 from kueue_fleet.explain.answer import Explanation, ResourceFigures
 from kueue_fleet.explain.diagnosis import Diagnosis
-from kueue_fleet.gke.labels import SINGLE_POD_SET
+from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _STATES = {
 
 def headline(made: Explanation, found: Diagnosis) -> str:
     """The dominant reason in plain words."""
-    if made.state == "QuotaReserved" and SINGLE_POD_SET in found.message:
+    if made.state == "QuotaReserved" and SINGLE_POD_SET_REFUSAL in found.message:
         return "GKE refuses its ProvisioningRequest, so it keeps its quota and never starts."
     if made.state != "Pending":
         return _STATES.get(made.state) or _RESERVED.get(made.reason or "", found.message)
@@ -126,7 +126,7 @@ def _about_checks(made: Explanation, found: Diagnosis) -> str:
     controllers = {engine.cache.checks[name].controller for name in waiting if name in engine.cache.checks}
     if not waiting:
         return "Wait for Kueue to place its pods."
-    if SINGLE_POD_SET in found.message:
+    if SINGLE_POD_SET_REFUSAL in found.message:
         return (
             "Delete it. Set podSetMergePolicy in the check's provisioningRequest and give all of its GPU pods the same "
             "requests, node selector, tolerations and affinity, or ask for GPUs in one role only; then submit it again."

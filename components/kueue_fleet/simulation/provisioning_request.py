@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.placement import local_queues
-from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SINGLE_POD_SET
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SINGLE_POD_SET_REFUSAL
 from kueue_fleet.kueue_api import ProvisioningRequestConfigSpec
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.kueue_api.quantity import Quantity
@@ -52,7 +52,7 @@ def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[Pod
     if len(merged) < 2:
         return ""
     names = " and ".join("+".join(pod_set.name for pod_set in group) for group in merged)
-    return f"GKE refuses a ProvisioningRequest of {len(merged)} PodSets ({names}): {SINGLE_POD_SET}"
+    return f"GKE refuses a ProvisioningRequest of {len(merged)} PodSets ({names}): {SINGLE_POD_SET_REFUSAL}"
 
 
 def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.gke.labels import SINGLE_POD_SET
+from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from one_cluster import (
     JOBS,
     KUEUE,
@@ -135,7 +135,7 @@ def test_a_job_of_several_roles_keeps_its_quota_until_they_are_merged(kueue_clus
     refused = wait_until(lambda: check_of("apart"))
     assert refused["state"] == "Pending"
     assert refused["message"].startswith('Error creating ProvisioningRequest "jobset-apart-')
-    assert SINGLE_POD_SET in refused["message"]
+    assert SINGLE_POD_SET_REFUSAL in refused["message"]
     kueue_cluster.delete(f"{JOBSETS}/apart")
 
     config = f"{KUEUE}/provisioningrequestconfigs/dws"

@@ -24,9 +24,7 @@ def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload
     if not any(check["name"] in checks and check["state"] != "Ready" for check in states):
         return None
     region = fleet.cluster(cluster).region
-    kinds = {
-        flavor.name: fleet.flavor_on(flavor, cluster).node_labels.get(ACCELERATOR, "") for flavor in fleet.flavors
-    }
+    kinds = {flavor.name: fleet.flavor_on(flavor, cluster).node_labels.get(ACCELERATOR, "") for flavor in fleet.flavors}
     for kind, gpus in _gpus(workload, kinds).items():
         most = stock_range(settings, region, kind)[1]
         if gpus > most:

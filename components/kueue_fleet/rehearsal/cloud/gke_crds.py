@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kueue_fleet.gke.labels import SINGLE_POD_SET
+from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.rehearsal.control_planes.kube_api import Json, KubeApi
 
 _GROUP = "monitoring.googleapis.com"
@@ -123,7 +123,7 @@ SINGLE_POD_SET = _admission(
                 "expression": "object.spec.provisioningClassName != 'queued-provisioning.gke.io' || "
                 "size(object.spec.podSets) <= 1",
                 "message": "GKE Warden rejected the request because it violates one or more constraints. Violations "
-                f'details: {{"[denied by provisioning-request-cr-validation]":["{SINGLE_POD_SET}"]}}',
+                f'details: {{"[denied by provisioning-request-cr-validation]":["{SINGLE_POD_SET_REFUSAL}"]}}',
                 "reason": "Forbidden",
             }
         ],
