@@ -20,7 +20,7 @@ SIMILAR = "IdenticalWorkloadSchedulingRequirements"
 
 
 def role(name: str, gpus: int = 1, cpu: str = "1", replicas: int = 1, image: str = "i", **spec: Any) -> dict[str, Any]:
-    resources = {"requests": {"cpu": cpu}, "limits": {}}
+    resources: dict[str, dict[str, Any]] = {"requests": {"cpu": cpu}, "limits": {}}
     for kind in resources.values():
         kind.update({GPU: gpus} if gpus else {})
     pods = {"spec": {"containers": [{"name": "c", "image": image, "resources": resources}], **spec}}

@@ -7,7 +7,8 @@ arePodSetsSimilar).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.placement import local_queues
@@ -21,7 +22,8 @@ _SCHEDULING: Final = ("resources", "nodeSelector", "tolerations", "affinity", "r
 _SIMILAR: Final = "IdenticalWorkloadSchedulingRequirements"
 
 
-class PodSetTemplate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PodSetTemplate:
     """The pods of one role of a job, as its manifest has them."""
 
     name: str
