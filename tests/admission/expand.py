@@ -66,7 +66,8 @@ def _groups(groups: list[Json]) -> list[Json]:
                 if resource not in covered:
                     covered.append(resource)
             flavors.append({"name": flavor, "resources": resources})
-        found.append({"coveredResources": covered, "flavors": flavors})
+        if covered:  # Kueue's API has no group without a resource.
+            found.append({"coveredResources": covered, "flavors": flavors})
     return found
 
 

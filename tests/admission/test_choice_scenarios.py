@@ -13,7 +13,6 @@ from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Deleted, Submitted, TimePassed
 from kueue_fleet.admission.flavors.assignment import Assignment, FlavorChoice, Mode, PodSetResult, merge_attempts
 from kueue_fleet.admission.flavors.evidence import InsufficientQuota
-from kueue_fleet.admission.model import PreemptionPolicy
 from kueue_fleet.admission.preemption.candidates import satisfies_policy
 from kueue_fleet.admission.quota.cohort_tree import add_usage
 from kueue_fleet.admission.reading.fields import Fields
@@ -58,7 +57,7 @@ def test_who_may_be_preempted_under_a_policy(case: dict[str, Any]) -> None:
     cache, _ = build(case)
     preemptor = cache.info(one_workload("default/preemptor", case["preemptor"]))
     candidate = cache.info(one_workload("default/candidate", case["candidate"]))
-    found = satisfies_policy(preemptor, candidate, PreemptionPolicy(case["policy"]), cache.gates)
+    found = satisfies_policy(preemptor, candidate, case["policy"], cache.gates)
     assert found is case["want"]
 
 

@@ -40,26 +40,24 @@ from kueue_fleet.admission.flavors.evidence import InsufficientQuota
 from kueue_fleet.admission.model import (
     AdmissionCheck,
     CheckState,
-    ClusterQueueCheck,
     Cohort,
     Configuration,
     LocalQueue,
-    Preemption,
-    PreemptionPolicy,
-    QueueingStrategy,
-    StopPolicy,
     WaitForPodsReady,
 )
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.queue.pending import Place
 from kueue_fleet.admission.reasons import AdmittedReason, DeactivationCause, EvictionReason, QuotaReservedReason
 from kueue_fleet.admission.scheduler.entry import Outcome
+from kueue_fleet.kueue_api.cluster_queue import AdmissionCheckStrategyRule, ClusterQueuePreemption, StopPolicy
 
-PREEMPTING = Preemption(within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)
+PREEMPTING = ClusterQueuePreemption(within_cluster_queue="LowerPriority")
 
 
 def checked() -> Cluster:
-    cluster = Cluster(queue(checks=(ClusterQueueCheck("check"),)), checks=(AdmissionCheck("check", "example.com/c"),))
+    cluster = Cluster(
+        queue(checks=(AdmissionCheckStrategyRule(name="check"),)), checks=(AdmissionCheck("check", "example.com/c"),)
+    )
     cluster.submit(job("a"))
     return cluster
 
@@ -99,7 +97,7 @@ class TestQueueing:
         assert cluster.cycle_names() == [("QuotaReserved", "b"), ("Admitted", "b")]
 
     def test_a_strict_head_blocks_its_queue(self) -> None:
-        cluster = Cluster(queue(cores=2, queueing_strategy=QueueingStrategy.STRICT_FIFO))
+        cluster = Cluster(queue(cores=2, queueing_strategy="StrictFIFO"))
         cluster.submit(job("big", 3), job("small", created=1))
         (back,) = cluster.cycle()
         assert isinstance(back, Requeued)
@@ -202,7 +200,8 @@ class TestChecks:
 
     def test_a_check_for_one_flavor_applies_to_that_flavor_only(self) -> None:
         cluster = Cluster(
-            queue(checks=(ClusterQueueCheck("check", ("other",)),)), checks=(AdmissionCheck("check", "example.com/c"),)
+            queue(checks=(AdmissionCheckStrategyRule(name="check", on_flavors=("other",)),)),
+            checks=(AdmissionCheck("check", "example.com/c"),),
         )
         cluster.submit(job("a"))
         assert cluster.cycle_names() == [("QuotaReserved", "a"), ("Admitted", "a")]
@@ -242,13 +241,13 @@ class TestChecks:
         cluster.cycle()
         cluster.engine.handle(CheckStateChanged(3, "ns/a", "check", CheckState.RETRY, requeue_after=60))
         cluster.engine.handle(CheckStateChanged(4, "ns/a", "check", CheckState.PENDING))
-        (held,) = (replace(one, stop_policy=StopPolicy.HOLD) for one in cluster.engine.objects.cluster_queues)
+        (held,) = (replace(one, stop_policy="Hold") for one in cluster.engine.objects.cluster_queues)
         assert not cluster.engine.handle(ObjectsChanged(5, replace(cluster.engine.objects, cluster_queues=(held,))))
         assert Released(63, "ns/a", "cq") in cluster.engine.handle(TimePassed(63))
 
     def test_who_is_evicted_meanwhile_waits_for_the_rest_of_the_delay(self) -> None:
         cluster = Cluster(
-            queue(checks=(ClusterQueueCheck("check"),), preemption=PREEMPTING),
+            queue(checks=(AdmissionCheckStrategyRule(name="check"),), preemption=PREEMPTING),
             checks=(AdmissionCheck("check", "example.com/c"),),
         )
         cluster.submit(job("a", 10))
@@ -289,7 +288,7 @@ class TestChecks:
 
     def test_quota_of_a_deactivated_workload_is_free_before_its_pods_are_gone(self) -> None:
         check = AdmissionCheck("check", "example.com/c")
-        cluster = Cluster(queue(cores=1, checks=(ClusterQueueCheck("check"),)), checks=(check,))
+        cluster = Cluster(queue(cores=1, checks=(AdmissionCheckStrategyRule(name="check"),)), checks=(check,))
         cluster.submit(job("a"))
         cluster.cycle()
         cluster.submit(job("b"))
@@ -310,7 +309,7 @@ class TestChecks:
 
     def test_a_check_that_is_not_active_makes_the_queue_inactive(self) -> None:
         cluster = Cluster(
-            queue(checks=(ClusterQueueCheck("check"),)),
+            queue(checks=(AdmissionCheckStrategyRule(name="check"),)),
             checks=(AdmissionCheck("check", "example.com/c", active=False),),
         )
         cluster.submit(job("a"))
@@ -324,7 +323,7 @@ class TestStopPolicies:
         cluster.submit(job("a"))
         cluster.cycle()
         cluster.submit(job("b"))
-        cluster.engine.handle(ObjectsChanged(1, objects(queue(stop_policy=StopPolicy.HOLD))))
+        cluster.engine.handle(ObjectsChanged(1, objects(queue(stop_policy="Hold"))))
         cluster.now = 1
         assert cluster.cycle() == []
         assert cluster.admitted == {"a"}
@@ -333,7 +332,7 @@ class TestStopPolicies:
         cluster = Cluster(queue())
         cluster.submit(job("a"))
         cluster.cycle()
-        drained = cluster.engine.handle(ObjectsChanged(1, objects(queue(stop_policy=StopPolicy.HOLD_AND_DRAIN))))
+        drained = cluster.engine.handle(ObjectsChanged(1, objects(queue(stop_policy="HoldAndDrain"))))
         assert isinstance(drained[0], Evicted)
         assert drained[0].reason is EvictionReason.CLUSTER_QUEUE_STOPPED
         cluster.engine.handle(PodsStopped(2, "ns/a"))
@@ -347,13 +346,13 @@ class TestStopPolicies:
     def test_a_stopped_local_queue_takes_its_workloads_out(self) -> None:
         cluster = Cluster(queue())
         cluster.submit(job("a"))
-        stopped = (LocalQueue("ns", "cq", "cq", StopPolicy.HOLD),)
+        stopped = (LocalQueue("ns", "cq", "cq", "Hold"),)
         (found,) = cluster.engine.handle(ObjectsChanged(1, objects(queue(), local_queues=stopped)))
         assert isinstance(found, Inadmissible)
         assert (found.reason, found.message) == ("Suspended", "LocalQueue cq is inactive")
         assert not cluster.engine.wants_cycle
 
-    @pytest.mark.parametrize(("policy", "woken"), [(StopPolicy.NONE, True), (StopPolicy.HOLD, False)])
+    @pytest.mark.parametrize(("policy", "woken"), [("None", True), ("Hold", False)])
     def test_quota_that_a_stopped_local_queues_workload_gives_back_wakes_nobody(
         self, policy: StopPolicy, woken: bool
     ) -> None:
@@ -377,7 +376,7 @@ class TestStopPolicies:
             cluster.submit(job(name, 9, to=name))
         cluster.cycle()
         stopped = tuple(
-            replace(local, stop_policy=StopPolicy.HOLD) if local.name == "z" else local
+            replace(local, stop_policy="Hold") if local.name == "z" else local
             for local in cluster.engine.objects.local_queues
         )
         cluster.engine.handle(ObjectsChanged(1, replace(cluster.engine.objects, local_queues=stopped)))
@@ -395,8 +394,8 @@ class TestStopPolicies:
         cluster = Cluster(queue())
         cluster.submit(job("a"))
         cluster.cycle()
-        draining = queue(stop_policy=StopPolicy.HOLD_AND_DRAIN)
-        held = (LocalQueue("ns", "cq", "cq", StopPolicy.HOLD),)
+        draining = queue(stop_policy="HoldAndDrain")
+        held = (LocalQueue("ns", "cq", "cq", "Hold"),)
         assert cluster.engine.handle(ObjectsChanged(1, objects(draining, local_queues=held))) == []
         (drained,) = cluster.engine.handle(ObjectsChanged(2, objects(draining)))
         assert isinstance(drained, Evicted)
@@ -405,13 +404,13 @@ class TestStopPolicies:
         cluster = checked()
         cluster.cycle()
         stopped = objects(
-            queue(checks=(ClusterQueueCheck("check"),), stop_policy=StopPolicy.HOLD),
+            queue(checks=(AdmissionCheckStrategyRule(name="check"),), stop_policy="Hold"),
             checks=(AdmissionCheck("check", "example.com/c"),),
         )
         assert names(cluster.engine.handle(ObjectsChanged(1, stopped)))[0] == ("Released", "a")
 
     def test_a_stopped_queue_still_lends_its_quota(self) -> None:
-        cluster = Cluster(queue("x", 10, cohort="co"), queue("y", 7, cohort="co", stop_policy=StopPolicy.HOLD))
+        cluster = Cluster(queue("x", 10, cohort="co"), queue("y", 7, cohort="co", stop_policy="Hold"))
         cluster.submit(job("a", 17, to="x"))
         cluster.cycle()
         assert cluster.admitted == {"a"}

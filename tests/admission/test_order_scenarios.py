@@ -13,8 +13,6 @@ from kueue_fleet.admission.flavors.assignment import Assignment, Possibility, is
 from kueue_fleet.admission.flavors.partial_admission import search_counts
 from kueue_fleet.admission.model import (
     ClusterQueue,
-    FlavorFungibility,
-    FungibilityPreference,
     WaitForPodsReady,
     Workload,
     WorkloadStatus,
@@ -25,6 +23,7 @@ from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.admission.scheduler.ordering import classical_order, fair_order
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
+from kueue_fleet.kueue_api.cluster_queue import FlavorFungibility
 
 PREFERRED = load_scenarios("preferred")
 COUNTS = load_scenarios("pod_counts")
@@ -35,8 +34,8 @@ LESS = load_scenarios("entry_less")
 @pytest.mark.parametrize("case", PREFERRED, ids=ids(PREFERRED))
 def test_which_flavor_is_better(case: dict[str, Any]) -> None:
     a, b = ((Possibility[name], level) for name, level in (case["a"], case["b"]))
-    preference = FungibilityPreference(case["preference"]) if "preference" in case else None
-    assert is_preferred(a, b, FlavorFungibility(preference=preference)) is case["want"]
+    fungibility = FlavorFungibility.model_construct(preference=case.get("preference"))
+    assert is_preferred(a, b, fungibility) is case["want"]
 
 
 @pytest.mark.parametrize("case", COUNTS, ids=ids(COUNTS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,20 +24,23 @@ from kueue_fleet.admission.model import (
     Cohort,
     Configuration,
     FairSharingStrategy,
-    FlavorFungibility,
     FlavorQuotas,
-    FungibilityPolicy,
-    FungibilityPreference,
     Objects,
-    Preemption,
-    PreemptionPolicy,
-    QueueingStrategy,
     ResourceGroup,
     ResourceQuota,
 )
 from kueue_fleet.admission.queue.pending import Place
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, add_usage, available, raw_available, remove_usage
 from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.kueue_api.cluster_queue import (
+    ClusterQueuePreemption,
+    FlavorFungibility,
+    FungibilityPolicy,
+    FungibilityPreference,
+    QueueingStrategy,
+    ReclaimPolicy,
+    WithinPolicy,
+)
 
 FLAVORS = ("spot", "on-demand")
 NAMES = ("a", "b", "c")
@@ -57,15 +60,16 @@ def quotas(draw: st.DrawFn) -> ResourceGroup:
     return ResourceGroup(("cpu",), tuple(flavors))
 
 
-policies = st.sampled_from(PreemptionPolicy)
 preemptions = st.builds(
-    Preemption, policies, st.sampled_from([p for p in PreemptionPolicy if p != "LowerOrNewerEqualPriority"])
+    ClusterQueuePreemption,
+    within_cluster_queue=st.sampled_from(get_args(WithinPolicy)),
+    reclaim_within_cohort=st.sampled_from(get_args(ReclaimPolicy)),
 )
 fungibilities = st.builds(
-    FlavorFungibility,
-    st.sampled_from(FungibilityPolicy),
-    st.sampled_from(FungibilityPolicy),
-    st.none() | st.sampled_from(FungibilityPreference),
+    FlavorFungibility.model_construct,
+    when_can_borrow=st.sampled_from(get_args(FungibilityPolicy)),
+    when_can_preempt=st.sampled_from(get_args(FungibilityPolicy)),
+    preference=st.none() | st.sampled_from(get_args(FungibilityPreference)),
 )
 
 
@@ -80,7 +84,7 @@ def clusters(draw: st.DrawFn, *, fair: bool | None = None) -> Objects:
             preemption=draw(preemptions),
             fungibility=draw(fungibilities),
             fair_weight=draw(st.sampled_from((0.0, 1.0, 2.0))),
-            queueing_strategy=draw(st.sampled_from(QueueingStrategy)),
+            queueing_strategy=draw(st.sampled_from(get_args(QueueingStrategy))),
         )
         for name in NAMES
     ]

@@ -11,7 +11,7 @@ from admission.harness import configuration, one_workload
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Submitted
 from kueue_fleet.admission.gates import Gates
-from kueue_fleet.admission.model import Objects, QueueingStrategy, WaitForPodsReady, Workload, WorkloadStatus
+from kueue_fleet.admission.model import Objects, WaitForPodsReady, Workload, WorkloadStatus
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
 from kueue_fleet.admission.reading.objects import parse_objects
@@ -19,6 +19,7 @@ from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.workload.scan_progress import ScanProgress
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
+from kueue_fleet.kueue_api.cluster_queue import QueueingStrategy
 
 REQUEUE = load_scenarios("queue_requeue")
 ORDER = load_scenarios("queue_order")
@@ -26,7 +27,8 @@ BACKOFF = load_scenarios("queue_backoff")
 MEMBERS = load_scenarios("queue_members")
 SHAPES = load_scenarios("queue_shapes")
 HEADS = load_scenarios("queue_heads")
-STRICT, BEST_EFFORT = QueueingStrategy.STRICT_FIFO, QueueingStrategy.BEST_EFFORT_FIFO
+STRICT: QueueingStrategy = "StrictFIFO"
+BEST_EFFORT: QueueingStrategy = "BestEffortFIFO"
 CACHE = Cache(Objects())
 
 

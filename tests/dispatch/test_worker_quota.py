@@ -10,14 +10,11 @@ from kueue_fleet.admission.model import (
     AdmissionCheck,
     LocalQueue,
     Objects,
-    Preemption,
-    PreemptionPolicy,
-    StopPolicy,
     WorkloadStatus,
 )
-from kueue_fleet.admission.model import ClusterQueueCheck as Check
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.dispatch import Books, Fit, FitKind
+from kueue_fleet.kueue_api.cluster_queue import AdmissionCheckStrategyRule, ClusterQueuePreemption
 
 
 def fit(books: Books, name: str = "train", gpus: int = 1, **changes: Any) -> Fit:
@@ -177,11 +174,11 @@ def missing_local_queue(made: Objects) -> Objects:
 
 
 def stopped_local_queue(made: Objects) -> Objects:
-    return replace(made, local_queues=(LocalQueue("ns", "gpu", "gpu", StopPolicy.HOLD),))
+    return replace(made, local_queues=(LocalQueue("ns", "gpu", "gpu", "Hold"),))
 
 
 def stopped_queue(made: Objects) -> Objects:
-    return replace(made, cluster_queues=(replace(made.cluster_queues[0], stop_policy=StopPolicy.HOLD),))
+    return replace(made, cluster_queues=(replace(made.cluster_queues[0], stop_policy="Hold"),))
 
 
 def without_flavor(made: Objects) -> Objects:
@@ -189,7 +186,7 @@ def without_flavor(made: Objects) -> Objects:
 
 
 def inactive_check(made: Objects) -> Objects:
-    queue = replace(made.cluster_queues[0], checks=(Check("dws"),))
+    queue = replace(made.cluster_queues[0], checks=(AdmissionCheckStrategyRule(name="dws"),))
     return replace(made, cluster_queues=(queue,), checks=(AdmissionCheck("dws", "x", active=False),))
 
 
@@ -215,7 +212,7 @@ def test_a_namespace_that_the_queue_refuses_is_a_mistake_of_configuration() -> N
 
 
 def test_preemption_is_possible_but_not_free() -> None:
-    books = Books(objects(8, preemption=Preemption(within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)))
+    books = Books(objects(8, preemption=ClusterQueuePreemption(within_cluster_queue="LowerPriority")))
     books.put(running("other", 8))
     assert fit(books, priority=5).kind is FitKind.PREEMPTING
     assert fit(books, priority=0).kind is FitKind.WAITING

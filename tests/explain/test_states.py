@@ -13,18 +13,15 @@ from kueue_fleet.admission.model import (
     Admission,
     Objects,
     PodSetAssignment,
-    Preemption,
-    PreemptionPolicy,
-    QueueingStrategy,
     ResourceFlavor,
     ResourceGroup,
     Snapshot,
-    StopPolicy,
     Workload,
     WorkloadStatus,
 )
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.explain import Explanation, explain, render_text
+from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption
 
 
 def held(name: str, cores: int, to: str = "cq", **changes: Any) -> Workload:
@@ -73,7 +70,7 @@ class TestStates:
 
 class TestQueues:
     def test_a_strict_head_blocks_what_would_fit(self) -> None:
-        made = objects(queue(queueing_strategy=QueueingStrategy.STRICT_FIFO))
+        made = objects(queue(queueing_strategy="StrictFIFO"))
         found = explained(made, held("r", 8), job("big", 9, created=1.0), job("a", 1, created=2.0))
         assert found.reason == "PendingEvaluation"
         assert found.headline == "There is room for it, but it is number 2 in its queue."
@@ -83,12 +80,12 @@ class TestQueues:
 
     def test_a_stopped_local_queue(self) -> None:
         made = objects(queue())
-        stopped = tuple(replace(q, stop_policy=StopPolicy.HOLD) for q in made.local_queues)
+        stopped = tuple(replace(q, stop_policy="Hold") for q in made.local_queues)
         found = explained(replace(made, local_queues=stopped), job("a"))
         assert (found.reason, found.changes[0].kind, found.changes[0].admits) == ("Suspended", "stopPolicy", True)
 
     def test_two_faults_at_once_are_not_promised_away(self) -> None:
-        made = objects(queue(stop_policy=StopPolicy.HOLD))
+        made = objects(queue(stop_policy="Hold"))
         found = explained(made, job("a", 20))
         assert found.reason == "Suspended"
         [change] = found.changes
@@ -98,13 +95,13 @@ class TestQueues:
 
 class TestQuota:
     def test_preemption_under_way(self) -> None:
-        made = objects(queue(preemption=Preemption(PreemptionPolicy.LOWER_PRIORITY)))
+        made = objects(queue(preemption=ClusterQueuePreemption(within_cluster_queue="LowerPriority")))
         found = explained(made, held("r", 10), job("a", 4, priority=5))
         assert found.reason == "WaitingForPreemptedWorkloads"
         assert [victim.workload for victim in found.victims] == ["ns/r"]
 
     def test_the_least_priority_that_preempts(self) -> None:
-        made = objects(queue(preemption=Preemption(PreemptionPolicy.LOWER_PRIORITY)))
+        made = objects(queue(preemption=ClusterQueuePreemption(within_cluster_queue="LowerPriority")))
         running = [held("low", 2, priority=10), held("middle", 4, priority=20), held("high", 4, priority=30)]
         found = explained(made, *running, job("a", 6, priority=5))
         change = next(change for change in found.changes if change.kind == "priority")

@@ -12,45 +12,14 @@ from typing import Final
 
 from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.pods import PodSet, ResourceRules, Taint, Toleration
-from kueue_fleet.admission.selectors import EVERYTHING, LabelSelector
-
-
-class StopPolicy(StrEnum):
-    """`HOLD` admits nothing more; `HOLD_AND_DRAIN` also evicts what was admitted."""
-
-    NONE = "None"
-    HOLD = "Hold"
-    HOLD_AND_DRAIN = "HoldAndDrain"
-
-
-class QueueingStrategy(StrEnum):
-    """Whether a head that cannot be admitted blocks its queue (`STRICT_FIFO`)."""
-
-    STRICT_FIFO = "StrictFIFO"
-    BEST_EFFORT_FIFO = "BestEffortFIFO"
-
-
-class PreemptionPolicy(StrEnum):
-    """Which workloads may be preempted."""
-
-    NEVER = "Never"
-    ANY = "Any"
-    LOWER_PRIORITY = "LowerPriority"
-    LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
-
-
-class FungibilityPolicy(StrEnum):
-    """What to do with a flavor that would need borrowing, or preemption."""
-
-    MAY_STOP_SEARCH = "MayStopSearch"
-    TRY_NEXT_FLAVOR = "TryNextFlavor"
-
-
-class FungibilityPreference(StrEnum):
-    """Which of several possible flavors is better when the search looked at all of them."""
-
-    BORROWING_OVER_PREEMPTION = "BorrowingOverPreemption"
-    PREEMPTION_OVER_BORROWING = "PreemptionOverBorrowing"
+from kueue_fleet.kueue_api.cluster_queue import (
+    AdmissionCheckStrategyRule,
+    ClusterQueuePreemption,
+    FlavorFungibility,
+    QueueingStrategy,
+    StopPolicy,
+)
+from kueue_fleet.kueue_api.selector import LabelSelector
 
 
 class FairSharingStrategy(StrEnum):
@@ -105,53 +74,19 @@ class Cohort:
 
 
 @dataclass(frozen=True, slots=True)
-class BorrowWithinCohort:
-    """Preempting other queues' workloads while borrowing; at most those with priority <= `max_priority_threshold`."""
-
-    policy: PreemptionPolicy = PreemptionPolicy.NEVER
-    max_priority_threshold: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Preemption:
-    """A ClusterQueue's preemption policies."""
-
-    within_cluster_queue: PreemptionPolicy = PreemptionPolicy.NEVER
-    reclaim_within_cohort: PreemptionPolicy = PreemptionPolicy.NEVER
-    borrow_within_cohort: BorrowWithinCohort = BorrowWithinCohort()
-
-
-@dataclass(frozen=True, slots=True)
-class FlavorFungibility:
-    """When the search through the flavors stops, and what is best among those seen."""
-
-    when_can_borrow: FungibilityPolicy = FungibilityPolicy.MAY_STOP_SEARCH
-    when_can_preempt: FungibilityPolicy = FungibilityPolicy.TRY_NEXT_FLAVOR
-    preference: FungibilityPreference | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterQueueCheck:
-    """An admission check of a ClusterQueue; without `on_flavors` it applies to every flavor."""
-
-    name: str
-    on_flavors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterQueue:
     """A ClusterQueue. `namespace_selector` None admits no namespace."""
 
     name: str
     cohort: str | None = None
     groups: tuple[ResourceGroup, ...] = ()
-    queueing_strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
-    namespace_selector: LabelSelector | None = EVERYTHING
-    preemption: Preemption = Preemption()
-    fungibility: FlavorFungibility = FlavorFungibility()
-    checks: tuple[ClusterQueueCheck, ...] = ()
+    queueing_strategy: QueueingStrategy = "BestEffortFIFO"
+    namespace_selector: LabelSelector | None = field(default_factory=LabelSelector)
+    preemption: ClusterQueuePreemption = field(default_factory=ClusterQueuePreemption)
+    fungibility: FlavorFungibility = field(default_factory=FlavorFungibility)
+    checks: tuple[AdmissionCheckStrategyRule, ...] = ()
     fair_weight: float = 1.0
-    stop_policy: StopPolicy = StopPolicy.NONE
+    stop_policy: StopPolicy = "None"
     terminating: bool = False
 
 
@@ -162,7 +97,7 @@ class LocalQueue:
     namespace: str
     name: str
     cluster_queue: str
-    stop_policy: StopPolicy = StopPolicy.NONE
+    stop_policy: StopPolicy = "None"
 
     @property
     def key(self) -> str:

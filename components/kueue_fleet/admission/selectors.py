@@ -1,4 +1,4 @@
-"""Label selectors, taints' counterparts for nodes: who matches whom.
+"""Node affinity: which nodes a pod may run on.
 
 Source: k8s.io/apimachinery pkg/labels, k8s.io/component-helpers scheduling/corev1/nodeaffinity.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +37,6 @@ def _compare(operator: str, value: str | None, bounds: tuple[str, ...]) -> bool:
     except (ValueError, IndexError):
         return False
     return left > right if operator == "Gt" else left < right
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
-    """All of its requirements must hold; without any it matches everything."""
-
-    requirements: tuple[Requirement, ...] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether `labels` meet every requirement."""
-        return all(requirement.matches(labels) for requirement in self.requirements)
-
-
-EVERYTHING: Final = LabelSelector()
-"""Selects every object."""
 
 
 @dataclass(frozen=True, slots=True)

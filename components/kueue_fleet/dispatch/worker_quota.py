@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kueue_fleet.admission.flavors.assignment import Mode
-from kueue_fleet.admission.model import Admission, Objects, PreemptionPolicy, StopPolicy, Workload, WorkloadStatus
+from kueue_fleet.admission.model import Admission, Objects, Workload, WorkloadStatus
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.reasons import QuotaReservedReason
@@ -129,7 +129,7 @@ class Books:
         node = self._cache.queues.get(local.cluster_queue)
         if node is None:
             return Fit(FitKind.MISSING, "Misconfigured", f"ClusterQueue {local.cluster_queue} doesn't exist")
-        if local.stop_policy is not StopPolicy.NONE:
+        if local.stop_policy != "None":
             return Fit(FitKind.INACTIVE, "Suspended", f"LocalQueue {workload.queue} is stopped")
         if not node.active:
             why = ", ".join(text for _, text in node.inactive)
@@ -149,7 +149,7 @@ class Books:
 
         Whoever keeps equal pod sets as one object finds them by it.
         """
-        newer = node.spec.preemption.within_cluster_queue is PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY
+        newer = node.spec.preemption.within_cluster_queue == "LowerOrNewerEqualPriority"
         kind = (
             id(workload.pod_sets),
             node.name,

@@ -13,7 +13,6 @@ from kueue_fleet.admission.model import (
     LocalQueue,
     Objects,
     ResourceFlavor,
-    StopPolicy,
     Workload,
 )
 from kueue_fleet.admission.pods import PodSet, Taint, Toleration
@@ -36,8 +35,8 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
     if local is None:
         _missing_local_queue(trials, workload, objects)
         return
-    if local.stop_policy is not StopPolicy.NONE:
-        edit = _edit_local(replace(local, stop_policy=StopPolicy.NONE))
+    if local.stop_policy != "None":
+        edit = _edit_local(replace(local, stop_policy="None"))
         trials.offer("stopPolicy", f"set stopPolicy of LocalQueue {local.key} to None", edit)
         return
     queues = [queue.name for queue in objects.cluster_queues]
@@ -83,7 +82,7 @@ def inactive_changes(trials: Trials, entry: Entry) -> None:
         names = text.partition(": ")[2].split(",")
         if reason is InactiveReason.STOPPED:
             parts.append("set its stopPolicy to None")
-            edits.append(edit_queue(queue.name, lambda q: replace(q, stop_policy=StopPolicy.NONE)))
+            edits.append(edit_queue(queue.name, lambda q: replace(q, stop_policy="None")))
         elif reason is InactiveReason.FLAVOR_NOT_FOUND:
             parts.append(f"create ResourceFlavor {', '.join(names)}")
             edits.append(_add_flavors(names))
@@ -124,8 +123,8 @@ def namespace_changes(trials: Trials, entry: Entry) -> None:
     namespace = entry.info.workload.namespace
     if selector is None:
         return
-    wanted = {}
-    for requirement in selector.requirements:
+    wanted = dict(selector.match_labels or {})
+    for requirement in selector.match_expressions or ():
         if requirement.operator in ("In", "Exists"):
             wanted[requirement.key] = requirement.values[0] if requirement.values else "true"
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 from heapq import nsmallest
 
 from kueue_fleet.admission.amounts import format_amount, is_unlimited
-from kueue_fleet.admission.model import FlavorQuotas, Preemption, PreemptionPolicy, ResourceQuota, Workload
+from kueue_fleet.admission.model import FlavorQuotas, ResourceQuota, Workload
 from kueue_fleet.admission.quota.cohort_tree import raw_available
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.trials import Edit, Trials, edit_queue, edit_workload, least, raise_quota, without
 from kueue_fleet.explain.worker_state import totals_of
+from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption
 
 MOST_VICTIMS = 64
 """How many holders are considered when asking whose end would make room."""
@@ -98,23 +99,23 @@ def _policies(trials: Trials, entry: Entry) -> None:
     queue = entry.queue
     now = queue.spec.preemption
 
-    def offer(field: str, changed: Preemption) -> bool:
+    def offer(field: str, changed: ClusterQueuePreemption) -> bool:
         edit = edit_queue(queue.name, lambda q: replace(q, preemption=changed))
         if not trials.admits(edit, preempting=True):
             return False
         policy = changed.within_cluster_queue if field == "withinClusterQueue" else changed.reclaim_within_cohort
-        return trials.offer(
-            "preemption", f"set preemption.{field} of ClusterQueue {queue.name} to {policy.value}", edit
-        )
+        return trials.offer("preemption", f"set preemption.{field} of ClusterQueue {queue.name} to {policy}", edit)
 
-    lower, newer = PreemptionPolicy.LOWER_PRIORITY, PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY
-    if now.within_cluster_queue is PreemptionPolicy.NEVER:
-        any(offer("withinClusterQueue", replace(now, within_cluster_queue=policy)) for policy in (lower, newer))
-    if queue.parent is not None and now.reclaim_within_cohort is not PreemptionPolicy.ANY:
-        choices = (lower, PreemptionPolicy.ANY) if now.reclaim_within_cohort is PreemptionPolicy.NEVER else ()
+    if now.within_cluster_queue == "Never":
         any(
-            offer("reclaimWithinCohort", replace(now, reclaim_within_cohort=policy))
-            for policy in (*choices, PreemptionPolicy.ANY)
+            offer("withinClusterQueue", now.model_copy(update={"within_cluster_queue": policy}))
+            for policy in ("LowerPriority", "LowerOrNewerEqualPriority")
+        )
+    if queue.parent is not None and now.reclaim_within_cohort != "Any":
+        milder = ("LowerPriority",) if now.reclaim_within_cohort == "Never" else ()
+        any(
+            offer("reclaimWithinCohort", now.model_copy(update={"reclaim_within_cohort": policy}))
+            for policy in (*milder, "Any")
         )
 
 

@@ -104,7 +104,7 @@ def position_of(engine: Engine, info: WorkloadInfo) -> Position | None:
     ahead = [other for other in pending.infos() if other.order < info.order]
     first = nsmallest(LISTED, ahead, key=lambda other: other.order)
     listed = tuple(Waiting(other.key, other.priority, _reason(engine, other)) for other in first)
-    return Position(len(ahead) + 1, len(pending), pending.strategy.value, listed)
+    return Position(len(ahead) + 1, len(pending), pending.strategy, listed)
 
 
 def _reason(engine: Engine, info: WorkloadInfo) -> str:

@@ -26,6 +26,8 @@ from kueue_fleet.kueue_api.problem import (
 
 DEFER_RULES = "defer_rules"
 """Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
+IS_STORED = "is_stored"
+"""Key of the validation context: the object is on a cluster already, so how names are spelt does not matter here."""
 
 
 class SpecModel(BaseModel):
@@ -114,8 +116,8 @@ def _problems_below(value: SpecModel | tuple[Any, ...] | Mapping[str, Any], path
 def syntax_of(check: syntax.Check) -> AfterValidator:
     """A validator that refuses text for the reason `check` gives."""
 
-    def validate(value: str) -> str:
-        reason = check(value)
+    def validate(value: str, info: ValidationInfo) -> str:
+        reason = None if info.context and info.context.get(IS_STORED) else check(value)
         if reason:
             raise PydanticCustomError("syntax", "{reason}", {"reason": reason})
         return value

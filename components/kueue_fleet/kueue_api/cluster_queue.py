@@ -21,8 +21,18 @@ from kueue_fleet.kueue_api.syntax import admission_check_name
 
 StopPolicy = Literal["None", "Hold", "HoldAndDrain"]
 """Whether a queue admits: yes; no; no, and what runs ends."""
+QueueingStrategy = Literal["StrictFIFO", "BestEffortFIFO"]
+"""Whether a job that does not fit blocks those behind it."""
 FungibilityPolicy = Literal["MayStopSearch", "TryNextFlavor"]
 """Whether the search for a flavor may end here."""
+FungibilityPreference = Literal["BorrowingOverPreemption", "PreemptionOverBorrowing"]
+"""What to prefer when every flavor needs one of the two."""
+ReclaimPolicy = Literal["Never", "LowerPriority", "Any"]
+"""Which jobs of other queues may be preempted."""
+WithinPolicy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"]
+"""Which jobs of the same queue may be preempted."""
+PreemptionPolicy = ReclaimPolicy | WithinPolicy
+"""Either of the two."""
 AdmissionCheckName = Annotated[str, Field(strict=True), syntax_of(admission_check_name)]
 """Name of an AdmissionCheck."""
 
@@ -34,7 +44,7 @@ class FlavorFungibility(RuledModel):
     """When the job fits only by borrowing: stop here (default), or try the next flavor."""
     when_can_preempt: FungibilityPolicy = "TryNextFlavor"
     """When the job fits only by preempting: stop here, or try the next flavor (default)."""
-    preference: Literal["BorrowingOverPreemption", "PreemptionOverBorrowing"] | None = None
+    preference: FungibilityPreference | None = None
     """What to prefer when every flavor needs one of the two; absent counts as BorrowingOverPreemption."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -60,11 +70,11 @@ class BorrowWithinCohort(SpecModel):
 class ClusterQueuePreemption(RuledModel):
     """Which running jobs a waiting job of this queue may evict."""
 
-    reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
+    reclaim_within_cohort: ReclaimPolicy = "Never"
     """Jobs of other queues that use more than their nominal quota: Never (default), of lower priority, or any."""
     borrow_within_cohort: BorrowWithinCohort = Field(default_factory=BorrowWithinCohort)
     """The same for a job that would itself be borrowing."""
-    within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
+    within_cluster_queue: WithinPolicy = "Never"
     """Jobs of this queue: Never (default), of lower priority, or also newer ones of equal priority."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -130,7 +140,7 @@ class ClusterQueueSpec(RuledModel):
     """The quotas; a resource and a flavor belong to one group each."""
     cohort_name: DnsSubdomain | None = None
     """The cohort to borrow from and lend to; absent: none."""
-    queueing_strategy: Literal["StrictFIFO", "BestEffortFIFO"] = "BestEffortFIFO"
+    queueing_strategy: QueueingStrategy = "BestEffortFIFO"
     """BestEffortFIFO (default): a job that does not fit lets later ones pass; StrictFIFO: it blocks them."""
     namespace_selector: LabelSelector | None = None
     """Namespaces whose jobs may be admitted. Absent means none at all; `{}` means every namespace."""

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from kueue_fleet.kueue_api.base import SpecModel
+from kueue_fleet.kueue_api.base import DEFER_RULES, IS_STORED, SpecModel
 from kueue_fleet.kueue_api.messages import errors_in, explain
 from kueue_fleet.kueue_api.problem import SpecError
 
+_STORED = {DEFER_RULES: True, IS_STORED: True}
 _Model = TypeVar("_Model", bound=SpecModel)
 
 
@@ -22,5 +23,20 @@ def read_model(model: type[_Model], data: Mapping[str, Any], path: str = "") -> 
     try:
         return model.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        problems = [problem for detail in errors_in(error) for problem in explain(detail, model, data)]
-    raise SpecError(problem.at(path) for problem in problems)
+        raise _refused(error, model, data, path) from None
+
+
+def read_stored(model: type[_Model], data: Mapping[str, Any], path: str = "") -> _Model:
+    """The same for an object that a cluster has accepted, maybe of a later version: unknown fields are passed over.
+
+    Raises SpecError for what has another form than expected, not for rules between fields.
+    """
+    try:
+        return model.model_validate(data, by_alias=True, by_name=False, extra="ignore", context=_STORED)
+    except ValidationError as error:
+        raise _refused(error, model, data, path) from None
+
+
+def _refused(error: ValidationError, model: type[SpecModel], data: Mapping[str, Any], path: str) -> SpecError:
+    problems = [problem for detail in errors_in(error) for problem in explain(detail, model, data)]
+    return SpecError(problem.at(path) for problem in problems)

@@ -24,8 +24,6 @@ from kueue_fleet.admission.model import (
     LocalQueue,
     Node,
     Objects,
-    Preemption,
-    PreemptionPolicy,
     ResourceFlavor,
     ResourceGroup,
     ResourceQuota,
@@ -34,6 +32,7 @@ from kueue_fleet.admission.model import (
 )
 from kueue_fleet.admission.pods import PodSet, SliceConstraint, TopologyRequest
 from kueue_fleet.kueue_api.base import Count, Int32, SpecModel, Text
+from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption, ReclaimPolicy, WithinPolicy
 from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import exponential
@@ -121,9 +120,9 @@ class QueuesSet(SpecModel):
     """CPUs of each queue."""
     borrowing_limit: Amount | None = None
     """CPUs that each may borrow; default: no limit."""
-    reclaim_within_cohort: PreemptionPolicy = PreemptionPolicy.NEVER
+    reclaim_within_cohort: ReclaimPolicy = "Never"
     """Whose jobs a queue preempts to get back what it has lent; default Never."""
-    within_cluster_queue: PreemptionPolicy = PreemptionPolicy.NEVER
+    within_cluster_queue: WithinPolicy = "Never"
     """Which jobs of the queue itself it preempts; default Never."""
     workloads_sets: tuple[WorkloadsSet, ...] = ()
     """What arrives at each queue."""
@@ -257,7 +256,9 @@ def _queue(name: str, cohort: str, queue_set: QueuesSet, flavor: str) -> Cluster
         quota_amount("cpu", queue_set.nominal_quota), None if limit is None else quota_amount("cpu", limit)
     )
     group = ResourceGroup(("cpu",), (FlavorQuotas(flavor, (("cpu", quota),)),))
-    preemption = Preemption(queue_set.within_cluster_queue, queue_set.reclaim_within_cohort)
+    preemption = ClusterQueuePreemption(
+        within_cluster_queue=queue_set.within_cluster_queue, reclaim_within_cohort=queue_set.reclaim_within_cohort
+    )
     return ClusterQueue(name, cohort, (group,), preemption=preemption)
 
 

@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.build import job, objects, queue
-from kueue_fleet.admission.model import QueueingStrategy
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.workload.scan_progress import ScanProgress
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.kueue_api.cluster_queue import QueueingStrategy
 
 CACHE = Cache(objects(queue()))
-STRICT, BEST_EFFORT = QueueingStrategy.STRICT_FIFO, QueueingStrategy.BEST_EFFORT_FIFO
+STRICT: QueueingStrategy = "StrictFIFO"
+BEST_EFFORT: QueueingStrategy = "BestEffortFIFO"
 
 
 def info(name: str, cores: int = 1, priority: int = 0, created: float = 0.0, namespace: str = "ns") -> WorkloadInfo:

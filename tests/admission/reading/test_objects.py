@@ -160,11 +160,11 @@ class TestWhatIsWrong:
             ],
         )
         assert problems(broken, {"kind": "LocalQueue", "metadata": {"name": "lq"}, "spec": {}}) == [
-            "ClusterQueue cq.spec.resourceGroups[0].flavors[0].name: is missing; give it",
-            "ClusterQueue cq.spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: '4 Gi' has a space in it; "
+            "ClusterQueue cq.spec.resourceGroups[0].flavors[0].name: is missing; add name",
+            'ClusterQueue cq.spec.resourceGroups[0].flavors[0].resources[cpu].nominalQuota: "4 Gi" has a space in it; '
             "write 4Gi",
-            "ClusterQueue cq.spec.queueingStrategy: is 'Fifo'; write one of StrictFIFO, BestEffortFIFO",
-            "LocalQueue default/lq.spec.clusterQueue: is missing; give it",
+            'ClusterQueue cq.spec.queueingStrategy: "Fifo" is not allowed; use one of StrictFIFO, BestEffortFIFO',
+            "LocalQueue default/lq.spec.clusterQueue: is missing; add the name of the ClusterQueue behind it",
         ]
 
     @pytest.mark.parametrize(
@@ -172,7 +172,10 @@ class TestWhatIsWrong:
         [
             ("text", "[0]: is no object; write a Kubernetes object with apiVersion and kind"),
             ({"metadata": {}}, "[0].kind: is missing; write the kind of the object"),
-            (cluster_queue(cohort="c"), "ClusterQueue cq.spec.cohort: is a field of v1beta1; write it as cohortName"),
+            (
+                cluster_queue(cohort="c"),
+                "ClusterQueue cq.spec.cohort: was removed in Kueue's v1beta2; write cohortName",
+            ),
             (
                 batch_job(parallelism="3"),
                 "Job ns/j.spec.parallelism: is the text '3', not a whole number; write a number without quotes",
@@ -197,6 +200,21 @@ class TestWhatIsWrong:
     )
     def test_one_message(self, thing: Any, message: str) -> None:
         assert problems(thing) == [message]
+
+    def test_what_a_later_kueue_added_is_passed_over(self) -> None:
+        (queue,) = parse_objects(
+            [cluster_queue(somethingNew={"a": 1}, cohortName="Not_A_DNS_Name")]
+        ).objects.cluster_queues
+        assert queue.cohort == "Not_A_DNS_Name"
+
+    def test_a_negative_quota(self) -> None:
+        group = {
+            "coveredResources": ["cpu"],
+            "flavors": [{"name": "f", "resources": [{**QUOTA, "nominalQuota": "-1"}]}],
+        }
+        assert problems(cluster_queue(resourceGroups=[group])) == [
+            "ClusterQueue cq.spec.resourceGroups: has a negative amount of cpu; write 0 or more"
+        ]
 
     def test_the_same_object_twice(self) -> None:
         assert problems(cluster_queue(), cluster_queue()) == ["ClusterQueue cq: is there twice; keep one of them"]
@@ -273,6 +291,10 @@ class TestConfiguration:
     def test_pods_ready_is_off_only_by_its_gate(self) -> None:
         assert parse_configuration({"featureGates": {"DisableWaitForPodsReady": True}}).wait_for_pods_ready is None
 
+    def test_an_unknown_strategy(self) -> None:
+        with pytest.raises(ObjectError, match=r"fairSharing\.preemptionStrategies: 'Most' is not a valid"):
+            parse_configuration({"fairSharing": {"preemptionStrategies": ["Most"]}})
+
     def test_a_wrong_duration(self) -> None:
-        with pytest.raises(ObjectError, match=r"waitForPodsReady\.timeout: '5 minutes' is no duration"):
+        with pytest.raises(ObjectError, match=r'waitForPodsReady\.timeout: "5 minutes" is no duration'):
             parse_configuration({"waitForPodsReady": {"timeout": "5 minutes"}})

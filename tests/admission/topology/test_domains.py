@@ -10,7 +10,6 @@ from kueue_fleet.admission.events import CheckStateChanged, Finished, TimePassed
 from kueue_fleet.admission.model import (
     AdmissionCheck,
     CheckState,
-    ClusterQueueCheck,
     DomainAssignment,
     Node,
     ResourceFlavor,
@@ -18,6 +17,7 @@ from kueue_fleet.admission.model import (
 )
 from kueue_fleet.admission.pods import PodSet, TopologyRequest
 from kueue_fleet.admission.reasons import AdmittedReason, QuotaReservedReason
+from kueue_fleet.kueue_api.cluster_queue import AdmissionCheckStrategyRule
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -108,7 +108,7 @@ class TestPlacement:
 class TestSecondPass:
     def test_pods_are_placed_after_the_nodes_were_provisioned(self) -> None:
         found = cluster(
-            queue(cores=20, checks=(ClusterQueueCheck("prov"),)),
+            queue(cores=20, checks=(AdmissionCheckStrategyRule(name="prov"),)),
             checks=(AdmissionCheck("prov", "kueue.x-k8s.io/provisioning-request"),),
         )
         found.submit(job("x", pod_sets=pods(3, required="rack")))
@@ -128,7 +128,7 @@ class TestSecondPass:
 
     def test_a_place_that_is_not_there_yet_is_looked_for_again_later(self) -> None:
         found = cluster(
-            queue(cores=20, checks=(ClusterQueueCheck("prov"),)),
+            queue(cores=20, checks=(AdmissionCheckStrategyRule(name="prov"),)),
             checks=(AdmissionCheck("prov", "kueue.x-k8s.io/provisioning-request"),),
             nodes=(),
         )

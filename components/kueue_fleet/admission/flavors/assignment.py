@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from kueue_fleet.admission.flavors.evidence import Evidence, FlavorLacksResource
 from kueue_fleet.admission.model import (
     DomainAssignment,
-    FlavorFungibility,
-    FungibilityPolicy,
-    FungibilityPreference,
     PodSetAssignment,
 )
 from kueue_fleet.admission.reasons import QuotaReservedReason, most_severe
 from kueue_fleet.admission.workload.scan_progress import ScanProgress
+from kueue_fleet.kueue_api.cluster_queue import FlavorFungibility
 
 if TYPE_CHECKING:
     from kueue_fleet.admission.queue.cluster_queue import QueueNode
@@ -68,7 +66,7 @@ def is_preferred(a: Rank, b: Rank, fungibility: FlavorFungibility) -> bool:
         return True
     if (a[0] == Possibility.NO_CANDIDATES) != (b[0] == Possibility.NO_CANDIDATES):
         return a[0] != Possibility.NO_CANDIDATES
-    if fungibility.preference is FungibilityPreference.PREEMPTION_OVER_BORROWING:
+    if fungibility.preference == "PreemptionOverBorrowing":
         return a[1] < b[1] if a[1] != b[1] else a[0] > b[0]
     return a[0] > b[0] if a[0] != b[0] else a[1] < b[1]
 
@@ -78,9 +76,9 @@ def should_try_next(rank: Rank, fungibility: FlavorFungibility) -> bool:
     possibility, level = rank
     if possibility <= Possibility.NO_CANDIDATES:
         return True
-    if possibility < Possibility.FIT and fungibility.when_can_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR:
+    if possibility < Possibility.FIT and fungibility.when_can_preempt == "TryNextFlavor":
         return True
-    return level > 0 and fungibility.when_can_borrow is FungibilityPolicy.TRY_NEXT_FLAVOR
+    return level > 0 and fungibility.when_can_borrow == "TryNextFlavor"
 
 
 class FlavorChoice:

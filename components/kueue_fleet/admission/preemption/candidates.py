@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kueue_fleet.admission.gates import Gates
-from kueue_fleet.admission.model import PreemptionPolicy
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.reasons import PreemptionReason
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.kueue_api.cluster_queue import PreemptionPolicy
 
 TIMESTAMP_BUFFER_SECONDS = 300.0
 """How much newer a workload has to be before LowerOrNewerEqualPriority preempts it."""
@@ -26,13 +26,13 @@ class Target(NamedTuple):
 
 def satisfies_policy(preemptor: WorkloadInfo, candidate: WorkloadInfo, policy: PreemptionPolicy, gates: Gates) -> bool:
     """Whether `policy` lets `preemptor` preempt `candidate`."""
-    if policy is PreemptionPolicy.ANY:
+    if policy == "Any":
         return True
-    if policy is PreemptionPolicy.NEVER:
+    if policy == "Never":
         return False
     if preemptor.priority > candidate.priority:
         return True
-    if policy is PreemptionPolicy.LOWER_PRIORITY or preemptor.priority != candidate.priority:
+    if policy == "LowerPriority" or preemptor.priority != candidate.priority:
         return False
     newer_by = candidate.queue_time - preemptor.queue_time
     return newer_by > (TIMESTAMP_BUFFER_SECONDS if gates.scheduler_timestamp_preemption_buffer else 0)
@@ -42,11 +42,11 @@ def candidates_in(
     queue: QueueNode, preemptor: WorkloadInfo, policy: PreemptionPolicy, frs: frozenset[int], gates: Gates
 ) -> list[WorkloadInfo]:
     """The workloads of `queue` that use one of `frs` and that `policy` lets `preemptor` preempt."""
-    if policy is PreemptionPolicy.NEVER:
+    if policy == "Never":
         return []
-    if policy is PreemptionPolicy.ANY:
+    if policy == "Any":
         return [info for info in queue.workloads.values() if not frs.isdisjoint(info.frs)]
-    if policy is PreemptionPolicy.LOWER_PRIORITY:
+    if policy == "LowerPriority":
         priority = preemptor.priority
         return [info for info in queue.workloads.values() if info.priority < priority and not frs.isdisjoint(info.frs)]
     return [

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from kueue_fleet.admission.model import PreemptionPolicy
 from kueue_fleet.admission.preemption.candidates import Target, candidates_in
 from kueue_fleet.admission.preemption.simulation import PreemptionContext, fill_back, fits, restore, take_out
 from kueue_fleet.admission.queue.cluster_queue import queues_of
@@ -76,7 +75,7 @@ def _attempts(
 ) -> tuple[bool, ...]:
     """With which answers to `may the queue borrow?` to try, in order."""
     queue = context.queue
-    forbidden = queue.spec.preemption.borrow_within_cohort.policy is PreemptionPolicy.NEVER
+    forbidden = queue.spec.preemption.borrow_within_cohort.policy == "Never"
     under_nominal = all(queue.nominal.get(fr, 0) > queue.usage.get(fr, 0) for fr in context.frs)
     if not (by_hierarchy or by_priority) or (forbidden and not under_nominal):
         return (True,)
@@ -110,7 +109,7 @@ def _cohort_candidates(context: PreemptionContext) -> tuple[list[_Candidate], li
     queue = context.queue
     by_hierarchy: list[_Candidate] = []
     by_priority: list[_Candidate] = []
-    if queue.parent is None or queue.spec.preemption.reclaim_within_cohort is PreemptionPolicy.NEVER:
+    if queue.parent is None or queue.spec.preemption.reclaim_within_cohort == "Never":
         return by_hierarchy, by_priority
     advantage, rest = fits_in_quota(queue, context.requests)
     done: TreeNode | None = None
@@ -143,7 +142,7 @@ def _collect(
         candidates = candidates_in(queue, context.info, policy, context.frs, context.cache.gates)
         if advantage:
             found += [(info, Variant.HIERARCHICAL, common) for info in candidates]
-        elif context.queue.spec.preemption.borrow_within_cohort.policy is PreemptionPolicy.NEVER:
+        elif context.queue.spec.preemption.borrow_within_cohort.policy == "Never":
             found += [(info, Variant.WITHOUT_BORROWING, common) for info in candidates]
         else:
             found += [(info, _priority_variant(context, info), common) for info in candidates]

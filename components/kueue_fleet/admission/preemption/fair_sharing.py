@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kueue_fleet.admission.errors import InvariantError
-from kueue_fleet.admission.model import FairSharingStrategy, PreemptionPolicy
+from kueue_fleet.admission.model import FairSharingStrategy
 from kueue_fleet.admission.preemption.candidates import (
     Target,
     VictimOrder,
@@ -65,7 +65,7 @@ def _candidates(context: PreemptionContext) -> list[WorkloadInfo]:
     queue, gates = context.queue, context.cache.gates
     policies = queue.spec.preemption
     found = candidates_in(queue, context.info, policies.within_cluster_queue, context.frs, gates)
-    if queue.parent is not None and policies.reclaim_within_cohort is not PreemptionPolicy.NEVER:
+    if queue.parent is not None and policies.reclaim_within_cohort != "Never":
         for other in queues_below(queue.root()):
             if other is not queue and any(borrows_with(other, fr, 0) for fr in context.frs):
                 found += candidates_in(other, context.info, policies.reclaim_within_cohort, context.frs, gates)

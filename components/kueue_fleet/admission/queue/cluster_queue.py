@@ -11,10 +11,8 @@ from typing import ClassVar, cast
 from kueue_fleet.admission.model import (
     AdmissionCheck,
     ClusterQueue,
-    PreemptionPolicy,
     ResourceFlavor,
     ResourceGroup,
-    StopPolicy,
     Topology,
 )
 from kueue_fleet.admission.quota.cohort_tree import FlavorResources, TreeNode
@@ -89,8 +87,8 @@ class QueueNode(TreeNode):
         flavors = frozenset(flavor for group in self.groups for flavor in group.flavors)
         self.checks = {check.name: frozenset(check.on_flavors) or flavors for check in spec.checks}
         preemption = spec.preemption
-        self.can_preempt_while_borrowing = preemption.borrow_within_cohort.policy is not PreemptionPolicy.NEVER or (
-            fair_sharing and preemption.reclaim_within_cohort is not PreemptionPolicy.NEVER
+        self.can_preempt_while_borrowing = preemption.borrow_within_cohort.policy != "Never" or (
+            fair_sharing and preemption.reclaim_within_cohort != "Never"
         )
 
     def resolve(
@@ -120,7 +118,7 @@ class QueueNode(TreeNode):
         found: list[tuple[InactiveReason, str]] = []
         if self.spec.terminating:
             found.append((InactiveReason.TERMINATING, ""))
-        if self.spec.stop_policy is not StopPolicy.NONE:
+        if self.spec.stop_policy != "None":
             found.append((InactiveReason.STOPPED, "is stopped"))
         if missing:
             found.append(

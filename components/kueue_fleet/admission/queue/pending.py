@@ -14,9 +14,9 @@ import heapq
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 
-from kueue_fleet.admission.model import QueueingStrategy
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.kueue_api.cluster_queue import QueueingStrategy
 
 Key = tuple[int, float, str]
 """Sorts what waits in a queue: the first is looked at first."""
@@ -146,7 +146,7 @@ class PendingQueue:
             self._forget(entry)
         if not info.backoff_expired(now):
             return self._put(info, Place.HELD)
-        best_effort = self.strategy is QueueingStrategy.BEST_EFFORT_FIFO
+        best_effort = self.strategy == "BestEffortFIFO"
         if parked or (best_effort and self._group(info).parked_for is not None):
             return self._put(info, Place.PARKED)
         return self._put(info, Place.COMPETING)
@@ -186,8 +186,8 @@ class PendingQueue:
         if entry is not None:
             self._forget(entry)
         if reason is RequeueReason.PENDING_PREEMPTION:
-            self._preemptor = (info.key, self.strategy is QueueingStrategy.BEST_EFFORT_FIFO)
-        if self.strategy is QueueingStrategy.STRICT_FIFO:
+            self._preemptor = (info.key, self.strategy == "BestEffortFIFO")
+        if self.strategy == "StrictFIFO":
             immediate = reason is not RequeueReason.NAMESPACE_MISMATCH
         else:
             immediate = reason in _IMMEDIATE
@@ -196,7 +196,7 @@ class PendingQueue:
         if expired and (immediate or self._reactivated_cycle >= self._pop_cycle or pending_flavors):
             return self._put(info, Place.COMPETING)
         place = self._put(info, Place.PARKED if expired else Place.HELD)
-        if info.shape >= 0 and reason in _BULK and self.strategy is QueueingStrategy.BEST_EFFORT_FIFO:
+        if info.shape >= 0 and reason in _BULK and self.strategy == "BestEffortFIFO":
             for matches in (True, False):
                 group = self._groups.get((info.shape, matches))
                 if group is not None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from kueue_fleet.admission.decisions import Decision, Inadmissible, Queued
-from kueue_fleet.admission.model import LocalQueue, Objects, StopPolicy
+from kueue_fleet.admission.model import LocalQueue, Objects
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
 from kueue_fleet.admission.reasons import EvictionReason, QuotaReservedReason
 from kueue_fleet.admission.scheduler.cache import Cache
@@ -66,8 +66,8 @@ class Membership:
         queue = self.cache.queues.get(local.cluster_queue)
         by_local = info.requeued_reason == EvictionReason.LOCAL_QUEUE_STOPPED
         by_queue = info.requeued_reason == EvictionReason.CLUSTER_QUEUE_STOPPED
-        if (by_local and local.stop_policy is StopPolicy.NONE) or (
-            by_queue and queue is not None and queue.spec.stop_policy is StopPolicy.NONE
+        if (by_local and local.stop_policy == "None") or (
+            by_queue and queue is not None and queue.spec.stop_policy == "None"
         ):
             info.requeued = True
 
@@ -100,7 +100,7 @@ class Membership:
         local = self._local_queues.get(f"{workload.namespace}/{workload.queue}")
         if local is None:
             return QuotaReservedReason.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"
-        if local.stop_policy is not StopPolicy.NONE:
+        if local.stop_policy != "None":
             return QuotaReservedReason.SUSPENDED, f"LocalQueue {workload.queue} is inactive"
         if local.cluster_queue not in self.cache.queues:
             return QuotaReservedReason.MISCONFIGURED, f"ClusterQueue {local.cluster_queue} doesn't exist"
@@ -134,7 +134,7 @@ class Membership:
         Kueue finds the tree by the LocalQueue, and does not know one that is stopped: then none is.
         """
         local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
-        if local is not None and local.stop_policy is StopPolicy.NONE:
+        if local is not None and local.stop_policy == "None":
             self._reactivate_later(local.cluster_queue)
 
     def _reactivate_later(self, cluster_queue: str) -> None:

@@ -5,17 +5,16 @@ Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.gates import parse_gates
 from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, FairSharingStrategy, WaitForPodsReady
 from kueue_fleet.admission.pods import ResourceRules, Transformation
-from kueue_fleet.admission.reading.fields import Fields
-
-_DURATION: Final = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+from kueue_fleet.kueue_api import configuration as api
+from kueue_fleet.kueue_api.problem import SpecError
+from kueue_fleet.kueue_api.read_model import read_stored
 
 
 def parse_configuration(data: Mapping[str, Any]) -> Configuration:
@@ -24,75 +23,56 @@ def parse_configuration(data: Mapping[str, Any]) -> Configuration:
     Raises ObjectError with all problems, NotModelledError for admission fair sharing and for feature gates that change
     admission in a way the core does not follow.
     """
-    problems: list[str] = []
-    fields = Fields(data, "", problems)
-    if "admissionFairSharing" in fields:
+    try:
+        given = read_stored(api.KueueConfiguration, data)
+        fair_sharing = None if given.fair_sharing is None else _strategies(given.fair_sharing)
+    except SpecError as error:
+        raise ObjectError([str(problem) for problem in error.problems]) from None
+    except ValueError as error:
+        wanted = " or ".join(FairSharingStrategy)
+        raise ObjectError([f"fairSharing.preemptionStrategies: {error}; write {wanted}"]) from None
+    if given.admission_fair_sharing is not None:
         raise NotModelledError("admission fair sharing", "admissionFairSharing")
-    gates = {name: value for name, value in fields.child("featureGates").data.items() if isinstance(value, bool)}
-    resources = fields.child("resources")
-    if any(resources.children("deviceClassMappings")):
+    gates, resources = given.feature_gates or {}, given.resources or api.Resources()
+    if resources.device_class_mappings:
         raise NotModelledError("dynamic resource allocation (deviceClassMappings)", "resources")
-    found = Configuration(
-        fair_sharing=_parse_fair_sharing(fields.child("fairSharing")) if "fairSharing" in fields else None,
-        wait_for_pods_ready=None
-        if gates.get("DisableWaitForPodsReady")
-        else _parse_pods_ready(fields.child("waitForPodsReady")),
-        ignore_undeclared_resources=resources.text("quotaCheckStrategy") == "IgnoreUndeclared",
+    off = gates.get("DisableWaitForPodsReady")
+    return Configuration(
+        fair_sharing=fair_sharing,
+        wait_for_pods_ready=None if off else _pods_ready(given.wait_for_pods_ready or api.WaitForPodsReady()),
+        ignore_undeclared_resources=resources.quota_check_strategy == "IgnoreUndeclared",
         requeue_batch=10.0 if gates.get("SchedulerLongRequeueInterval") else 1.0,
         resource_rules=ResourceRules(
-            resources.texts("excludeResourcePrefixes"),
-            tuple(_parse_transformation(item) for item in resources.children("transformations")),
+            resources.exclude_resource_prefixes or (),
+            tuple(_transformation(item) for item in resources.transformations or ()),
         ),
         gates=parse_gates(gates),
     )
-    if problems:
-        raise ObjectError(problems)
-    return found
 
 
-def _parse_fair_sharing(fields: Fields) -> tuple[FairSharingStrategy, ...]:
-    strategies = []
-    for name in fields.texts("preemptionStrategies"):
-        try:
-            strategies.append(FairSharingStrategy(name))
-        except ValueError:
-            fields.wrong("preemptionStrategies", f"has {name!r}", f"write {' or '.join(FairSharingStrategy)}")
-    return tuple(strategies) or DEFAULT_STRATEGIES
+def _strategies(given: api.FairSharingConfiguration) -> tuple[FairSharingStrategy, ...]:
+    return tuple(FairSharingStrategy(name) for name in given.preemption_strategies or ()) or DEFAULT_STRATEGIES
 
 
-def _parse_pods_ready(fields: Fields) -> WaitForPodsReady:
-    default = WaitForPodsReady()
-    timeout = _seconds(fields, "timeout", default.timeout)
-    strategy = fields.child("requeuingStrategy")
+def _pods_ready(given: api.WaitForPodsReady) -> WaitForPodsReady:
+    default, again = WaitForPodsReady(), given.requeuing_strategy or api.RequeuingStrategy()
+    timeout = default.timeout if given.timeout is None else given.timeout.seconds
+    base, most = again.backoff_base_seconds, again.backoff_max_seconds
     return WaitForPodsReady(
         timeout=timeout,
-        recovery_timeout=_seconds(fields, "recoveryTimeout", timeout),
-        block_admission=fields.flag("blockAdmission"),
-        requeue_by_eviction=strategy.text("timestamp", "Eviction") == "Eviction",
-        backoff_limit=strategy.integer("backoffLimitCount", least=0) if "backoffLimitCount" in strategy else None,
-        backoff_base=float(strategy.integer("backoffBaseSeconds", 60, least=0)),
-        backoff_max=float(strategy.integer("backoffMaxSeconds", 3600, least=0)),
+        recovery_timeout=timeout if given.recovery_timeout is None else given.recovery_timeout.seconds,
+        block_admission=bool(given.block_admission),
+        requeue_by_eviction=again.timestamp in (None, "", "Eviction"),
+        backoff_limit=again.backoff_limit_count,
+        backoff_base=default.backoff_base if base is None else float(base),
+        backoff_max=default.backoff_max if most is None else float(most),
     )
 
 
-def _seconds(fields: Fields, name: str, default: float) -> float:
-    """A Go duration such as `30m` or `1h30m`."""
-    text = fields.text(name)
-    if not text:
-        return default
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        fields.wrong(name, f"{text!r} is no duration", "write one such as 30m or 1h30m")
-        return default
-    hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
-
-
-def _parse_transformation(fields: Fields) -> Transformation:
-    outputs = fields.quantities("outputs")
+def _transformation(given: api.ResourceTransformation) -> Transformation:
     return Transformation(
-        input=fields.required_text("input"),
-        outputs=tuple(sorted(outputs.items())),
-        retain=fields.text("strategy", "Retain") != "Replace",
-        multiply_by=fields.text("multiplyBy"),
+        input=given.input,
+        outputs=tuple(sorted((given.outputs or {}).items())),
+        retain=given.strategy != "Replace",
+        multiply_by=given.multiply_by or "",
     )

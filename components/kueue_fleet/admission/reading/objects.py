@@ -9,40 +9,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from kueue_fleet import kueue_api as api
 from kueue_fleet.admission.amounts import quota_amount, request_amount
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.model import (
     AdmissionCheck,
-    BorrowWithinCohort,
     ClusterQueue,
-    ClusterQueueCheck,
     Cohort,
     Configuration,
-    FlavorFungibility,
     FlavorQuotas,
-    FungibilityPolicy,
-    FungibilityPreference,
     LocalQueue,
     Node,
     Objects,
-    Preemption,
-    PreemptionPolicy,
-    QueueingStrategy,
     ResourceFlavor,
     ResourceGroup,
     ResourceQuota,
-    StopPolicy,
     Topology,
     Workload,
 )
-from kueue_fleet.admission.pods import ResourceRules, Taint
+from kueue_fleet.admission.pods import ResourceRules, Taint, Toleration
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.pods import parse_pod_set, parse_requirements, parse_toleration
+from kueue_fleet.admission.reading.pods import parse_pod_set
 from kueue_fleet.admission.reading.workloads import Context, parse_job, parse_job_set, parse_workload
-from kueue_fleet.admission.selectors import LabelSelector, Requirement
-from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_fleet.kueue_api import (
+    AdmissionCheckSpec,
+    ClusterQueueSpec,
+    CohortSpec,
+    LocalQueueSpec,
+    ResourceFlavorSpec,
+    SpecError,
+    TopologySpec,
+)
+from kueue_fleet.kueue_api.base import SpecModel
+from kueue_fleet.kueue_api.messages import REPLACED, unknown_field
+from kueue_fleet.kueue_api.quantity import ZERO
+from kueue_fleet.kueue_api.read_model import read_stored
+
+_Spec = TypeVar("_Spec", bound=SpecModel)
 
 Manifest = object
 """A Kubernetes object as a dict; anything else is reported."""
@@ -120,7 +125,13 @@ class _Reader:
         return list(self._by_kind.get(kind, {}).values())
 
     def all(self, kind: str, parse: Callable[[Fields], Any]) -> tuple[Any, ...]:
-        return tuple(parse(fields) for fields in self.of(kind))
+        found = []
+        for fields in self.of(kind):
+            try:
+                found.append(parse(fields))
+            except SpecError as error:
+                fields.problems += [str(problem) for problem in error.problems]
+        return tuple(found)
 
 
 def _unpack(manifests: Iterable[Manifest], problems: list[str]) -> Iterable[Fields]:
@@ -152,106 +163,73 @@ def _parse_namespace(fields: Fields) -> tuple[str, tuple[tuple[str, str], ...]]:
     return _name(fields), tuple(sorted(labels.items()))
 
 
-def parse_resource_groups(spec: Fields) -> tuple[ResourceGroup, ...]:
-    """`resourceGroups` of a ClusterQueue or Cohort."""
+def _read_spec(fields: Fields, model: type[_Spec]) -> _Spec:
+    """The object's spec. Raises SpecError where it has another form than expected."""
+    spec = fields.child("spec")
+    for old in REPLACED.get(model.__name__, ()):
+        if old in spec:
+            fields.problems.append(str(unknown_field(f"{spec.path}.{old}", old, model)))
+    return read_stored(model, spec.data, spec.path)
+
+
+def _resource_groups(fields: Fields, spec: ClusterQueueSpec | CohortSpec) -> tuple[ResourceGroup, ...]:
     return tuple(
         ResourceGroup(
-            covered_resources=group.texts("coveredResources"),
-            flavors=tuple(
-                FlavorQuotas(
-                    flavor.required_text("name"),
-                    tuple(_parse_quota(resource) for resource in flavor.children("resources")),
-                )
-                for flavor in group.children("flavors")
+            group.covered_resources,
+            tuple(
+                FlavorQuotas(flavor.name, tuple((quota.name, _quota(fields, quota)) for quota in flavor.resources))
+                for flavor in group.flavors
             ),
         )
-        for group in spec.children("resourceGroups")
+        for group in spec.resource_groups
     )
 
 
-def _parse_quota(fields: Fields) -> tuple[str, ResourceQuota]:
-    resource = fields.required_text("name")
-
-    def amount(name: str) -> int | None:
-        quantity = fields.quantity(name)
-        if quantity is not None and quantity < Quantity(0):
-            fields.wrong(name, f"is {quantity}", "write 0 or more")
-        return None if quantity is None else quota_amount(resource, quantity)
-
-    nominal = amount("nominalQuota")
-    if nominal is None and "nominalQuota" not in fields:
-        fields.wrong("nominalQuota", "is missing", "give the quota, 0 if there is none")
-    return resource, ResourceQuota(nominal or 0, amount("borrowingLimit"), amount("lendingLimit"))
-
-
-def _fair_weight(spec: Fields) -> float:
-    weight = spec.child("fairSharing").quantity("weight")
-    return 1.0 if weight is None else float(weight.decimal)
-
-
-def parse_selector(spec: Fields, name: str) -> LabelSelector | None:
-    """The label selector in `name`; None when it is not set, which selects nothing."""
-    if spec.data.get(name) is None:
-        return None
-    selector = spec.child(name)
-    equal = tuple(Requirement(key, "In", (value,)) for key, value in selector.pairs("matchLabels"))
-    return LabelSelector(equal + parse_requirements(selector))
+def _quota(fields: Fields, given: api.ResourceQuota) -> ResourceQuota:
+    amounts = given.nominal_quota, given.borrowing_limit, given.lending_limit
+    if any(amount is not None and amount < ZERO for amount in amounts):
+        fields.wrong("spec.resourceGroups", f"has a negative amount of {given.name}", "write 0 or more")
+    nominal, borrowing, lending = (None if a is None else quota_amount(given.name, a) for a in amounts)
+    return ResourceQuota(nominal or 0, borrowing, lending)
 
 
 def parse_cluster_queue(fields: Fields) -> ClusterQueue:
     """A ClusterQueue of v1beta2. Raises NotModelledError for concurrent admission."""
-    spec = fields.child("spec")
-    if "concurrentAdmissionPolicy" in spec:
+    if "concurrentAdmissionPolicy" in fields.child("spec"):
         raise NotModelledError("concurrentAdmissionPolicy", fields.path)
-    for old in ("cohort", "admissionChecks"):
-        if old in spec:
-            new = {"cohort": "cohortName", "admissionChecks": "admissionChecksStrategy.admissionChecks"}[old]
-            spec.wrong(old, "is a field of v1beta1", f"write it as {new}")
-    preemption, fungibility = spec.child("preemption"), spec.child("flavorFungibility")
-    borrow = preemption.child("borrowWithinCohort")
+    spec = _read_spec(fields, ClusterQueueSpec)
+    strategy = spec.admission_checks_strategy
     return ClusterQueue(
         name=_name(fields),
-        cohort=spec.text("cohortName") or None,
-        groups=parse_resource_groups(spec),
-        queueing_strategy=spec.choice("queueingStrategy", QueueingStrategy, QueueingStrategy.BEST_EFFORT_FIFO),
-        namespace_selector=parse_selector(spec, "namespaceSelector"),
-        preemption=Preemption(
-            preemption.choice("withinClusterQueue", PreemptionPolicy, PreemptionPolicy.NEVER),
-            preemption.choice("reclaimWithinCohort", PreemptionPolicy, PreemptionPolicy.NEVER),
-            BorrowWithinCohort(
-                borrow.choice("policy", PreemptionPolicy, PreemptionPolicy.NEVER),
-                borrow.integer("maxPriorityThreshold") if "maxPriorityThreshold" in borrow else None,
-            ),
-        ),
-        fungibility=FlavorFungibility(
-            fungibility.choice("whenCanBorrow", FungibilityPolicy, FungibilityPolicy.MAY_STOP_SEARCH),
-            fungibility.choice("whenCanPreempt", FungibilityPolicy, FungibilityPolicy.TRY_NEXT_FLAVOR),
-            fungibility.choice("preference", FungibilityPreference, FungibilityPreference.BORROWING_OVER_PREEMPTION)
-            if "preference" in fungibility
-            else None,
-        ),
-        checks=tuple(
-            ClusterQueueCheck(check.required_text("name"), check.texts("onFlavors"))
-            for check in spec.child("admissionChecksStrategy").children("admissionChecks")
-        ),
-        fair_weight=_fair_weight(spec),
-        stop_policy=spec.choice("stopPolicy", StopPolicy, StopPolicy.NONE),
+        cohort=spec.cohort_name or None,
+        groups=_resource_groups(fields, spec),
+        queueing_strategy=spec.queueing_strategy,
+        namespace_selector=spec.namespace_selector,
+        preemption=spec.preemption,
+        fungibility=spec.flavor_fungibility,
+        checks=strategy.admission_checks if strategy else (),
+        fair_weight=float(spec.fair_sharing.weight.decimal),
+        stop_policy=spec.stop_policy,
         terminating="deletionTimestamp" in fields.child("metadata"),
     )
 
 
 def parse_local_queue(fields: Fields) -> LocalQueue:
     """A LocalQueue."""
-    spec = fields.child("spec")
+    spec = _read_spec(fields, LocalQueueSpec)
     namespace = fields.child("metadata").text("namespace", "default")
-    stop_policy = spec.choice("stopPolicy", StopPolicy, StopPolicy.NONE)
-    return LocalQueue(namespace, _name(fields), spec.required_text("clusterQueue"), stop_policy)
+    return LocalQueue(namespace, _name(fields), spec.cluster_queue, spec.stop_policy)
 
 
 def parse_cohort(fields: Fields) -> Cohort:
     """A Cohort."""
-    spec = fields.child("spec")
-    return Cohort(_name(fields), spec.text("parentName") or None, parse_resource_groups(spec), _fair_weight(spec))
+    spec = _read_spec(fields, CohortSpec)
+    return Cohort(
+        _name(fields),
+        spec.parent_name or None,
+        _resource_groups(fields, spec),
+        float(spec.fair_sharing.weight.decimal),
+    )
 
 
 def parse_taint(fields: Fields) -> Taint:
@@ -261,27 +239,30 @@ def parse_taint(fields: Fields) -> Taint:
 
 def parse_flavor(fields: Fields) -> ResourceFlavor:
     """A ResourceFlavor."""
-    spec = fields.child("spec")
+    spec = _read_spec(fields, ResourceFlavorSpec)
     return ResourceFlavor(
         name=_name(fields),
-        node_labels=spec.pairs("nodeLabels"),
-        node_taints=tuple(parse_taint(item) for item in spec.children("nodeTaints")),
-        tolerations=tuple(parse_toleration(item) for item in spec.children("tolerations")),
-        topology=spec.text("topologyName") or None,
+        node_labels=tuple(sorted(spec.node_labels.items())),
+        node_taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in spec.node_taints),
+        tolerations=tuple(
+            Toleration(item.key or "", item.operator or "Equal", item.value or "", item.effect or "")
+            for item in spec.tolerations
+        ),
+        topology=spec.topology_name or None,
     )
 
 
 def parse_check(fields: Fields) -> AdmissionCheck:
     """An AdmissionCheck; without a status it counts as active, as no controller has looked at it yet."""
+    spec = _read_spec(fields, AdmissionCheckSpec)
     conditions = {item.text("type"): item.text("status") for item in fields.child("status").children("conditions")}
-    controller = fields.child("spec").required_text("controllerName")
-    return AdmissionCheck(_name(fields), controller, conditions.get("Active", "True") == "True")
+    return AdmissionCheck(_name(fields), spec.controller_name, conditions.get("Active", "True") == "True")
 
 
 def parse_topology(fields: Fields) -> Topology:
     """A Topology."""
-    levels = tuple(level.required_text("nodeLabel") for level in fields.child("spec").children("levels"))
-    return Topology(_name(fields), levels)
+    spec = _read_spec(fields, TopologySpec)
+    return Topology(_name(fields), tuple(level.node_label for level in spec.levels))
 
 
 def parse_node(fields: Fields) -> Node:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kueue_fleet.admission.flavors.assigner import assign
 from kueue_fleet.admission.flavors.assignment import Assignment, Mode
 from kueue_fleet.admission.flavors.partial_admission import search_counts
-from kueue_fleet.admission.model import CheckState, PreemptionPolicy
+from kueue_fleet.admission.model import CheckState
 from kueue_fleet.admission.preemption.candidates import Target
 from kueue_fleet.admission.preemption.preemptor import Simulated, find_targets, make_oracle
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
@@ -261,7 +261,7 @@ def _hold(this: _Pass, entry: Entry) -> None:
 
 def _hold_for(this: _Pass, entry: Entry) -> None:
     """Hold back quota for an entry that found no workload to preempt, unless its queue can always reclaim its own."""
-    reclaims = entry.queue.spec.preemption.reclaim_within_cohort is PreemptionPolicy.ANY
+    reclaims = entry.queue.spec.preemption.reclaim_within_cohort == "Any"
     if reclaims and not (this.cache.gates.prioritize_preemptor_workloads and entry.is_preemptor):
         return
     usage = () if entry.info.is_reserved else quota_to_reserve(entry.assignment, entry.queue)

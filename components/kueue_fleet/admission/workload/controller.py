@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kueue_fleet.admission.decisions import Admitted, BackoffStarted, ChecksPending, Deactivated, Evicted, Released
-from kueue_fleet.admission.model import CheckState, StopPolicy
+from kueue_fleet.admission.model import CheckState
 from kueue_fleet.admission.queue.queues import Membership
 from kueue_fleet.admission.reasons import AdmittedReason, DeactivationCause, EvictionReason, PreemptionReason
 from kueue_fleet.admission.timers import Timer
@@ -149,18 +149,18 @@ class WorkloadControl(Membership):
         """
         local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
         queue = self.cache.queues.get(info.cluster_queue)
-        by_local = local.stop_policy if local else StopPolicy.NONE
-        by_queue = queue.spec.stop_policy if queue and by_local is StopPolicy.NONE else StopPolicy.NONE
-        if by_local is by_queue is StopPolicy.NONE:
+        by_local = local.stop_policy if local else "None"
+        by_queue = queue.spec.stop_policy if queue and by_local == "None" else "None"
+        if by_local == by_queue == "None":
             return
         checks = (
             (by_local, EvictionReason.LOCAL_QUEUE_STOPPED, "The LocalQueue is stopped"),
             (by_queue, EvictionReason.CLUSTER_QUEUE_STOPPED, "The ClusterQueue is stopped"),
         )
         for policy, reason, message in checks:
-            if info.is_admitted and policy is StopPolicy.HOLD_AND_DRAIN and not info.is_evicted:
+            if info.is_admitted and policy == "HoldAndDrain" and not info.is_evicted:
                 self._evict(info, reason, message)
-            elif not info.is_admitted and info.is_reserved and policy is not StopPolicy.NONE:
+            elif not info.is_admitted and info.is_reserved and policy != "None":
                 self._release(info)
                 return
 
