@@ -124,7 +124,7 @@ class TestBadInput:
         [
             ({"cpu": "ten"}, "nominalQuota"),
             ({"cpu": -5}, "nominalQuota: is -5; write 0 or more"),
-            ({"cohortName": 3}, "cohortName: is the number 3, not text"),
+            ({"cohortName": 3}, "cohortName: 3 is given where text is needed"),
             ({"resourceGroups": "none"}, "ClusterQueue cq.spec.resourceGroups"),
         ],
     )

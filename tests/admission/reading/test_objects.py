@@ -213,7 +213,7 @@ class TestWhatIsWrong:
             "flavors": [{"name": "f", "resources": [{**QUOTA, "nominalQuota": "-1"}]}],
         }
         assert problems(cluster_queue(resourceGroups=[group])) == [
-            "ClusterQueue cq.spec.resourceGroups: has a negative amount of cpu; write 0 or more"
+            "ClusterQueue cq.spec.resourceGroups.flavors[f].resources[cpu].nominalQuota: is -1; write 0 or more"
         ]
 
     def test_the_same_object_twice(self) -> None:

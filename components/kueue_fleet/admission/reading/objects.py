@@ -44,7 +44,7 @@ from kueue_fleet.kueue_api import (
 )
 from kueue_fleet.kueue_api.base import SpecModel
 from kueue_fleet.kueue_api.messages import REPLACED, unknown_field
-from kueue_fleet.kueue_api.quantity import ZERO
+from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 from kueue_fleet.kueue_api.read_model import read_stored
 
 _Spec = TypeVar("_Spec", bound=SpecModel)
@@ -177,7 +177,7 @@ def _resource_groups(fields: Fields, spec: ClusterQueueSpec | CohortSpec) -> tup
         ResourceGroup(
             group.covered_resources,
             tuple(
-                FlavorQuotas(flavor.name, tuple((quota.name, _quota(fields, quota)) for quota in flavor.resources))
+                FlavorQuotas(flavor.name, tuple((q.name, _quota(fields, flavor.name, q)) for q in flavor.resources))
                 for flavor in group.flavors
             ),
         )
@@ -185,12 +185,18 @@ def _resource_groups(fields: Fields, spec: ClusterQueueSpec | CohortSpec) -> tup
     )
 
 
-def _quota(fields: Fields, given: api.ResourceQuota) -> ResourceQuota:
-    amounts = given.nominal_quota, given.borrowing_limit, given.lending_limit
-    if any(amount is not None and amount < ZERO for amount in amounts):
-        fields.wrong("spec.resourceGroups", f"has a negative amount of {given.name}", "write 0 or more")
-    nominal, borrowing, lending = (None if a is None else quota_amount(given.name, a) for a in amounts)
-    return ResourceQuota(nominal or 0, borrowing, lending)
+def _quota(fields: Fields, flavor: str, given: api.ResourceQuota) -> ResourceQuota:
+    def counted(amount: Quantity | None, name: str) -> int | None:
+        if amount is not None and amount < ZERO:
+            place = f"spec.resourceGroups.flavors[{flavor}].resources[{given.name}].{name}"
+            fields.wrong(place, f"is {amount}", "write 0 or more")
+        return None if amount is None else quota_amount(given.name, amount)
+
+    return ResourceQuota(
+        counted(given.nominal_quota, "nominalQuota") or 0,
+        counted(given.borrowing_limit, "borrowingLimit"),
+        counted(given.lending_limit, "lendingLimit"),
+    )
 
 
 def parse_cluster_queue(fields: Fields) -> ClusterQueue:
