@@ -1,8 +1,8 @@
 """A whole fleet: the network, what is reserved, every cluster with its node pools, and what Kueue is told on each.
 
-In: a checked `FleetSpec`. Out: one component with the clusters' addresses and a kubeconfig. What exists on which
-cluster, and every object, is decided by `objects`; here it is only put in order, so that each thing is made after what
-it needs and destroyed before it. What is inside a cluster is in `kueue_fleet.kueue.cluster_contents`.
+What exists on which cluster, and every object, is decided by `objects`; here it is only put in order, so that each
+thing is made after what it needs and destroyed before it. What is inside a cluster is in
+`kueue_fleet.kueue.cluster_contents`.
 """
 
 import json

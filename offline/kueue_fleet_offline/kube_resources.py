@@ -1,7 +1,6 @@
 """The life of single Kubernetes objects as the real provider handles them: check, diff, create, update, read, delete.
 
-In: property values and one API server (None while it is not reachable). Out: property values to store. The protocol
-is in `kubernetes_provider`, Helm releases in `helm_release`.
+The protocol is in `kubernetes_provider`, Helm releases in `helm_release`.
 Source: pulumi-kubernetes provider/pkg/provider/provider.go and provider/pkg/await/await.go, 4.34.
 """
 

@@ -1,7 +1,6 @@
 """A kubeconfig: which cluster is meant, and the credential for it.
 
-In: a kubeconfig's text or path, with the provider's context and cluster overrides. Out: `ClusterAccess`. What the
-stand-in cannot honour (a proxy, an auth provider, impersonation) is refused, never left out silently.
+What the stand-in cannot honour (a proxy, an auth provider, impersonation) is refused, never left out silently.
 Source: client-go tools/clientcmd.
 """
 

@@ -1,9 +1,9 @@
 """Stand-in for `pulumi-resource-kubernetes`: Kubernetes objects and Helm releases on real API servers on loopback.
 
-In: the engine's calls for one provider resource. Out: server-side apply, watches and `helm`. Does what the real
-provider does (4.34; pulumi-kubernetes provider/pkg/provider) for every kind and for `helm.sh/v3:Release`. Refused by
-name: components that the provider constructs (helm v4 Chart, yaml v2, kustomize), functions, Patch and List
-resources, client-side apply, YAML rendering, `replaceUnready`, and servers that are not on this machine.
+Does what the real provider does (4.34; pulumi-kubernetes provider/pkg/provider) for every kind and for
+`helm.sh/v3:Release`. Refused by name: components that the provider constructs (helm v4 Chart, yaml v2, kustomize),
+functions, Patch and List resources, client-side apply, YAML rendering, `replaceUnready`, and servers that are not on
+this machine.
 """
 
 # ruff: noqa: N802  (the names are the protocol's)

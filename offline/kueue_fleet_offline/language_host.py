@@ -1,7 +1,7 @@
 """Stand-in for `pulumi-language-python`: runs Python programs and Python plugins for the engine.
 
-In: the engine's calls. Out: one child process per program, in the project's own Python. What only serves code
-generation, packing, templates and installing of dependencies is refused (gRPC: unimplemented, or by name).
+What only serves code generation, packing, templates and installing of dependencies is refused (gRPC: unimplemented, or
+by name).
 Source: pulumi sdk v3.250 go/common/resource/plugin/langruntime_plugin.go for what is called when.
 """
 

@@ -1,8 +1,7 @@
 """Runs a Pulumi program of a project in its own Python; started by path from `language_host`.
 
-In: where the engine and its monitor listen, and the program, as command-line arguments; the stack's configuration in
-`PULUMI_CONFIG` and `PULUMI_CONFIG_SECRET_KEYS`. Out: the program's resources, registered with the monitor; errors are
-told to the engine, and `ALREADY_REPORTED` as the exit code says that nothing is to be added to them.
+Errors go to the engine, and `ALREADY_REPORTED` as the exit
+code says that nothing is to be added to them.
 Source: how Pulumi's own Python host starts a program (sdk/python/cmd/pulumi-language-python-exec).
 """
 

@@ -1,9 +1,8 @@
 """The resources of a stack together: which node pools and which Kubernetes objects belong to which cluster.
 
-In: the resources that a stack policy gets, and their inputs. Out: `Estate`. What links them is what links them in the
-program: a node pool's `cluster`, and the provider of a Kubernetes object, which got its kubeconfig from a cluster or
-names one with `clusterIdentifier`. An object whose cluster cannot be told is in no cluster, and rules that need one
-leave it alone.
+What links them is what links them in the program: a node pool's `cluster`, and the provider of a Kubernetes object,
+which got its kubeconfig from a cluster or names one with `clusterIdentifier`. An object whose cluster cannot be told is
+in no cluster, and rules that need one leave it alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Rules about identities in Google Cloud: who gets which role, and how workloads become a service account.
 
-In: IAM members, bindings and policies of projects and of service accounts, keys, Kubernetes service accounts. Out:
-problems. Source of most: https://cloud.google.com/iam/docs/using-iam-securely.
+Source of most: https://cloud.google.com/iam/docs/using-iam-securely.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Rules about the network of a cluster, and about the places that anything is in.
-
-In: networks, subnets, firewalls; and everything of Google Cloud that has a place. Out: problems.
-"""
+"""Rules about the network of a cluster, and about the places that anything is in."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Rules about the nodes that node auto-provisioning makes.
 
-In: a `gcp:container/cluster:Cluster`. Out: problems. Who these nodes run as is in `gke_nodes`.
+Who these nodes run as is in `gke_nodes`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules about a GKE cluster as a whole: what the CIS benchmark asks of it.
 
-In: a `gcp:container/cluster:Cluster`. Out: problems. What Autopilot brings by itself is not asked of an Autopilot
-cluster: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-security. The control plane's address is in
+What Autopilot brings by itself is not asked of an Autopilot cluster:
+https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-security. The control plane's address is in
 `gke_endpoint`, nodes are in `gke_nodes` and `gke_auto_provisioning`, versions and bills in `gke_operations`.
 """
 

@@ -1,8 +1,7 @@
 """Rules about who can reach a cluster's control plane and its nodes.
 
-In: a `gcp:container/cluster:Cluster` or a node pool. Out: problems. A control plane has up to two addresses: a DNS
-name, where Google checks IAM before anything else, and IP addresses, one of which may be public. Source:
-https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation.
+A control plane has up to two addresses: a DNS name, where Google checks IAM before anything else, and IP addresses, one
+of which may be public. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation.
 """
 
 from __future__ import annotations

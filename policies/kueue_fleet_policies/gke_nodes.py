@@ -1,7 +1,6 @@
 """Rules about the nodes of a cluster: their identity, image, boot, metadata and care.
 
-In: a `gcp:container/nodePool:NodePool`, or the part of a cluster that says how auto-provisioned nodes are. Out:
-problems. Where the nodes come from (reserved, spot, DWS) is in `node_pools`.
+Where the nodes come from (reserved, spot, DWS) is in `node_pools`.
 """
 
 from __future__ import annotations

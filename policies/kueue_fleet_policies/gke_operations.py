@@ -1,7 +1,4 @@
-"""Rules about running a GKE cluster: versions, logs, metrics, upgrades, bills.
-
-In: a `gcp:container/cluster:Cluster`. Out: problems.
-"""
+"""Rules about running a GKE cluster: versions, logs, metrics, upgrades, bills."""
 
 from __future__ import annotations
 

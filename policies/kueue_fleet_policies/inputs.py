@@ -1,9 +1,8 @@
 """What the program asked for, remembered for the rules about several resources together.
 
-In: every resource, as Pulumi hands it to resource policies, with its inputs. Out: `SeenInputs`, by URN. A stack policy
-gets outputs, and in the first preview of a cluster its Kubernetes objects have none: their provider cannot be
-configured before there is a cluster, so Pulumi does not ask it. Inputs are there in a preview, in an update and in a
-state alike.
+`SeenInputs`, by URN. A stack policy gets outputs, and in the first preview of a cluster its Kubernetes objects have
+none: their provider cannot be configured before there is a cluster, so Pulumi does not ask it. Inputs are there in a
+preview, in an update and in a state alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules about access inside a cluster: roles, who has them, and tokens that do not expire.
 
-In: roles, bindings and Secrets of any Kubernetes provider. Out: problems. What `*` allows is left to the rule about
-wildcards. Source of most: https://kubernetes.io/docs/concepts/security/rbac-good-practices/.
+What `*` allows is left to the rule about wildcards. Source of most:
+https://kubernetes.io/docs/concepts/security/rbac-good-practices/.
 """
 
 from __future__ import annotations

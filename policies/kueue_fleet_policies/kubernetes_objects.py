@@ -1,7 +1,4 @@
-"""Rules about namespaces, Services and Helm releases.
-
-In: objects of any Kubernetes provider. Out: problems.
-"""
+"""Rules about namespaces, Services and Helm releases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rules about pods: what they may do to their node, as whom they run, which images they run.
 
-In: workloads of any Kubernetes provider. Out: problems. The rules about the node are those of the Pod Security
-Standards, https://kubernetes.io/docs/concepts/security/pod-security-standards/, which a namespace enforces too.
+The rules about the node are those of the Pod Security Standards,
+https://kubernetes.io/docs/concepts/security/pod-security-standards/, which a namespace enforces too.
 """
 
 from __future__ import annotations

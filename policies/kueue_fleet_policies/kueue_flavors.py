@@ -1,9 +1,8 @@
 """Rules about flavors and the nodes they stand for.
 
-In: ResourceFlavors and ClusterQueues, the node pools and the auto-provisioning of the same cluster. Out: problems that
-no error reports: a flavor whose labels no node will ever have, pods that the nodes' taints keep away, quota for
-nodes that cannot exist, a queued pool without the check that asks for its nodes. Flavors of a manager, whose jobs run
-elsewhere, need no nodes. Of what is not known, nothing is said.
+Problems that no error reports: a flavor whose labels no node will ever have, pods that the nodes' taints keep away,
+quota for nodes that cannot exist, a queued pool without the check that asks for its nodes. Flavors of a manager, whose
+jobs run elsewhere, need no nodes. Of what is not known, nothing is said.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rules about Kueue's queues, each by itself and with what they refer to.
 
-In: ClusterQueues, LocalQueues, and the objects of the same cluster. Out: problems that Kueue reports only while it
-runs, as an inactive queue or as a job that is never admitted. Source: kueue@v0.19.2 pkg/cache/scheduler/clusterqueue.go
-(reasons of an inactive ClusterQueue), pkg/webhooks/clusterqueue_webhook.go.
+Problems that Kueue reports only while it runs, as an inactive queue or as a job that is never admitted. Source:
+kueue@v0.19.2 pkg/cache/scheduler/clusterqueue.go (reasons of an inactive ClusterQueue),
+pkg/webhooks/clusterqueue_webhook.go.
 """
 
 from __future__ import annotations

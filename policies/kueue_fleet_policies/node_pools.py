@@ -1,7 +1,6 @@
 """Rules about node pools: what GKE refuses when it makes one, or what leaves jobs waiting.
 
-In: a `gcp:container/nodePool:NodePool`, with its cluster where a rule needs it. Out: problems. The rules are
-`kueue_fleet.gke.pool_rules`, which the fleet file's check and the rehearsal use too.
+The rules are `kueue_fleet.gke.pool_rules`, which the fleet file's check and the rehearsal use too.
 """
 
 from __future__ import annotations

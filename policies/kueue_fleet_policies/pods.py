@@ -1,7 +1,4 @@
-"""Where the pods of a Kubernetes object are described.
-
-In: a workload of any kind that holds pod templates. Out: each pod's description, with its path.
-"""
+"""Where the pods of a Kubernetes object are described."""
 
 from __future__ import annotations
 

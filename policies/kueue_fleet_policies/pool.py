@@ -1,7 +1,4 @@
-"""A node pool as its nodes will be: labels, taints, how many, with how many GPUs.
-
-In: the node pool and its cluster. Out: `Pool`, with the labels and taints that GKE adds and a flavor may rest on.
-"""
+"""A node pool as its nodes will be: labels, taints, how many, with how many GPUs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Rules about what must not be deleted by accident.
 
-In: clusters, reservations, commitments, and the Helm releases that bring Kueue's and JobSet's definitions. Out:
-problems. Policies see Pulumi's `protect` and Google's own protection; they do not see `retainOnDelete`.
+Policies see Pulumi's `protect` and Google's own protection; they do not see `retainOnDelete`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A resource as the rules see it.
-
-In: what pulumi-policy hands to a policy. Out: `Resource`, with properties as plain data.
-"""
+"""A resource as the rules see it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What a rule is, and how it becomes a policy of Pulumi.
 
-In: a function that finds problems in one resource, or in a whole stack, and what there is to say about it. Out: `Rule`,
-whose `policy()` is a `pulumi_policy` policy. A rule never reads an unknown value, so a mandatory rule blocks in a
-preview too; what a preview cannot know is judged again by `pulumi up`, before the resource is made.
+A rule never reads an unknown value, so a mandatory rule blocks in a preview too; what a preview cannot know is judged
+again by `pulumi up`, before the resource is made.
 """
 
 from __future__ import annotations

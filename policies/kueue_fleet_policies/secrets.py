@@ -1,8 +1,7 @@
 """Rules about secrets: they are not stored in plain text, and are encrypted in Pulumi's state.
 
-In: whatever is stored in clear in a cluster or in Google Cloud, and Kubernetes providers. Out: problems, which never
-hold the value. A policy cannot see whether Pulumi treats a value as secret, a remediation can; so what is in clear in
-the state is repaired rather than refused.
+A policy cannot see whether Pulumi treats a value as secret, a remediation can; so what is in clear in the state is
+repaired rather than refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Rules about money: how many GPUs a program may ever ask for, and what is paid for without being used.
 
-In: node pools, auto-provisioning limits, quotas, commitments. Out: problems. The numbers are guards against a slip of
-the hand, not budgets; set them to what you mean to pay.
+The numbers are guards against a slip of the hand, not budgets; set them to what you mean to pay.
 """
 
 from __future__ import annotations

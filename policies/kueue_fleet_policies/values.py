@@ -1,8 +1,7 @@
 """Properties of a resource as plain data, with what is not known yet as `UNKNOWN`.
 
-In: the mappings that pulumi-policy gives to a policy; reading an unknown value in one of those raises, and the SDK then
-reports a mandatory policy as advisory, which blocks nothing. Out: dicts, lists and scalars in which such a value is
-`UNKNOWN`, so that a rule judges what is known and leaves the rest to the update, when everything is.
+Dicts, lists and scalars in which such a value is `UNKNOWN`, so that a rule judges what is known and leaves the rest to
+the update, when everything is.
 """
 
 from __future__ import annotations

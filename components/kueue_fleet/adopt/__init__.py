@@ -1,8 +1,7 @@
 """A fleet file from what runs already: Kueue's objects of every cluster, and GKE's node pools.
 
-In: the objects as `kubectl get -o yaml` prints them, node pools as `gcloud container node-pools list --format yaml`
-does. Out: the data of a fleet file whose rendering gives the same objects, and notes on what was left behind. Nothing
-is guessed: where two clusters disagree in a way that one entry of a fleet file cannot say, that is a problem.
+The data of a fleet file whose rendering gives the same objects, and notes on what was left behind. Nothing is guessed:
+where two clusters disagree in a way that one entry of a fleet file cannot say, that is a problem.
 """
 
 from kueue_fleet.adopt.fleet import Adopted, Identity, adopt_fleet

@@ -1,8 +1,7 @@
 """Kueue's Configuration of every cluster, as the fleet file has it: what is the same for all, and what is not.
 
-In: the ConfigMap `kueue-manager-config`, as Kueue's chart makes it, among the objects of each cluster. Out: the section
-`kueue`, the Configuration of single clusters, and what the section `multiKueue` takes from the manager's. Defaults that
-the fleet has anyway are left out.
+The section `kueue`, the Configuration of single clusters, and what the section `multiKueue` takes from the manager's.
+Defaults that the fleet has anyway are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The fleet's own controller, where it runs: its section of the file, and the regions that its ConfigMap has of teams.
-
-In: the objects of the manager. Out: `admissionController`, and allowed regions by namespace.
-"""
+"""The fleet's own controller, where it runs: its section of the file, and the regions of teams from its ConfigMap."""
 
 from __future__ import annotations
 

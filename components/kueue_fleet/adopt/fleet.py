@@ -1,7 +1,6 @@
 """One fleet file from the objects of all clusters: what they share is written once, with the clusters it is on.
 
-In: each cluster's objects, and what objects do not say (the fleet's name, its project, where clusters are, who manages
-their nodes). Out: the data of a fleet file in its own order, and notes on all that it leaves out or would change.
+The data of a fleet file in its own order, and notes on all that it leaves out or would change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The section `multiKueue`, from the manager's objects and its Configuration.
-
-In: the manager's MultiKueueClusters, configs and checks, and the workers' token Secrets. Out: the section.
-"""
+"""The section `multiKueue`, from the manager's objects and its Configuration."""
 
 from __future__ import annotations
 

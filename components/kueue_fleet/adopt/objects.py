@@ -1,7 +1,4 @@
-"""Kueue's objects as the fleet file has them: sorted by kind, in v1beta2, without what the server added.
-
-In: plain objects of one cluster. Out: `spec` by kind and name, in the order found.
-"""
+"""Kueue's objects as the fleet file has them: sorted by kind, in v1beta2, without what the server added."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What `import` is given, sorted: each cluster's objects, who is the manager, and what is wrong or worth a note.
-
-In: clusters as they were given. Out: `Platform`, which the other modules of this package read and add problems to.
-"""
+"""What `import` is given, sorted: each cluster's objects, who is the manager, and what is wrong or worth a note."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Node pools as GKE's API prints them, as entries of a fleet file.
 
-In: the output of `gcloud container node-pools list --format yaml`, by cluster. Out: entries of `nodePools`. Source of
-the fields: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
+Source of the fields:
+https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
 """
 
 from __future__ import annotations

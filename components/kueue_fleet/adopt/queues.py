@@ -1,7 +1,7 @@
 """Flavors, cohorts, queues and admission checks of all clusters, as entries that say where they are.
 
-In: the objects of all clusters. Out: entries of the file. What the fleet makes of itself on the manager and on workers
-(its flavor, MultiKueue's checks, the check of its own controller) is left out.
+What the fleet makes of itself on the manager and on workers (its flavor, MultiKueue's checks, the check of its own
+controller) is left out.
 """
 
 from __future__ import annotations

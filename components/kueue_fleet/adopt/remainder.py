@@ -1,7 +1,7 @@
 """What a fleet file does not say of the clusters that it was made from, and what applying it would change there.
 
-In: the clusters' objects as they were given, and the fleet. Out: notes. An object that the fleet does not render is
-left out; one that it renders otherwise would be changed; what it renders beside would be made. Nothing is lost unsaid.
+An object that the fleet does not render is left out; one that it renders otherwise would be changed; what it renders
+beside would be made. Nothing is lost unsaid.
 """
 
 from __future__ import annotations

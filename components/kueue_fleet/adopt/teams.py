@@ -1,7 +1,7 @@
 """Teams and the LocalQueues of others, from namespaces and what is in them.
 
-In: the objects of all clusters. Out: entries of `teams` and `localQueues`. A team is what the label of its namespaces
-says; its members, account and guard are read from the objects that a fleet makes of them, by the names it gives them.
+A team is what the label of its namespaces says; its members, account and guard are read from the objects that a fleet
+makes of them, by the names it gives them.
 """
 
 from __future__ import annotations

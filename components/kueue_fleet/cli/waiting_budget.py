@@ -1,7 +1,6 @@
 """How long jobs may wait in a queue, and whether a simulation stays within that.
 
-In: `QUEUE=SECONDS` from the command line, and what a simulation wrote down. Out: one finding for each budget. Pure; the
-command prints the findings and sets the exit code.
+Pure; the command prints the findings and sets the exit code.
 """
 
 from __future__ import annotations

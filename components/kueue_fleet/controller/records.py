@@ -1,7 +1,6 @@
 """What the controller keeps of a Workload of the manager: a small record instead of the whole object.
 
-In: the object as the API server writes it, whatever is in its labels, annotations and messages. Out: `Record`. What
-cannot be read makes the record `unreadable`, with the reason; it never stops the controller.
+What cannot be read makes the record `unreadable`, with the reason; it never stops the controller.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which of a dump's workloads can matter to the answer about one of them, before any of them is read closely.
 
-In: objects as plain data, of whatever quality. Out: workloads by name, and the objects to read. A large cluster has
-thousands of workloads; what holds quota in another cohort tree, or waits in another queue, changes nothing here.
+A large cluster has thousands of workloads; what holds quota in another cohort tree, or waits in another queue, changes
+nothing here.
 """
 
 from __future__ import annotations

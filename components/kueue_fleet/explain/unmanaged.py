@@ -1,6 +1,6 @@
 """Jobs and pod groups for which Kueue made no Workload: no queue name, or a group that is not complete.
 
-In: plain objects as kubectl prints them. Kueue has no token for these, since it has no Workload to give it to.
+Kueue has no token for these, since it has no Workload to give it to.
 """
 
 from __future__ import annotations

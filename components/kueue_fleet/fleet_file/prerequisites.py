@@ -1,6 +1,6 @@
 """What has to be there in Google Cloud before a fleet: APIs that are enabled, and rights on keys.
 
-In: a fleet. Out: plain data, each with its reason. Whether they are there is not known without the cloud.
+Whether they are there is not known without the cloud.
 
 Source: the pages named at each API; https://cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets and
 https://cloud.google.com/kubernetes-engine/docs/how-to/using-cmek (service agents).

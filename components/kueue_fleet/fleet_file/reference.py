@@ -1,7 +1,4 @@
-"""The reference of the fleet file, in Markdown, from the JSON schema: every section, field, type, default and limit.
-
-In: nothing. Out: text that changes only when the models do.
-"""
+"""The reference of the fleet file, in Markdown, from the JSON schema: every section, field, type, default and limit."""
 
 from __future__ import annotations
 

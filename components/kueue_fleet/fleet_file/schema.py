@@ -1,7 +1,6 @@
 """The JSON schema of fleet files, so that editors complete and check them.
 
-In: nothing. Out: the schema, with the docstrings of the models as descriptions. Rules across fields are beyond a
-schema; `parse` has them.
+Rules across fields are beyond a schema; `parse` has them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The text of a first fleet file: Autopilot clusters that ask DWS for GPUs, one queue, a LocalQueue for each team.
 
-In: a handful of answers. Out: what is wrong with them by the rules of any fleet file; and YAML with comments, for
-people to go on from: the fleet, and jobs to try it with.
+Answers are checked by the rules of any fleet file.
 """
 
 from __future__ import annotations

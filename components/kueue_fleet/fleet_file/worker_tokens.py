@@ -1,8 +1,8 @@
 """The tokens by which the manager reaches the workers: where each is kept, and what it is a token of.
 
-In: a fleet whose credentials are tokens. Out: names. The first token of an account is made by Kubernetes, for a Secret
-on the worker, and never expires; `pulumi up` carries it to the manager. It is replaced by tokens that expire, and its
-Secret is deleted, by the fleet's own controller or by `kueue-fleet rotate`.
+The first token of an account is made by Kubernetes, for a Secret on the worker, and never expires; `pulumi up` carries
+it to the manager. It is replaced by tokens that expire, and its Secret is deleted, by the fleet's own controller or by
+`kueue-fleet rotate`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Pulumi components on Google Cloud: the network, the identities, the capacity and the clusters of a fleet.
 
-In: entries of the fleet file, and ids of what already exists. Out: components whose outputs `kueue_fleet.kueue` and
-`kueue_fleet.fleet` build on. Nothing here knows what runs inside a cluster.
+Nothing here knows what runs inside a cluster.
 """
 
 from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster

@@ -1,8 +1,8 @@
 """What people are alerted to: alert policies of Cloud Monitoring, as plain data.
 
-In: the names of the clusters and how long capacity may take. Out: properties of alert policies, by a short name. They
-read the metrics of Kueue and of the fleet's controller from managed Prometheus and, for a lost connection, of which
-Kueue has no metric, its log. Each text says what happens to jobs, and the first command to run.
+Properties of alert policies, by a short name. They read the metrics of Kueue and of the fleet's controller from managed
+Prometheus and, for a lost connection, of which Kueue has no metric, its log. Each text says what happens to jobs, and
+the first command to run.
 
 Metric names and reasons: kueue@v0.19.2 pkg/metrics/metrics.go, apis/kueue/v1beta2/workload_types.go; log messages:
 pkg/controller/admissionchecks/multikueue/multikueuecluster.go.

@@ -1,6 +1,5 @@
 """GKE clusters of a fleet: the cluster, the identity of its nodes, its kubeconfig and its Kubernetes provider.
 
-In: one entry of the fleet's `clusters`, and the ids of a network. Out: outputs that the Kubernetes side is built on.
 Not here: node pools for jobs (`gcp.node_pool`), and anything inside the cluster (`kueue_fleet.kueue`).
 """
 

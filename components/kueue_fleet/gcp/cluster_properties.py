@@ -1,8 +1,7 @@
 """What a GKE cluster is asked to be, and what every node of one has, as plain data.
 
-In: one entry of the fleet's `clusters`, and where it lies. Out: camelCase properties of pulumi-gcp. The settings are
-those that the CIS GKE Benchmark asks for (1.4, the numbers stand beside them), unless the entry says otherwise. What a
-cluster can only have with an input of its owner, such as a key, is left out without it.
+The settings are those that the CIS GKE Benchmark asks for (1.4, the numbers stand beside them), unless the entry says
+otherwise. What a cluster can only have with an input of its owner, such as a key, is left out without it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """The dashboard and the alerts of a fleet in Cloud Monitoring.
 
-In: names, and the section `observability` of the file. Out: a dashboard and alert policies. What they show is in
-`kueue_fleet.objects.dashboards`, what they tell in `gcp.alerts`; the metrics come from the PodMonitoring that
-`kueue_fleet.kueue` puts on every cluster, which also puts the same dashboard into a Grafana there.
+What they show is in `kueue_fleet.objects.dashboards`, what they tell in `gcp.alerts`; the metrics come from the
+PodMonitoring that `kueue_fleet.kueue` puts on every cluster, which also puts the same dashboard into a Grafana there.
 """
 
 import json

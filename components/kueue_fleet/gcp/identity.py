@@ -1,9 +1,8 @@
 """Who may do what in Google Cloud: the nodes of a cluster, the jobs of a team, the members of teams.
 
-In: project, and the name of a cluster or team. Out: accounts with their roles, and a role for members. Nodes get what a
-GKE node needs and no more, instead of the project's default account, which is an Editor. Jobs do not use that account
-but their team's, by Workload Identity: Kubernetes service accounts of the team's namespaces may act as it, and there is
-no key.
+Nodes get what a GKE node needs and no more, instead of the project's default account, which is an Editor. Jobs do not
+use that account but their team's, by Workload Identity: Kubernetes service accounts of the team's namespaces may act as
+it, and there is no key.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """The kubeconfig of a GKE cluster, as plain data.
 
-In: a cluster's endpoint and CA. Out: a kubeconfig that gets its credential from `gke-gcloud-auth-plugin`, so it holds
-no secret and outlives every token. The kubeconfig that a MultiKueue manager uses, which does hold a token, is built in
-`kueue_fleet.kueue.credentials`.
+The kubeconfig that a MultiKueue manager uses, which does hold a token, is built in `kueue_fleet.kueue.credentials`.
 """
 
 from collections.abc import Sequence

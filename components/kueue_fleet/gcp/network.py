@@ -1,9 +1,9 @@
 """The VPC of a fleet.
 
-In: the network's name and the regions of its clusters. Out: one custom-mode network, and in each region a subnet with
-a secondary range for pods, Private Google Access, flow logs, and Cloud NAT, because nodes have no public address and
-pull Kueue from registry.k8s.io. Services get GKE's own range, the same in every cluster, unless one is given. Not here:
-Shared VPC, peering, VPN; give clusters the ids of such a network instead.
+One custom-mode network, and in each region a subnet with a secondary range for pods, Private Google Access, flow logs,
+and Cloud NAT, because nodes have no public address and pull Kueue from registry.k8s.io. Services get GKE's own range,
+the same in every cluster, unless one is given. Not here: Shared VPC, peering, VPN; give clusters the ids of such a
+network instead.
 """
 
 from collections.abc import Mapping, Sequence

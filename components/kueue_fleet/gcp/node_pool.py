@@ -1,7 +1,6 @@
 """A node pool of a Standard cluster, of any capacity class.
 
-In: a pool as the spec has filled it in for one cluster, and the cluster's name and node account. Out: the pool. Every
-rule of GKE about it has been checked by the spec; here its fields only get the names of pulumi-gcp.
+Every rule of GKE about it has been checked by the spec; here its fields only get the names of pulumi-gcp.
 
 A pool keeps its name for life, since flavors select its nodes by it. What GKE cannot change in place therefore deletes
 the pool before making it again: jobs that lose their nodes have the same node selector as before and go on when the new

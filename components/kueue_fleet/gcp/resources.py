@@ -1,9 +1,8 @@
 """Google Cloud resources by type token, with the outputs the components read.
 
-In: camelCase properties as the provider takes them. Out: `pulumi.CustomResource`s of the same types and URNs that the
-pulumi-gcp classes make. Those classes are not used because importing `pulumi_gcp.compute` alone runs 190,000 lines and
-takes longer than building the graph of twenty clusters; tests/gcp/test_property_names.py holds every property passed
-here against pulumi-gcp's own argument types instead.
+`pulumi.CustomResource`s of the same types and URNs that the pulumi-gcp classes make. Those classes are not used because
+importing `pulumi_gcp.compute` alone runs 190,000 lines and takes longer than building the graph of twenty clusters;
+tests/gcp/test_property_names.py holds every property passed here against pulumi-gcp's own argument types instead.
 """
 
 from collections.abc import Mapping

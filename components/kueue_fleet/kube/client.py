@@ -1,7 +1,7 @@
 """Requests to one API server, on the official client's transport.
 
-In: a kubeconfig, or the account of the pod. Out: objects as plain data. Credentials are read again when the server
-refuses them, so that a token may be rotated at any time; they are never logged.
+Credentials are read again when the server refuses them, so that a token may be rotated at any time; they are never
+logged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Renewing the tokens by which the manager reaches the workers.
 
-In: the APIs of the manager and of a worker, and where a token is kept. Out: a new token by TokenRequest in its Secret
-on the manager once half of the old one's life is over, and the first token, which never expires, voided. Tokens are in
-no message and in no log.
+A new token by TokenRequest in its Secret on the manager once half of the old one's life is over, and the first token,
+which never expires, voided. Tokens are in no message and in no log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Admission checks: Kueue's own ProvisioningRequest check, and checks that somebody's controller answers.
 
-In: wire models, or manifests that the spec rendered. Out: checks that are Active when they are done, if it is Kueue
-that answers them. The MultiKueue check is in `kueue_fleet.kueue.multikueue`.
+The MultiKueue check is in `kueue_fleet.kueue.multikueue`.
 """
 
 import pulumi

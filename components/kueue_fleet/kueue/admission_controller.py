@@ -1,6 +1,5 @@
 """The fleet's own controller on the manager.
 
-In: the objects of `render_controller`, and a kubeconfig for each worker. Out: a Deployment that is ready.
 What it may read on a worker is a `WorkerAccess` with the objects of `render_controller_worker_access`.
 """
 

@@ -1,9 +1,8 @@
 """Kubernetes objects and Helm releases as Pulumi resources, from what the spec renders.
 
-In: a manifest, plain data in Kubernetes' spelling. Out: a resource of the type and URN that pulumi-kubernetes' own
-classes would make for it. Its `CustomResource` class is not used since it takes `metadata` and `spec` alone, and a
-WorkloadPriorityClass has its fields at the top; its typed classes are not used since they would render the manifest a
-second time, in a second spelling, and are slow to import.
+A resource of the type and URN that pulumi-kubernetes' own classes would make for it. Its `CustomResource` class is not
+used since it takes `metadata` and `spec` alone, and a WorkloadPriorityClass has its fields at the top; its typed
+classes are not used since they would render the manifest a second time, in a second spelling, and are slow to import.
 """
 
 from collections.abc import Mapping

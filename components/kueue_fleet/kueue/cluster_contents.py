@@ -1,8 +1,7 @@
 """Everything that a fleet has inside one cluster, put in order.
 
-In: a fleet, and the connection to one of its clusters. Out: the components of what is there, each made after what it
-needs and destroyed before it. What exists on which cluster, and every object, is decided by `objects`. Everything uses
-the cluster's own provider, hangs below the cluster, and goes with it.
+What exists on which cluster, and every object, is decided by `objects`. Everything uses the cluster's own provider,
+hangs below the cluster, and goes with it.
 """
 
 from collections.abc import Iterable, Mapping

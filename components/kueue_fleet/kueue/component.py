@@ -1,8 +1,7 @@
 """What the components for single Kubernetes objects have in common.
 
-In: a manifest and the component's options. Out: the component with its one object, which waits until it is Active where
-that can be waited for, retries while Kueue's webhooks are not reachable, and is not deleted by itself when its whole
-cluster goes.
+The component with its one object, which waits until it is Active where that can be waited for, retries while Kueue's
+webhooks are not reachable, and is not deleted by itself when its whole cluster goes.
 """
 
 from collections.abc import Callable, Mapping, Sequence

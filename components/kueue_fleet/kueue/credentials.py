@@ -1,6 +1,5 @@
 """How the manager's Kueue reaches a worker: an account there, and a kubeconfig with its token.
 
-In: the objects of `render_worker_access`, and the worker's address. Out: a kubeconfig as a secret output.
 The token never leaves secret outputs: not in names, not in errors, not in what is printed.
 """
 

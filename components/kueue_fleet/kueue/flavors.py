@@ -1,7 +1,6 @@
 """Topologies, resource flavors and cohorts: what quotas are about.
 
-In: wire models, or manifests that the spec rendered. Out: one component for each object. The order between them is the
-caller's, by `depends_on`: a flavor after its Topology, queues after both.
+The order between them is the caller's, by `depends_on`: a flavor after its Topology, queues after both.
 """
 
 import pulumi

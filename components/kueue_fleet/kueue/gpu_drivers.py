@@ -1,7 +1,6 @@
 """GPU drivers on nodes on which GKE installs none.
 
-In: the DaemonSet that `spec.drivers` rendered. Out: the same, in kube-system. GKE installs drivers by itself on every
-pool that does not say INSTALLATION_DISABLED, and on Autopilot.
+GKE installs drivers by itself on every pool that does not say INSTALLATION_DISABLED, and on Autopilot.
 """
 
 import pulumi

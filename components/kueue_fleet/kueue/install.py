@@ -1,9 +1,9 @@
 """Kueue, JobSet, and Prometheus with Grafana on one cluster, by their official Helm charts.
 
-In: chart reference, version and values from the spec. Out: releases that are ready when they are done, because Helm
-waits for the Deployments and Kueue is Ready only with its webhooks serving. `helm.v3.Release` and no other way: Helm
-orders the objects and waits, and the whole chart is one thing to protect. Uninstalling Kueue deletes its CRDs and with
-them every queue and every Workload, therefore the protection.
+Releases that are ready when they are done, because Helm waits for the Deployments and Kueue is Ready only with its
+webhooks serving. `helm.v3.Release` and no other way: Helm orders the objects and waits, and the whole chart is one
+thing to protect. Uninstalling Kueue deletes its CRDs and with them every queue and every Workload, therefore the
+protection.
 """
 
 from collections.abc import Mapping, Sequence

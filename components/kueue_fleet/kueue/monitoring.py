@@ -1,7 +1,7 @@
 """How managed Prometheus reads Kueue's metrics on one cluster.
 
-In: objects that `spec.monitoring` rendered. Out: the same, in order. GKE brings the definition of PodMonitoring to
-every cluster with managed Prometheus. Prometheus and Grafana inside the cluster are in `kueue.install`.
+GKE brings the definition of PodMonitoring to every cluster with managed Prometheus. Prometheus and Grafana inside the
+cluster are in `kueue.install`.
 """
 
 from kueue_fleet.kueue.component import OrderedObjects

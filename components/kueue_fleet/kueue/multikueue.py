@@ -1,7 +1,6 @@
 """The manager's side of MultiKueue: for each worker a kubeconfig Secret and a MultiKueueCluster, then the configs and
 the admission checks that queues refer to.
 
-In: the fleet, and a kubeconfig for each worker. Out: checks that are Active, which proves that every worker answers.
 Objects of one worker depend on that worker alone, so that adding a worker changes only what lists the workers.
 """
 

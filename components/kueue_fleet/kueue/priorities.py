@@ -1,7 +1,4 @@
-"""Both kinds of priority class; their fields stand at the top of the object, not under `spec`.
-
-In: wire models, or manifests that the spec rendered. Out: one component for each object.
-"""
+"""Both kinds of priority class; their fields stand at the top of the object, not under `spec`."""
 
 import pulumi
 

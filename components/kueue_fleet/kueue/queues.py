@@ -1,7 +1,7 @@
 """ClusterQueues and LocalQueues.
 
-In: wire models, or manifests that the spec rendered. Out: queues that are Active when they are done, unless they are
-stopped on purpose or wait for a controller that is not part of the fleet.
+Queues that are Active when they are done, unless they are stopped on purpose or wait for a controller that is not part
+of the fleet.
 """
 
 from functools import partial

@@ -1,7 +1,4 @@
-"""The refusal of jobs that ask DWS for longer than it grants, on one cluster.
-
-In: objects that `spec.run_duration_policy` rendered. Out: the same, in order.
-"""
+"""The refusal of jobs that ask DWS for longer than it grants, on one cluster."""
 
 from kueue_fleet.kueue.component import OrderedObjects
 

@@ -1,7 +1,7 @@
 """Namespaces, and what a team has in its own.
 
-In: a team's entry, what the spec renders for its namespaces, and the ClusterQueues of the cluster. Out: namespaces with
-LocalQueues, the account of its jobs, rights of its members and limits in them. Its Google service account is not here.
+Namespaces with LocalQueues, the account of its jobs, rights of its members and limits in them. Its Google service
+account is not here.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Retrying what failed only because Kueue's webhook server could not be reached.
 
-In: errors of creating, changing or deleting one of Kueue's objects. Out: an error hook that waits and lets Pulumi try
-again while the cause passes by itself, as in the seconds between Kueue being Ready and its Service having endpoints, or
-while its certificates are being written. A webhook that answers, and refuses, is final.
+An error hook that waits and lets Pulumi try again while the cause passes by itself, as in the seconds between Kueue
+being Ready and its Service having endpoints, or while its certificates are being written. A webhook that answers, and
+refuses, is final.
 """
 
 import asyncio

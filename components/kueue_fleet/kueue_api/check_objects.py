@@ -1,8 +1,7 @@
 """Raw Kubernetes objects against the wire models.
 
-In: objects as plain data, from anywhere: rendered here, or written by hand or by another tool. Out: problems, by kind
-and name. Objects of Kueue's v1beta2 and both kinds of priority class are checked; others are passed over. References
-between the given objects are checked where both ends are given; what is not given may be on the cluster already.
+Objects of Kueue's v1beta2 and both kinds of priority class are checked; others are passed over. References between the
+given objects are checked where both ends are given; what is not given may be on the cluster already.
 """
 
 from __future__ import annotations

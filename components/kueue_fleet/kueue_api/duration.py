@@ -1,7 +1,5 @@
 """Durations, as Go writes them.
 
-In: text such as `90s`, `30m`, `1h30m`. Out: `Duration`, compared by length, whose text is what was written.
-
 Source: Go's time.ParseDuration; Kueue's configuration uses it through metav1.Duration.
 """
 

@@ -1,6 +1,6 @@
 """Kueue's feature gates at 0.19.2: which there are, and which are on.
 
-In: overrides as in the Configuration. Out: whether a gate is on. Source: kueue@v0.19.2 pkg/features/kube_features.go.
+Source: kueue@v0.19.2 pkg/features/kube_features.go.
 """
 
 from __future__ import annotations

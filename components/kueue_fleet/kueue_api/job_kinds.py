@@ -1,7 +1,6 @@
 """The kinds of job that Kueue manages: their API, and where they name the priority class of their pods.
 
-In: the frameworks of Kueue's Configuration. Out: plain data. Roles, MultiKueue's rights and the policy on the jobs of
-teams are all made from it.
+Roles, MultiKueue's rights and the policy on the jobs of teams are all made from it.
 
 Source: kueue@v0.19.2 pkg/controller/jobs, the kinds' own APIs at the versions of its go.mod.
 """

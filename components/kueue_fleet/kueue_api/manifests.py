@@ -1,8 +1,8 @@
 """Kubernetes objects from wire models.
 
-In: a name and the `spec` of one object. Out: the object as plain data, with Kueue's server-side defaults written out,
-so that what was sent and what the server holds are the same. Which objects a cluster gets is decided in `placement` and
-`render`; components that stand alone use these functions directly, so YAML and Pulumi cannot differ.
+The object as plain data, with Kueue's server-side defaults written out, so that what was sent and what the server holds
+are the same. Which objects a cluster gets is decided in `placement` and `render`; components that stand alone use these
+functions directly, so YAML and Pulumi cannot differ.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Pydantic's findings in plain words.
 
-In: one error of pydantic and the data it is about. Out: the `Problem`. Unknown fields name the nearest known one;
-fields that Kueue's v1beta1 had name what replaced them.
+Unknown fields name the nearest known one; fields that Kueue's v1beta1 had name what replaced them.
 """
 
 from __future__ import annotations

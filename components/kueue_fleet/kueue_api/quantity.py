@@ -1,7 +1,6 @@
 """Kubernetes quantities, exactly.
 
-In: text or numbers as they stand in YAML (`4`, `"500m"`, `"1.5Gi"`, `"12e6"`). Out: `Quantity`, a value with exact
-arithmetic whose text is the one the API server would print.
+`Quantity`, a value with exact arithmetic whose text is the one the API server would print.
 
 Source: k8s.io/apimachinery pkg/api/resource/{quantity,suffix,amount}.go. Two deliberate differences: what Kubernetes
 silently rounds (finer than 1n) or caps (beyond 2^63-1), this refuses, because a quota that is not what was typed is a

@@ -1,7 +1,4 @@
-"""Plain data as one of the models.
-
-In: a model and data in Kubernetes' spelling, as YAML and JSON give it. Out: the model, or SpecError with every problem.
-"""
+"""Plain data as one of the models."""
 
 from __future__ import annotations
 

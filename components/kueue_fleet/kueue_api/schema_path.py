@@ -1,8 +1,7 @@
 """From pydantic's locations to the paths that people read.
 
-In: a model class, a location such as ("clusterQueues", 0, "resourceGroups"), and the data it is in. Out: the path
-`clusterQueues[dws].resourceGroups`, and the model class that a location ends in. List items are called by their name
-where that is unique in the list, keys of maps stand in brackets.
+The path `clusterQueues[dws].resourceGroups`, and the model class that a location ends in. List items are called by
+their name where that is unique in the list, keys of maps stand in brackets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The syntax of names: Kubernetes' and Google Cloud's.
 
-In: text. Out: None where the text is good, else the reason as a clause that follows the value ("is longer than 63
-characters"). Which name has to follow which syntax is said by the fields' types in `base` and `wire`.
+None where the text is good, else the reason as a clause that follows the value ("is longer than 63 characters"). Which
+name has to follow which syntax is said by the fields' types in `base` and `wire`.
 
 Source: k8s.io/apimachinery pkg/api/validate/content and pkg/util/validation; Google Cloud's as named on each function.
 """

@@ -1,7 +1,4 @@
-"""Points in time, as Google Cloud writes them.
-
-In: text of RFC 3339 in UTC, such as `2026-12-01T00:00:00Z`; a day alone means its midnight. Out: an aware datetime.
-"""
+"""Points in time, as Google Cloud writes them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """What the manager's Kueue may do on a worker: read what it watches everywhere, write where the fleet has jobs.
 
-In: a fleet and the name of a worker. Out: the ServiceAccount, roles, bindings and token Secret there, as objects.
 The Secret has no token in it: Kubernetes fills it in. Carrying the token to the manager is the job of the components.
 """
 

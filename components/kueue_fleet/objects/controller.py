@@ -1,8 +1,7 @@
 """Everything of the fleet's own controller in the clusters, as objects.
 
-In: a fleet with an `admissionController`, and the name of a cluster. Out: on the manager the Deployment and all that
-belongs to it; on a worker the account by which the controller reads it. The Secret with the workers' kubeconfigs is not
-among them: only the component has the tokens.
+On the manager the Deployment and all that belongs to it; on a worker the account by which the controller reads it. The
+Secret with the workers' kubeconfigs is not among them: only the component has the tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What the deployed controller is told: the parts of the fleet that it decides by.
 
-In: a fleet with an `admissionController`. Out: `ControllerConfiguration`, which goes to the controller as a file. What
-it finds in the clusters (queues, quotas, who is connected) is not in it.
+What it finds in the clusters (queues, quotas, who is connected) is not in it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is shown of a fleet: the charts, each a question with its answer in PromQL.
 
-In: nothing. Out: sections of charts, as data. `dashboards` writes them out for Cloud Monitoring and for Grafana.
+`dashboards` writes them out for Cloud Monitoring and for Grafana.
 
 Metric names and labels are those of kueue@v0.19.2 pkg/metrics/metrics.go; GPU metrics are those of NVIDIA's DCGM
 exporter, which GKE runs where a cluster's monitoring has the component DCGM. The metrics of quota need Kueue's

@@ -1,8 +1,7 @@
 """The dashboards of a fleet, for Cloud Monitoring and for Grafana.
 
-In: a title. Out: the two dashboards as plain data, both with the charts of `dashboard_charts`. Both ask in PromQL,
-which Cloud Monitoring answers from what managed Prometheus collects; the queries are the same, so the dashboards cannot
-tell different stories.
+Both ask in PromQL, which Cloud Monitoring answers from what managed Prometheus collects; the queries are the same, so
+the dashboards cannot tell different stories.
 """
 
 from __future__ import annotations

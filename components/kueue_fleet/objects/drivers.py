@@ -1,8 +1,7 @@
 """GPU drivers for node pools whose drivers GKE does not install.
 
-In: a fleet and the name of a cluster. Out: Google's driver installer as a DaemonSet, where some pool there has
-`driverVersion: INSTALLATION_DISABLED`; else nothing. The images are on the nodes: GKE puts the installer that fits the
-node's image there.
+Google's driver installer as a DaemonSet, where some pool there has `driverVersion: INSTALLATION_DISABLED`; else
+nothing. The images are on the nodes: GKE puts the installer that fits the node's image there.
 
 Source: https://github.com/GoogleCloudPlatform/container-engine-accelerators at 068b15a9,
 nvidia-driver-installer/cos/daemonset-preloaded.yaml;

@@ -1,7 +1,6 @@
 """Roles, and the bindings that grant them: in a whole cluster, or only in the namespaces that have jobs of the fleet.
 
-In: rules and who gets them. Out: ClusterRoles and bindings as objects. Which rules an account needs is decided in
-`access` and `controller`.
+Which rules an account needs is decided in `access` and `controller`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What lets a Prometheus read Kueue's metrics, managed or in the cluster.
 
-In: a fleet and the name of a cluster. Out: objects as plain data; none where the fleet's `observability` does not ask
-for them. Kueue serves its metrics only to accounts that may `get /metrics`, so there is one such account: managed
-Prometheus gets its token by a Secret that its collector alone may read, a Prometheus in the cluster is bound itself.
+Kueue serves its metrics only to accounts that may `get /metrics`, so there is one such account: managed Prometheus gets
+its token by a Secret that its collector alone may read, a Prometheus in the cluster is bound itself.
 
 Sources: kueue@v0.19.2 charts/kueue/templates/rbac/metrics_reader_role.yaml and manager/manager.yaml;
 https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md (PodMonitoring).

@@ -1,7 +1,7 @@
 """Every Kubernetes object of a fleet, by cluster, in apply order.
 
-In: a checked fleet. Out: plain data. The same fleet always gives the same text. The objects themselves are made by
-`manifests` from what `placement` decides; Helm releases and cloud resources are the components'.
+The same fleet always gives the same text. The objects themselves are made by `manifests` from what `placement` decides;
+Helm releases and cloud resources are the components'.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which priority classes the jobs of a team may name.
-
-In: a fleet and a team. Out: names, of WorkloadPriorityClasses and of PriorityClasses alike.
-"""
+"""Which priority classes the jobs of a team may name."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A job of a team that goes past the team's queues, priorities or regions is refused when it is submitted.
 
-In: a fleet, a team, and the name of a cluster. Out: a ValidatingAdmissionPolicy with its binding where members submit,
-on the manager or the standalone cluster; else nothing. The API server checks it by itself; nothing of ours has to run.
-On a worker only the manager's Kueue submits, which copies what was checked here. Each team has a policy of its own, so
-that a team that comes or goes changes nothing for the others.
+A ValidatingAdmissionPolicy with its binding where members submit, on the manager or the standalone cluster; else
+nothing. The API server checks it by itself; nothing of ours has to run. On a worker only the manager's Kueue submits,
+which copies what was checked here. Each team has a policy of its own, so that a team that comes or goes changes nothing
+for the others.
 
 Controllers make jobs and pods of their own in the namespaces of teams: JobSet makes Jobs, KubeRay makes RayClusters.
 One that belongs to a job that Kueue manages needs no queue. Kueue believes what a job says about its owner, so only

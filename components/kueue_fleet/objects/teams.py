@@ -1,8 +1,8 @@
 """What a team has in its namespaces beside LocalQueues: accounts and rights, limits, and a wall around its pods.
 
-In: a fleet, a team, the name of a cluster. Out: ServiceAccount, Role and RoleBinding, for what the team's entry asks
-for; ResourceQuota and NetworkPolicy, always; and the policy on its jobs (`team_policy`). Members submit where jobs are
-submitted, to the manager or the standalone cluster; on a worker, where only the manager submits, they read.
+ServiceAccount, Role and RoleBinding, for what the team's entry asks for; ResourceQuota and NetworkPolicy, always; and
+the policy on its jobs (`team_policy`). Members submit where jobs are submitted, to the manager or the standalone
+cluster; on a worker, where only the manager submits, they read.
 """
 
 from __future__ import annotations

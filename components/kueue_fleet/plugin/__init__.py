@@ -1,9 +1,8 @@
 """The components for Pulumi programs in other languages: YAML, TypeScript and whatever else Pulumi speaks.
 
-In: what Pulumi's engine asks of a component plugin. Out: the same components as `from kueue_fleet import …` gives, with
-the same URNs. Inputs and their documentation are derived from constructors and the fleet file's models (`arguments`,
-`package`), so there is no second list of fields to keep; `provider` declares the component. Programs in Python import
-the library instead.
+Inputs and their documentation are derived from constructors and the fleet file's models (`arguments`, `package`), so
+there is no second list of fields to keep; `provider` declares the component. Programs in Python import the library
+instead.
 """
 
 from kueue_fleet.plugin.arguments import arguments_of, read_arguments

@@ -1,8 +1,8 @@
 """What each component takes from a program in another language, read off its constructor.
 
-In: a component class, and the properties that the engine sends. Out: a pydantic model of its arguments, and the
-arguments themselves, checked, in the constructor's own types; or SpecError with every problem, paths beginning with the
-input. Arguments that are resources are left out: other languages order things with the option `dependsOn`.
+A pydantic model of its arguments, and the arguments themselves, checked, in the constructor's own types; or SpecError
+with every problem, paths beginning with the input. Arguments that are resources are left out: other languages order
+things with the option `dependsOn`.
 """
 
 import inspect

@@ -1,7 +1,7 @@
 """What each argument of the components means to somebody who writes YAML or TypeScript, in a sentence.
 
-In: nothing. Out: `describe_argument`. The fields of the fleet file's models are not here: their docstrings are used. An
-argument means the same in every component that has it, unless it stands here with the component's name.
+The fields of the fleet file's models are not here: their docstrings are used. An argument means the same in every
+component that has it, unless it stands here with the component's name.
 """
 
 from collections.abc import Mapping

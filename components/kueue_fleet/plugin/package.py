@@ -1,7 +1,6 @@
 """The Pulumi package schema: every public component with its inputs and outputs, and the fleet file's models as types.
 
-In: nothing; the constructors and their models are read (`arguments`). Out: the schema as plain data, from which Pulumi
-generates SDKs and against which it checks YAML. Source of the format:
+The schema as plain data, from which Pulumi generates SDKs and against which it checks YAML. Source of the format:
 https://www.pulumi.com/docs/iac/using-pulumi/extending-pulumi/schema/.
 """
 

@@ -1,7 +1,6 @@
 """The plugin's process: it answers with the schema, and declares a component when the engine asks for one.
 
-In: the engine's calls. Out: resources, declared by the library's own components. What the library refuses is said at
-the component, problem by problem.
+What the library refuses is said at the component, problem by problem.
 """
 
 import json

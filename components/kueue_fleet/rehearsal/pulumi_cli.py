@@ -1,8 +1,7 @@
 """The real `pulumi` command on a copy of the project, with its events as they happen.
 
-In: a stack of the user's project, and the environment that the rehearsal made for it. Out: `PulumiEvent`s while it
-runs, and a `PulumiError` with Pulumi's own diagnostics when it fails. The copy exists because Pulumi writes into a
-stack's config file (its encryption salt), and the user's files are not ours to change.
+`PulumiEvent`s while it runs, and a `PulumiError` with Pulumi's own diagnostics when it fails. The copy exists because
+Pulumi writes into a stack's config file (its encryption salt), and the user's files are not ours to change.
 """
 
 from __future__ import annotations

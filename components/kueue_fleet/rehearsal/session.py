@@ -1,7 +1,7 @@
 """One rehearsal of one stack, from the command's point of view.
 
-In: a stack of a Pulumi project. Out: the steps that `kueue-fleet rehearse` shows: engines, supervisor and stand-ins,
-`pulumi up`, jobs, what it used. A rehearsal kept by an earlier run is gone on with; `take_down` removes it.
+The steps that `kueue-fleet rehearse` shows: engines, supervisor and stand-ins, `pulumi up`, jobs, what it used. A
+rehearsal kept by an earlier run is gone on with; `take_down` removes it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The state folder of one rehearsal as commands share it: who may change it, whether it is kept, what is removed.
 
-In: `RehearsalPaths`. Out: the right to change them, held by one command at a time; the mark of a kept rehearsal; and
-the end of a supervisor whose command is gone.
+The right to change them, held by one command at a time; the mark of a kept rehearsal; and the end of a supervisor whose
+command is gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a fleet would do over time: admission engines on a virtual clock.
 
-In: objects and arrivals, read by `raw` (Kubernetes objects) or `generator` (Kueue's performance harness). Out: a
-`result.Result`, one story for each workload. Nothing of Kueue's decisions is here: each cluster has an
-`admission.engine.Engine`, driven by `cluster`, on the clock of `agenda`; `runner` lets admitted workloads run. No wall
-clock and no global randomness: the same input gives the same result. Reading files is the caller's job.
+Nothing of Kueue's decisions is here: each cluster has an `admission.engine.Engine`, driven by `cluster`, on the clock
+of `agenda`; `runner` lets admitted workloads run. No wall clock and no global randomness: the same input gives the same
+result. Reading files is the caller's job.
 """

@@ -1,7 +1,7 @@
 """A whole fleet, manager and workers together, on one clock.
 
-In: a fleet and a workload file. Out: a `result.Result`. Each cluster's engine has what `objects.render_fleet`
-makes for it; `fleet_run` lets them go on together.
+A `result.Result`. Each cluster's engine has what `objects.render_fleet` makes for it; `fleet_run` lets them go on
+together.
 """
 
 from __future__ import annotations

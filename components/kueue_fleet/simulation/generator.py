@@ -1,7 +1,6 @@
 """The workloads of Kueue's own performance harness, from its generator file.
 
-In: the data of a `generator.yaml`. Out: a cluster's objects and arrivals, named as the harness names them. A set of
-workloads creates one each `creationIntervalMs`, the first after one interval.
+A set of workloads creates one each `creationIntervalMs`, the first after one interval.
 Source: kueue@v0.19.2 test/performance/scheduler/runner/generator/generator.go.
 """
 

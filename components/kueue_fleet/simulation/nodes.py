@@ -1,8 +1,7 @@
 """Node pools as a limit on what runs: quota may promise more than there are nodes.
 
-In: the pools that a fleet has on one cluster, and admitted workloads. Out: whether all pods of a workload have a place,
-all at once or not at all. Where a flavor leads to none of the fleet's pools, nodes are GKE's to make, without limit.
-Pools grow and shrink at once; which of two pods came first to a node is not modelled.
+Where a flavor leads to none of the fleet's pools, nodes are GKE's to make, without limit. Pools grow and shrink at
+once; which of two pods came first to a node is not modelled.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """To which workers a job is offered, and when to more: Kueue's own two dispatchers, and this fleet's.
 
-In: a job that has quota on the manager. Out: an `Offer`.
 Source: kueue@v0.19.2 pkg/controller/workloaddispatcher, pkg/controller/admissionchecks/multikueue/workload.go; for the
 fleet's own, `kueue_fleet.dispatch`.
 """

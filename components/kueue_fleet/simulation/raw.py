@@ -1,6 +1,5 @@
 """Kubernetes objects, as kubectl prints them, into what can be simulated or explained.
 
-In: `documents.Document`s of one cluster. Out: `RawInput`: the core's objects, and the workloads with their arrivals.
 Jobs that a given Workload or JobSet stands for are left out, so that a dump of a whole cluster counts nothing twice.
 Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
 cycles of cohorts.

@@ -1,7 +1,6 @@
 """What a report draws, as plain data: use over time, waits, where jobs ran, evictions.
 
-In: results, each with a name. Out: numbers and names for `report.html`, which turns them into plots. Long series are
-averaged over bins, so that a report of 50,000 workloads is not larger than one of fifty.
+Long series are averaged over bins, so that a report of 50,000 workloads is not larger than one of fifty.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """One cluster with workloads that arrive, run as long as they are said to, and finish.
 
-In: objects, arrivals, delays. Out: the records. No controller answers admission checks: a workload with a check that is
-not Ready keeps its reservation and waits.
+No controller answers admission checks: a workload with a check that is not Ready keeps its reservation and waits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The same simulation with something changed, and what that changes.
-
-In: `path=value`, with paths as error messages have them (`clusterQueues[dws].resourceGroups[0].stopPolicy`; raw objects
-begin with their kind: `ClusterQueue[dws].spec.cohortName`), and the data they lead into. Out: changed copies of the
-data, and the difference between two results.
-"""
+"""The same simulation with something changed, and what that changes."""
 
 from __future__ import annotations
 

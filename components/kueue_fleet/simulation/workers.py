@@ -1,6 +1,5 @@
 """Workers that deal with one thing after the other, so many at a time, such as those of a job's controller.
 
-In: when something is due, and how long it takes. Out: when it is done.
 Source: MaxConcurrentReconciles of sigs.k8s.io/controller-runtime@v0.24.1 pkg/internal/controller/controller.go.
 """
 

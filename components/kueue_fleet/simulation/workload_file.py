@@ -1,6 +1,6 @@
 """What is submitted to a fleet: the workload file.
 
-In: YAML. Out: `WorkloadFile`. Strict: unknown fields and wrong values are refused, all at once.
+Strict: unknown fields and wrong values are refused, all at once.
 
     jobs:
       - name: train                     # train-1, train-2, ...

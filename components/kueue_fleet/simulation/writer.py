@@ -1,7 +1,7 @@
 """The API calls by which decisions are written, one after the other over one rate-limited connection.
 
-In: when a call is made. Out: when it is through. A token bucket, as Kueue's client has one for Workloads
-(`clientConnection.qps` and `burst`); calls that find no token wait in line.
+A token bucket, as Kueue's client has one for Workloads (`clientConnection.qps` and `burst`); calls that find no token
+wait in line.
 Source: k8s.io/client-go@v0.36.3 util/flowcontrol/throttle.go.
 """
 

@@ -1,7 +1,6 @@
 """How a live fleet is: queues with their use, what waits and why, workers, DWS requests, credentials.
 
-In: the objects of every cluster, as their API servers list them, and the time. Out: `FleetStatus`. Pure: the command
-line does the listing.
+Pure: the command line does the listing.
 """
 
 from kueue_fleet.status.conditions import condition, dominant_reasons, is_true

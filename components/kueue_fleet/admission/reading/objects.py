@@ -1,8 +1,7 @@
 """Kubernetes objects, as kubectl prints them, into the core's data.
 
-In: plain dicts of Kueue's v1beta2 objects, Namespaces, Nodes, PriorityClasses, and of Workloads, Jobs and JobSets. Out:
-`model.Objects` and `model.Workload`s. All problems are found and raised together as `ObjectError`; a feature that is
-not modelled raises `NotModelledError` with the object's name. Kinds that do not take part in admission are ignored.
+All problems are found and raised together as `ObjectError`; a feature that is not modelled raises `NotModelledError`
+with the object's name. Kinds that do not take part in admission are ignored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rules of Kueue's device class mappings, for Dynamic Resource Allocation.
 
-In: the mappings of a Configuration. Out: problems. Not checked: that a CEL expression compiles.
+Not checked: that a CEL expression compiles.
 
 Source: kueue@v0.19.2 pkg/config/validation.go (validateDeviceClassMappings and below).
 """

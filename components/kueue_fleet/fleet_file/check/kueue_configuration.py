@@ -1,7 +1,7 @@
 """The rules of those sections of Kueue's Configuration that change admission or that the fleet writes.
 
-In: a Configuration. Out: problems, with paths in the Configuration. Kueue itself checks these when it starts, and does
-not start if one is broken. So it does for the other sections, which are passed on unread.
+Kueue itself checks these when it starts, and does not start if one is broken. So it does for the other sections, which
+are passed on unread.
 
 Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule. Not checked: that a CEL expression of a
 device selector compiles.

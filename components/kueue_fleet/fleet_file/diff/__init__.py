@@ -1,8 +1,8 @@
 """What is different between two fleets, in the words of those who use them: what a change does, and who gains or loses.
 
-In: two checked fleets. Out: sentences, each with the path of what changed; the consequences of applying the second
-fleet over the first come first. Quotas and node pools are compared as they end up on each cluster, so a change in one
-place of the file shows on every cluster it reaches; the rest is compared field by field.
+Sentences, each with the path of what changed; the consequences of applying the second fleet over the first come first.
+Quotas and node pools are compared as they end up on each cluster, so a change in one place of the file shows on every
+cluster it reaches; the rest is compared field by field.
 """
 
 from __future__ import annotations

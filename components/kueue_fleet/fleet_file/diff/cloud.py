@@ -1,7 +1,7 @@
 """What a change does in Google Cloud: clusters, node pools and reservations that are deleted, or made again.
 
-In: two fleets of one name and project. Out: consequences, one for all clusters that share it. Source of what cannot be
-changed in place: the resources of terraform-provider-google 8 (ForceNew), which pulumi-gcp carries.
+Source of what cannot be changed in place: the resources of terraform-provider-google 8 (ForceNew), which pulumi-gcp
+carries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a change does inside the clusters that stay: to Kueue, to namespaces with their jobs, to queues and their jobs.
 
-In: two fleets of one name and project. Out: consequences. What Kueue does with the jobs of a queue that goes was seen
-with Kueue 0.19.2 (pkg/controller/core/{workload,clusterqueue}_controller.go): a running job is not touched, and the
-queue stays, Terminating, until the last one has ended.
+What Kueue does with the jobs of a queue that goes was seen with Kueue 0.19.2
+(pkg/controller/core/{workload,clusterqueue}_controller.go): a running job is not touched, and the queue stays,
+Terminating, until the last one has ended.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Settings, field by field: what is new, what is removed, and what becomes something else.
 
-In: two fleets. Out: differences with the path of the field. Items of lists are paired by their name. Nothing is printed
-as JSON: values of several fields are told in words, without what is as by default.
+Items of lists are paired by their name. Nothing is printed as JSON: values of several fields are told in words, without
+what is as by default.
 """
 
 from __future__ import annotations

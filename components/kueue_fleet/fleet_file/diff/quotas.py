@@ -1,7 +1,4 @@
-"""Clusters, node pools and quotas: which there are, and what each team gains or loses on each cluster.
-
-In: two fleets. Out: differences; one sentence for all clusters on which the same changes.
-"""
+"""Clusters, node pools and quotas: which there are, and what each team gains or loses on each cluster."""
 
 from __future__ import annotations
 

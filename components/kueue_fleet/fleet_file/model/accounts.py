@@ -1,6 +1,6 @@
 """Ids of Google service accounts and roles: known before they exist, so that Kubernetes objects can name them.
 
-In: names. Out: ids and addresses. Making accounts and granting roles is the job of the components.
+Making accounts and granting roles is the job of the components.
 """
 
 from __future__ import annotations

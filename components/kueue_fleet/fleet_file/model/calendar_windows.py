@@ -1,8 +1,7 @@
 """Windows of admission checks that follow from calendar pools.
 
-In: a fleet. Out: its checks, with windows where the file gives none and every flavor that their queues use leads to
-pools of DWS Calendar only: outside of those times nothing could run there. A queue that has other nodes too has no
-windows but those that are written down.
+A check without windows gets them where every flavor that its queues use leads to pools of DWS Calendar only: outside of
+those times nothing could run there. A queue that has other nodes too has no windows but those that are written down.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Where the nodes of a pool come from: reserved, on demand, spot, Dynamic Workload Scheduler (DWS).
 
-In: `capacity` of a node pool, and the sections reservations, futureReservations, commitments of the file. Out: frozen
-models with the rules of one entry alone; those between pools and reservations are in `check.pools` and
+Frozen models with the rules of one entry alone; those between pools and reservations are in `check.pools` and
 `check.reservations`.
 """
 

@@ -1,7 +1,6 @@
 """Clusters, their network, and what is installed on them.
 
-In: the sections clusters, network, kueue, jobSet, multiKueue of the file. Out: frozen models with the rules of GKE's
-names and places, and the defaults of the installation.
+Frozen models with the rules of GKE's names and places, and the defaults of the installation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The fleet's own controller: how it is deployed, and what its decisions go by.
 
-In: the section `admissionController` of the file. Out: frozen models with the rules of the section alone; what it has
-to do with the rest of the file is in `check.dispatch`. Deciding is the admission core's job (`dispatch`).
+Frozen models with the rules of the section alone; what it has to do with the rest of the file is in `check.dispatch`.
+Deciding is the admission core's job (`dispatch`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The entries of a fleet file that become objects of Kueue: a wire model plus a name and the clusters it is for.
 
-In: the sections flavors, topologies, cohorts, clusterQueues, admissionChecks, priority classes, teams, localQueues of
-the file. Out: frozen models. What of an entry ends up on which cluster is decided in `placement`; rules between entries
-are in `check`.
+What of an entry ends up on which cluster is decided in `placement`; rules between entries are in `check`.
 """
 
 from __future__ import annotations

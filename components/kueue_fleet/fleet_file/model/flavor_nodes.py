@@ -1,8 +1,4 @@
-"""Flavors and the node pools behind them.
-
-In: a flavor of the file and a node pool as it is on a cluster. Out: the flavor that the pool gives, and whether a
-flavor's labels lead to a pool's nodes.
-"""
+"""Flavors and the node pools behind them."""
 
 from __future__ import annotations
 

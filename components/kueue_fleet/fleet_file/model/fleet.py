@@ -1,8 +1,8 @@
 """The fleet: everything of a fleet file in one frozen value.
 
-In: validated entries. Out: `FleetSpec`, with the lookups that checks, renderers and components share: which cluster is
-the manager, which clusters run jobs, what exists where. Building one checks each entry; the rules between entries are
-checked by `check.check_fleet`, which the parser calls.
+`FleetSpec`, with the lookups that checks, renderers and components share: which cluster is the manager, which clusters
+run jobs, what exists where. Building one checks each entry; the rules between entries are checked by
+`check.check_fleet`, which the parser calls.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Kueue's Configuration and Helm values for each cluster.
 
-In: a fleet and the name of a cluster. Out: the merged Configuration as plain data, and the values of the Kueue chart.
 Installing is the job of the components.
 """
 

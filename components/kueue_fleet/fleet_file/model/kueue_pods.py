@@ -1,6 +1,6 @@
 """How the pods of Kueue run: what they ask for, how they spread, and their priority.
 
-In: parts of the section `kueue`. Out: frozen models. `model.kueue_installation` makes values of Kueue's chart of them.
+`model.kueue_installation` makes values of Kueue's chart of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """When GKE may change a cluster by itself.
 
-In: `maintenance` of a cluster. Out: a frozen model with the rules of GKE's windows and exclusions.
 Source: https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
 """
 

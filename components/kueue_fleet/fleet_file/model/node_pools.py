@@ -1,8 +1,7 @@
 """Node pools of Standard clusters, as the file has them.
 
-In: the section nodePools. Out: `NodePoolEntry`, which keeps the rules of GKE that concern one pool alone
-(`pool_rules`), and what of it is different on one cluster. What a pool is on a cluster, with everything filled in, is
-`pools.ResolvedNodePool`.
+`NodePoolEntry`, which keeps the rules of GKE that concern one pool alone (`pool_rules`), and what of it is different on
+one cluster. What a pool is on a cluster, with everything filled in, is `pools.ResolvedNodePool`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What is measured and shown, and who is told.
 
-In: the section observability. Out: frozen models. Without the section nothing is made; an empty one, `{}`, turns on
-what its fields say by default.
+Without the section nothing is made; an empty one, `{}`, turns on what its fields say by default.
 """
 
 from __future__ import annotations

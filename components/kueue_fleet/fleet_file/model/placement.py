@@ -1,9 +1,8 @@
 """What of an entry holds on which cluster.
 
-In: a fleet, an entry, the name of a cluster. Out: the wire model of the object there. A queue keeps the flavors that
-its cluster has, with the amounts for that cluster; the manager's copy of a dispatched queue has one flavor with the sum
-of the workers' quotas, unless they are written by hand, and the MultiKueue check. Turning models into objects is the
-job of `manifests`.
+A queue keeps the flavors that its cluster has, with the amounts for that cluster; the manager's copy of a dispatched
+queue has one flavor with the sum of the workers' quotas, unless they are written by hand, and the MultiKueue check.
+Turning models into objects is the job of `manifests`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """GKE's rules for one node pool, in the words of the fleet file.
 
-In: a pool of the file, as it is for all clusters or on one of them. Out: problems with paths relative to the pool. The
-rules are `gke.pool_rules`; those that need reservations, flavors or queues are in `check`.
+The rules are `gke.pool_rules`; those that need reservations, flavors or queues are in `check`.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-pools
 """

@@ -1,8 +1,8 @@
 """What a node pool is on one cluster, with everything filled in.
 
-In: a pool of the file and its cluster. Out: `ResolvedNodePool`: zones, GPUs, sizes, and all labels and taints that its
-nodes carry, GKE's own among them. Components declare pools from it, rules compare flavors with it, and the rehearsal
-makes nodes from it, so that all three mean the same nodes.
+`ResolvedNodePool`: zones, GPUs, sizes, and all labels and taints that its nodes carry, GKE's own among them. Components
+declare pools from it, rules compare flavors with it, and the rehearsal makes nodes from it, so that all three mean the
+same nodes.
 """
 
 from __future__ import annotations

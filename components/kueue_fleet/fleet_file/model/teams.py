@@ -1,7 +1,6 @@
 """Teams: their namespaces, queues, accounts and limits.
 
-In: the section teams. Out: `TeamEntry`. The objects are made by `render_teams`; rules between teams are in
-`check.tenants` and `check.accounts`.
+The objects are made by `render_teams`; rules between teams are in `check.tenants` and `check.accounts`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The shared picture of one cluster's pods and simulated nodes, and what can be done to them.
 
-In: the API server's lists and watches. Out: `ClusterView`. What to do is decided in `nodes` and `dws`.
+What to do is decided in `nodes` and `dws`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What the simulated DWS can never give out, so that a rehearsal does not wait for it.
-
-In: a fleet, the settings of the simulated cloud, and a Workload that has quota and waits for its checks. Out: why
-waiting does not help. Pure.
-"""
+"""What the simulated DWS can never give out, so that a rehearsal does not wait for it."""
 
 from __future__ import annotations
 

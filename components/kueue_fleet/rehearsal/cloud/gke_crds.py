@@ -1,7 +1,6 @@
 """The resource definitions of managed Prometheus, which GKE has in every cluster, and what GKE refuses there.
 
-In: one API server. Out: PodMonitoring and ClusterPodMonitoring, with the fields that theirs have. Nothing collects
-metrics here: objects are checked, kept, and left alone.
+Nothing collects metrics here: objects are checked, kept, and left alone.
 
 Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md
 """

@@ -1,8 +1,7 @@
 """Which simulated nodes a cluster needs: what GKE's cluster autoscaler, node auto-provisioning and Autopilot decide, as
 pure functions.
 
-In: pods and nodes as the API server shows them, and where nodes can come from: `node_sources`. Out: nodes to create,
-and the pods that no node can be made for and why. `nodes` carries it out; what goes again is in `node_removal`.
+`nodes` carries it out; what goes again is in `node_removal`.
 """
 
 from __future__ import annotations

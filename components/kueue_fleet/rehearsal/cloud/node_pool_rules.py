@@ -1,8 +1,7 @@
 """What GKE refuses about a node pool when it is made or changed.
 
-In: the inputs of `gcp:container/nodePool:NodePool`, the cluster's place, and the reservations that are known. Out: the
-reasons, all at once. The rules of the pool by itself are `gke.pool_rules`; Pulumi's own checks (property names, what
-replaces a pool) are in `standins`.
+The rules of the pool by itself are `gke.pool_rules`; Pulumi's own checks (property names, what replaces a pool) are in
+`standins`.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations
 """

@@ -1,7 +1,6 @@
 """The node pools and the auto-provisioning of one cluster, as they were last asked for.
 
-In: what the Cluster and NodePool resources say. Out: the same, also after the supervisor has been started again: it is
-in a file in the cluster's folder, written whole or not at all.
+They outlive the supervisor in a file in the cluster's folder, which is written whole or not at all.
 """
 
 from __future__ import annotations

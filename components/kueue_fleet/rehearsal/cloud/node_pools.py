@@ -1,9 +1,8 @@
 """A node pool of a Standard cluster, read from what the NodePool resource says to Google, and the nodes it has.
 
-In: the inputs of `gcp:container/nodePool:NodePool`. Out: `NodePool`, with templates of its nodes, and the nodes that
-are there whether any pod needs them or not. What GKE refuses is in `node_pool_rules`; `node_planning` asks a pool for
-nodes as pods need them. Not modelled: Windows, TPUs, sandboxes, shared GPUs; GPUs are there even where no driver is
-installed.
+`NodePool`, with templates of its nodes, and the nodes that are there whether any pod needs them or not. What GKE
+refuses is in `node_pool_rules`; `node_planning` asks a pool for nodes as pods need them. Not modelled: Windows, TPUs,
+sandboxes, shared GPUs; GPUs are there even where no driver is installed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Where new nodes come from: the autoscaled pools of a Standard cluster, and auto-provisioning, which makes pools for
 the pods that wait (in Autopilot clusters without limits, in Standard clusters within the cluster's resource limits).
 
-In: pods' needs. Out: one node at a time, with GKE's own names, labels and taints. Not modelled: custom ComputeClasses,
-TPUs, split GPUs; pods that ask for them are refused by name.
+Not modelled: custom ComputeClasses, TPUs, split GPUs; pods that ask for them are refused by name.
 
 Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning (limits count all pools, Spot
 and workload separation), https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (placement groups)

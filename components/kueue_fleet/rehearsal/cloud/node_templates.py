@@ -1,7 +1,6 @@
 """Simulated nodes before they exist: where they can be, what they are called, and the object that is created.
 
-In: a machine type and labels. Out: `NodeTemplate`. Which nodes there should be is decided in `node_planning`, and for
-pools of fixed size in `node_pools`.
+Which nodes there should be is decided in `node_planning`, and for pools of fixed size in `node_pools`.
 """
 
 from __future__ import annotations

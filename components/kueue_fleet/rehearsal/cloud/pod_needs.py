@@ -1,8 +1,7 @@
 """What the scheduler looks at in a pod, and whether a node would do: pure functions of objects as the API server shows
 them.
 
-In: pods and nodes. Out: `PodNeeds`, and what is free on each node. Not modelled: node affinity, pod affinity and spread
-constraints; a pod that requires them says so in `not_modelled`.
+Not modelled: node affinity, pod affinity and spread constraints; a pod that requires them says so in `not_modelled`.
 """
 
 from __future__ import annotations

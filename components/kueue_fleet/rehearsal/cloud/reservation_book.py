@@ -1,6 +1,5 @@
 """The reservations that the rehearsed stack has made, for all clusters of the lab.
 
-In: inputs of `gcp:compute/reservation:Reservation` and `gcp:compute/futureReservation:FutureReservation`. Out:
 `Reservation`s, also after the supervisor has been started again: they are in a file of the state folder.
 """
 

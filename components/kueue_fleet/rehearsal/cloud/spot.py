@@ -1,6 +1,6 @@
 """Which Spot nodes Google takes back, and when: pure functions, carried out by `nodes`.
 
-In: the nodes, a seed, a rate. Out: names. The rate is ours: nobody knows the real one.
+The rate is ours: nobody knows the real one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What runs beside every control plane of a rehearsal: the node agent, kwok with its nodes, the simulated DWS.
-
-In: a cluster that is up (`ClusterAccess`). Out: its services, for the supervisor to run until the cluster goes.
-"""
+"""What runs beside every control plane of a rehearsal: the node agent, kwok with its nodes, the simulated DWS."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """All clusters of one rehearsal and the etcd they share.
 
-In: requests to have a cluster, or not to. Out: running control planes. What a restarted supervisor must know (names,
-parameters, ports) is in `lab.json`, written before anything is started and after anything is gone.
+What a restarted supervisor must know (names, parameters, ports) is in `lab.json`, written before anything is started
+and after anything is gone.
 """
 
 from __future__ import annotations

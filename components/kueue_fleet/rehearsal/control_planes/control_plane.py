@@ -1,7 +1,7 @@
 """One cluster's control plane: its processes as data, and what the services of a running cluster may use.
 
-In: `ControlPlanePlan`, everything that decides how the three programs run. Out: `ProcessSpec`s, to be started in this
-order: kube-apiserver; then, once it is ready, kube-controller-manager and kube-scheduler. `lab` starts and stops them.
+`ProcessSpec`s, to be started in this order: kube-apiserver; then, once it is ready, kube-controller-manager and
+kube-scheduler. `lab` starts and stops them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A small asynchronous Kubernetes client: plain JSON over one keep-alive connection pool.
 
-In: the address, CA and token of one API server. Out: `KubeApi` for single requests, and `Watched`, a local copy of
-one resource that list and watch keep up to date. Four clusters are served by one supervisor process, so no generated
-client with its thousands of model classes is loaded; objects are dictionaries as the API server writes them.
+`KubeApi` for single requests, and `Watched`, a local copy of one resource that list and watch keep up to date. Four
+clusters are served by one supervisor process, so no generated client with its thousands of model classes is loaded;
+objects are dictionaries as the API server writes them.
 """
 
 from __future__ import annotations

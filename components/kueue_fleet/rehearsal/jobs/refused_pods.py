@@ -1,7 +1,6 @@
 """Pods that nobody here can run, and what `pulumi up` would wait for in vain because of them.
 
-In: what the node agents refuse, and Pulumi's operations under way. Out: a RefusedPodsError within seconds, in place of
-Pulumi's own ten minutes. What is not waited for, such as a Deployment with `pulumi.com/skipAwait`, is only told.
+What is not waited for, such as a Deployment with `pulumi.com/skipAwait`, is only told.
 """
 
 from __future__ import annotations

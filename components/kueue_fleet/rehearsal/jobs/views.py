@@ -1,8 +1,6 @@
 """What became of each submitted job, read from Kueue's own objects.
 
-In: the Jobs and JobSets of the cluster that users submit to, its Workloads, and those of every worker. Out: one
-`JobView` a job. Pure: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue
-removed it.
+Pure: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue removed it.
 """
 
 from __future__ import annotations

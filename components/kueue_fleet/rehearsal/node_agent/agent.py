@@ -1,9 +1,8 @@
 """The node agent of one cluster: registers the Node `system-0`, keeps it alive, and runs the pods bound to it.
 
-In: the API server, a way to spawn processes, and which image is which program. The real Deployment and ReplicaSet
-controllers and the real scheduler put pods here. Not modelled, and refused by `pods.unsupported` or not offered: exec
-and log streaming through the API server, exec and grpc probes, lifecycle hooks, sidecars, host paths and persistent
-volumes, cgroup limits, the Services' variables in the environment.
+The real Deployment and ReplicaSet controllers and the real scheduler put pods here. Not modelled, and refused by
+`pods.unsupported` or not offered: exec and log streaming through the API server, exec and grpc probes, lifecycle hooks,
+sidecars, host paths and persistent volumes, cgroup limits, the Services' variables in the environment.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Which program of this machine runs in place of which container image, and what its configuration must say here.
 
-In: the images of a Pod and the text of the configuration files that it mounts. Out: the program, and the same
-configuration with its addresses moved to the pod's own loopback address and its paths moved to the pod's folder. All
-else stays as declared, so that what the components wrote is what runs.
+The program, and the same configuration with its addresses moved to the pod's own loopback address and its paths moved
+to the pod's folder. All else stays as declared, so that what the components wrote is what runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Child processes that cannot outlive their owner.
 
-In: `ProcessSpec`, a process as data. Out: `ChildProcess`, a running one. Linux kills each child when the process
-that started it dies (PR_SET_PDEATHSIG), however that happens. Each child leads its own process group, and whatever
-is left of the group is killed when the leader ends. Nothing is restarted here: that is for `supervisor` to decide.
+Linux kills each child when the process that started it dies (PR_SET_PDEATHSIG), however that happens. Each child leads
+its own process group, and whatever is left of the group is killed when the leader ends. Nothing is restarted here: that
+is for `supervisor` to decide.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What Google answers, where that is not what it was asked for: defaults of its own, links, what it drops.
 
-In: the properties as the program set them, with what stays from before. Out: the properties as Google's API reports
-them and the provider reads them. What Google chooses where nothing is said is in `gcp_defaults.json`; GKE's own answers
-are in `gcp_answers_gke`. The page docs/google-cloud.md says of each how sure it is.
+What Google chooses where nothing is said is in `gcp_defaults.json`; GKE's own answers are in `gcp_answers_gke`. The
+page docs/google-cloud.md says of each how sure it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What GKE answers for clusters and node pools, where that is not what it was asked for.
 
-In: the properties as the program set them, with what stays from before, and for a cluster its control plane. Out: the
-properties as the provider reads them. Which zones a region has is a fact of `gke.zones`.
+Which zones a region has is a fact of `gke.zones`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What the Google provider refuses before it asks Google: by its schema, and by the forms of names, ranges and times.
 
-In: the inputs of a resource, complete. Out: path and reason of everything that is wrong. What the schema says is in
-`gcp_facts`; the forms are those that its validators, or the API, ask for (`FORMS`).
+What the schema says is in `gcp_facts`; the forms are those that its validators, or the API, ask for (`FORMS`).
 """
 
 from __future__ import annotations

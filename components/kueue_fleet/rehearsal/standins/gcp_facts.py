@@ -1,8 +1,6 @@
 """What the Google provider's own schema says of every property that the stand-in knows.
 
-In: `gcp_facts.json`, one line for each property, which `reduce_gcp_facts` made of the provider's schema. Out: a tree of
-`Fact`s for each resource. What is done with it is in `gcp_checks` (what is refused) and `gcp_plan` (what an update
-would do).
+What is done with it is in `gcp_checks` (what is refused) and `gcp_plan` (what an update would do).
 
 A line is words: the type (`string`, `bool`, `int`, `float`, `block`, or a `list`, `set` or `map` of strings or blocks;
 a `block` is there at most once), then `required`, `optional` and `computed`, then what holds of it: `replaces`

@@ -1,8 +1,6 @@
 """What the Google provider would do with new inputs: nothing, an update, or the resource made again.
 
-In: the state (inputs and outputs as Google answered them) and the new inputs. Out: the changes by path, and what the
-state is after an update, before Google adds its own. Decided by the schema (`gcp_facts`), as Terraform's plugin SDK
-decides, which the provider is built with:
+Decided by the schema (`gcp_facts`), as Terraform's plugin SDK decides, which the provider is built with:
 
 - what is left out stays as it is where Google has a value of its own (optional and computed), else it returns to the
   default or is removed; an empty map is given, an empty list of blocks is not;

@@ -1,10 +1,10 @@
 """Stand-in for `pulumi-resource-gcp`: Google Cloud as far as a rehearsal needs it.
 
-In: the engine's calls. Out: a real control plane on this machine for each Cluster and its node pools, both through
-the rehearsal's supervisor; for the rest (networks, accounts, roles, services, fleets) the outputs that Google would
-give, kept in Pulumi's state only. What is refused, what an update does and what Google answers is decided by the
-schema of the real provider and by tables: see `gcp_checks`, `gcp_plan` and `gcp_answers`. Refused by name: every other
-type, every function, imports of what only Pulumi's state knows, custom endpoints.
+A real control plane on this machine for each Cluster and its node pools, both through the rehearsal's supervisor; for
+the rest (networks, accounts, roles, services, fleets) the outputs that Google would give, kept in Pulumi's state only.
+What is refused, what an update does and what Google answers is decided by the schema of the real provider and by
+tables: see `gcp_checks`, `gcp_plan` and `gcp_answers`. Refused by name: every other type, every function, imports of
+what only Pulumi's state knows, custom endpoints.
 """
 
 # ruff: noqa: N802  (the names are the protocol's)

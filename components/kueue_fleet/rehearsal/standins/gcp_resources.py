@@ -1,8 +1,7 @@
 """Which Google Cloud resources the stand-in knows: their ids, and the outputs that Google makes of the inputs.
 
-In: a resource's properties and where the provider works. Out: plain data. Nothing here talks to anybody; clusters and
-node pools are made by `gcp_provider` through the rehearsal's supervisor. What is refused, what replaces and what is
-answered otherwise is in `gcp_checks`, `gcp_plan` and `gcp_answers`.
+Nothing here talks to anybody; clusters and node pools are made by `gcp_provider` through the rehearsal's supervisor.
+What is refused, what replaces and what is answered otherwise is in `gcp_checks`, `gcp_plan` and `gcp_answers`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Differences that are none to the Google provider, and those that replace though the schema does not say so.
 
-In: old and new value of one property, and the whole of both. The schema says where the provider has such a rule
-(`suppressed` in `gcp_facts`), not what it is; those that are known are here, by property. Where the schema has one that
-is not known, a difference counts.
+The schema says where the provider has such a rule (`suppressed` in `gcp_facts`), not what it is; those that are known
+are here, by property. Where the schema has one that is not known, a difference counts.
 
 Source: terraform-provider-google-beta, the DiffSuppressFunc and CustomizeDiff functions of each resource.
 """

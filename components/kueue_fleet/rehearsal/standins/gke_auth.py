@@ -1,8 +1,7 @@
 """Stand-in for `gke-gcloud-auth-plugin`: prints the rehearsal's credential as an ExecCredential.
 
-In: `KUBERNETES_EXEC_INFO` from the Kubernetes client, and `KUEUE_FLEET_REHEARSAL`, the rehearsal's state folder.
-Out: the token of that rehearsal, for servers on loopback only; it never answers for a real cluster. Standard library
-only, as it is started anew by every client.
+The token of that rehearsal, for servers on loopback only; it never answers for a real cluster. Standard library only,
+as it is started anew by every client.
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
 

@@ -1,8 +1,7 @@
 """Writes the stand-ins as executables, only for the parts whose real counterpart is absent.
 
-In: a folder that will be first on Pulumi's PATH, and what was found of the real plugins. Out: what was installed, so
-that the rehearsal can say it when it starts. The launchers name the interpreter by its absolute path and start it
-isolated (`-I -S`): a fleet starts up to 21 providers, and each costs what it imports.
+The launchers name the interpreter by its absolute path and start it isolated (`-I -S`): a fleet starts up to 21
+providers, and each costs what it imports.
 
 What stands in for Google Cloud is in this package. What stands in for the parts that every user of Pulumi installs
 comes with distributions of its own (`offline/` in this repository), which name their modules as entry points.

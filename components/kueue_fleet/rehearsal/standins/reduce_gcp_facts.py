@@ -1,10 +1,5 @@
 """Writes `gcp_facts.json`: what the Google provider's schema says, one line for each property.
 
-In: a JSON file with the facts of the schema as the provider's own Go code states them: by Pulumi type token the
-`properties`, by path, each with `type`, `elem`, `required`, `optional`, `computed`, `maxItems`, `minItems`,
-`maxItemsOneFlattened`, `forceNew`, `forceNewFrom`, `allowed`, `min`, `max`, `default`, `conflictsWith`, `exactlyOneOf`,
-`atLeastOneOf`, `requiredWith`, `diffSuppress`, `validated`. Out: the same in the notation of `gcp_facts`, sorted.
-
 Left out, because nothing here decides by them: Terraform's own names, timeouts, whether a property is deprecated or
 sensitive, and `forceNewFrom`. That one says that a block around the property replaces the resource. It does so when
 it comes or goes, which is in the line of the block; a property of it that only changes its value updates.
