@@ -50,6 +50,8 @@ def command(
     write("queues.yaml", queues(), pending())
     write("jobs.yaml", {"jobs": [{"name": HOSTILE, "queue": "gpu", HOSTILE: 1}]})
     write("controller.yaml", {HOSTILE: HOSTILE})
+    cell = HOSTILE.replace("\r\n", "").replace("\u2028", "")
+    Path("prices.csv").write_text(f"of,regions,onDemand,spot,flexStart\na,b,{cell},,\n")
     Path("Pulumi.yaml").write_text("{name: p, runtime: python}")
     write("Pulumi.hostile.yaml", {"config": {"kueue-fleet:fleet": hostile_fleet()}})
     return Command(monkeypatch, capsys)
@@ -120,6 +122,7 @@ CALLS = {
     "controller": [["controller", "--config", "controller.yaml", "--workers", HOSTILE]],
     "import": [["import", "a=queues.yaml", *IMPORT], ["import", f"{HOSTILE}=queues.yaml", *IMPORT]],
     "diff": [["diff", "fleet.yaml", FLEET]],
+    "cost": [["cost", "fleet.yaml"], ["cost", FLEET, "--prices", "prices.csv"], ["cost", FLEET, "--prices", HOSTILE]],
     "status": [["status", "fleet.yaml"], ["status", FLEET, "--kubeconfig", HOSTILE]],
     "rotate": [
         ["rotate", "fleet.yaml"], ["rotate", FLEET, "--kubeconfig", HOSTILE], ["rotate", FLEET, "--worker", HOSTILE],

@@ -39,6 +39,8 @@ CALLS: Final = (
     "diff {file} fleet.yaml",
     "diff fleet.yaml {file}",
     "diff fleet.yaml fleet.yaml -w {file}",
+    "cost {file}",
+    "cost fleet.yaml --prices {file}",
     f"import a={{file}} {IDENTITY}",
     f"import a=queues.yaml --node-pools a={{file}} {IDENTITY}",
     "status {file}",

@@ -41,6 +41,7 @@ GOOD: Final = {
     "controller": "--config fleet.yaml --workers folder",
     "import": "--name x --project my-project --region us-central1 --mode Autopilot --default-kueue",
     "diff": "",
+    "cost": "",
     "status": "--kubeconfig nofile",
     "rotate": "--kubeconfig nofile",
 }
@@ -54,6 +55,7 @@ ARGUMENTS: Final = {
     "explain": ["train"],
     "import": ["a=queues.yaml"],
     "diff": ["fleet.yaml", "fleet.yaml"],
+    "cost": ["fleet.yaml"],
     "status": ["fleet.yaml"],
     "rotate": ["fleet.yaml"],
 }

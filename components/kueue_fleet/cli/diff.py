@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kueue_fleet.cli import console
+from kueue_fleet.cli.cost import PricesFile, load_prices
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output, read_text
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.diff import Difference, compare_fleets
+from kueue_fleet.fleet_file.diff.costs import compare_costs
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
 
 _HEADINGS = {
     "consequences": "What it does to what runs",
+    "cost": "What it costs",
     "clusters": "Clusters",
     "capacity": "Node pools",
     "quota": "Quotas",
@@ -49,9 +52,10 @@ def diff(
     output: Annotated[
         Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")
     ] = Output.text,
+    prices: PricesFile = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if there is a difference.")] = False,
 ) -> None:
-    """Say what a change of a fleet file does to what runs, what each team gains or loses, and which settings differ.
+    """Say what a change of a fleet file does to what runs, what it costs, what each team gains or loses, and more.
 
     Quotas are compared as they end up on each cluster. Both files are checked first.
 
@@ -66,6 +70,7 @@ def diff(
         raise console.CommandError("OLD and NEW are both `-`; only one can be read from stdin", exit_code=2)
     fleets = load_fleet(old), load_fleet(new)
     found = compare_fleets(*fleets)
+    found += compare_costs(*fleets, load_prices(prices))
     results = _simulate((old, new), fleets, workload, seed, until) if workload is not None else None
     if output is Output.json:
         console.json_document(_document(found, results))

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 DRAIN: Final = "drain it first: docs/tasks/drain-a-worker.md"
 """What to do before a worker loses queues."""
-Area = Literal["consequences", "clusters", "capacity", "quota", "settings"]
+Area = Literal["consequences", "cost", "clusters", "capacity", "quota", "settings"]
 """Under which heading a difference is told."""
 
 
@@ -16,8 +16,8 @@ class Difference:
     """One change."""
 
     area: Area
-    """consequences (what applying the change does to what runs); clusters; capacity (node pools); quota; settings (all
-    the rest)."""
+    """consequences (what applying the change does to what runs); cost; clusters; capacity (node pools); quota; settings
+    (all the rest)."""
     path: str
     """Where it is in the file, as in error messages."""
     text: str

@@ -1,0 +1,163 @@
+"""`cost`: what a fleet costs whether it is used or not, and what its nodes cost while they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.input_files import Output, read_text
+from kueue_fleet.fleet_file.cost import Cost, cost_of
+from kueue_fleet.gke.prices import COLUMNS, HOURS_PER_MONTH, Prices, list_prices, parse_prices
+
+if TYPE_CHECKING:
+    from kueue_fleet.cli.tables import Table
+
+PricesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        help=f"Your own prices, as CSV with the columns {','.join(COLUMNS)}; they replace those of the library.",
+    ),
+]
+"""The option of commands that count money."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module to APP."""
+    app.command(short_help="Say what a fleet costs, used or not, by hour and month.")(cost)
+
+
+def cost(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
+    ],
+    prices: PricesFile = None,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")
+    ] = Output.text,
+) -> None:
+    """Say what a fleet costs: what is paid whether it is used or not, and what nodes cost while they are there.
+
+    In USD, without discounts. Prices that are not known are named, and not in the sums. Not counted: traffic, NAT,
+    logs, metrics, disks of jobs. `diff` shows what a change costs.
+
+    \b
+    Examples:
+      kueue-fleet cost stacks/Pulumi.prod.yaml
+      kueue-fleet cost stacks/Pulumi.prod.yaml --prices our-prices.csv -o json
+    """
+    if str(file) == str(prices) == "-":
+        raise console.CommandError("FILE and --prices are both `-`; only one can be read from stdin", exit_code=2)
+    found = cost_of(load_fleet(file), load_prices(prices))
+    if output is Output.json:
+        console.json_document(_document(found))
+        return
+    console.line(f"USD, prices of {found.prices}; a month has {HOURS_PER_MONTH} hours")
+    console.show("", _lines(found), "", _sums(found))
+    if found.unknown:
+        console.line()
+        console.line(console.Styled("Not in the sums", "bold"))
+        for each in found.unknown:
+            console.line(f"  {each}")
+
+
+def load_prices(file: Path | None) -> Prices:
+    """The library's prices, replaced by those in FILE.
+
+    Raises:
+        CommandError: FILE cannot be read, or is no table of prices.
+    """
+    if file is None:
+        return list_prices()
+    own, problems = parse_prices(read_text(file, "a CSV file of prices"), str(file))
+    if problems:
+        raise console.wrong_input(file, problems)
+    return list_prices().under(own)
+
+
+def _lines(found: Cost) -> Table:
+    from kueue_fleet.cli.tables import Column, Table
+
+    table = Table(
+        Column("cluster"),
+        Column("pool or reservation"),
+        Column("class", leave_out=2),
+        Column("nodes", right=True),
+        Column("machine", leave_out=1),
+        Column("one an hour", right=True, leave_out=3),
+        Column("always, an hour", right=True),
+        Column("in use, an hour", right=True),
+    )
+    for line in found.lines:
+        nodes = "" if line.kind == "cluster" else str(line.most)
+        if line.least != line.most:
+            nodes = f"{line.least} to {line.most}"
+        amounts = (line.each, line.always if line.least else None, line.in_use if line.most > line.least else None)
+        shown = [_usd(amount, line.missing) if amount is not None else "-" for amount in amounts]
+        table.add(line.cluster or "-", line.name or "(control plane)", line.kind, nodes, line.what, *shown)
+    return table
+
+
+def _sums(found: Cost) -> Table:
+    from kueue_fleet.cli.tables import Column, Table
+
+    table = Table(
+        Column("sum of"),
+        Column("always, an hour", right=True, leave_out=2),
+        Column("always, a month", right=True),
+        Column("in use, an hour", right=True, leave_out=1),
+        Column("in use, a month", right=True),
+    )
+    sums = {
+        **{name or "reservations": each for name, each in found.by(lambda line: line.cluster).items()},
+        **{f"class {name}": each for name, each in found.by(lambda line: line.kind).items()},
+        "all": (found.always, found.in_use),
+    }
+    for name, (always, in_use) in sums.items():
+        amounts = [_usd(hours * each) for each in (always, in_use) for hours in (1, HOURS_PER_MONTH)]
+        style = "bold" if name == "all" else ""
+        table.add(*(console.Styled(text, style) for text in (name, *amounts)))
+    return table
+
+
+def _usd(amount: float, missing: Sequence[str] = ()) -> str:
+    return f"{amount:,.2f}{' + ?' if missing else ''}"
+
+
+def _document(found: Cost) -> dict[str, Any]:
+    def sums(always: float, in_use: float) -> dict[str, dict[str, float]]:
+        return {
+            name: {"hour": round(each, 4), "month": round(each * HOURS_PER_MONTH, 2)}
+            for name, each in (("always", always), ("inUse", in_use))
+        }
+
+    return {
+        "schemaVersion": 1,
+        "currency": "USD",
+        "prices": found.prices,
+        "lines": [
+            {
+                "cluster": line.cluster or None,
+                "name": line.name or None,
+                "class": line.kind,
+                "machineType": line.what or None,
+                "nodes": {"least": line.least, "most": line.most},
+                "each": round(line.each, 4),
+                "missingPrices": list(line.missing),
+                **sums(line.always, line.in_use),
+            }
+            for line in found.lines
+        ],
+        "byCluster": {
+            name or "reservations": sums(*each) for name, each in found.by(lambda line: line.cluster).items()
+        },
+        "byClass": {name: sums(*each) for name, each in found.by(lambda line: line.kind).items()},
+        "total": sums(found.always, found.in_use),
+        "notInSums": list(found.unknown),
+    }

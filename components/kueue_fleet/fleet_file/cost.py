@@ -1,0 +1,160 @@
+"""What a fleet costs: what is paid whether it is used or not, and what is paid for nodes while they are there.
+
+In: a fleet and prices. Out: a line for each cluster, pool and reservation, in USD for an hour, and the prices that are
+not known. Not in it: traffic, NAT, logs and metrics, disks of jobs, and discounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices
+
+Class = Literal["cluster", "reserved", "calendar", "onDemand", "spot", "flexStart"]
+"""What is paid for: a cluster's fee, or nodes by where they come from."""
+
+_MODELS: Final[dict[type, Model]] = {Spot: "spot", FlexStart: "flexStart"}
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """What one part of a fleet costs, in USD for an hour."""
+
+    cluster: str
+    """Its cluster; "" for a reservation, which has none."""
+    name: str
+    """Of the pool or reservation; "" for the cluster's fee."""
+    kind: Class
+    least: int
+    """How many of them are paid whether they are used or not."""
+    most: int
+    """How many there are at most."""
+    what: str
+    """Machine type."""
+    each: float
+    """One of them, as far as prices are known."""
+    missing: tuple[str, ...] = ()
+    """What is not in `each`, because its price is not known."""
+
+    @property
+    def always(self) -> float:
+        """What is paid whether it is used or not."""
+        return self.least * self.each
+
+    @property
+    def in_use(self) -> float:
+        """What is paid besides, while all nodes are there."""
+        return (self.most - self.least) * self.each
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a fleet costs."""
+
+    prices: str
+    """Of when the prices are, or whose."""
+    lines: tuple[CostLine, ...]
+    unknown: tuple[str, ...]
+    """What is not in the sums, each with the reason."""
+
+    @property
+    def always(self) -> float:
+        """What is paid for an hour whether it is used or not."""
+        return sum(line.always for line in self.lines)
+
+    @property
+    def in_use(self) -> float:
+        """What is paid for an hour besides, while all nodes are there."""
+        return sum(line.in_use for line in self.lines)
+
+    def by(self, key: Callable[[CostLine], str]) -> dict[str, tuple[float, float]]:
+        """`always` and `in_use` of the lines that `key` puts together."""
+        sums: dict[str, tuple[float, float]] = {}
+        for line in self.lines:
+            always, in_use = sums.get(key(line), (0.0, 0.0))
+            sums[key(line)] = always + line.always, in_use + line.in_use
+        return sums
+
+
+def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
+    """What `fleet` costs with `prices`."""
+    lines = [*_clusters(fleet, prices), *(_reservation(entry, prices) for entry in fleet.reservations)]
+    unknown = [f"the price of {each}" for line in lines for each in line.missing if line.most]
+    return Cost(prices.date, tuple(lines), tuple(dict.fromkeys([*unknown, *_not_counted(fleet)])))
+
+
+def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
+    for cluster in fleet.clusters:
+        fee = _line(cluster.name, "", "cluster", (1, 1), "", [prices.price(CLUSTER, cluster.region, "onDemand")])
+        yield fee
+        system = fleet.system_pool_on(cluster.name)
+        for pool in (*([system] if system else []), *fleet.node_pools_on(cluster.name)):
+            yield _pool(pool, prices)
+
+
+def _pool(pool: ResolvedNodePool, prices: Prices) -> CostLine:
+    model = _MODELS.get(type(pool.capacity), "onDemand")
+    # Disks of Spot and flex-start nodes cost what others do.
+    parts = prices.of_disk(pool.disk_type, pool.disk_size_gb, pool.region)
+    if not isinstance(pool.capacity, Reserved | Calendar):
+        parts += prices.of_machine(pool.machine_type, pool.machine, pool.region, model)
+        parts += prices.of_local_ssds(pool.local_ssd_count, pool.region, model)
+    nodes = pool.min_nodes, pool.max_nodes
+    return _line(pool.cluster, pool.name, pool.capacity.type, nodes, pool.machine_type, parts)
+
+
+def _reservation(entry: ReservationEntry, prices: Prices) -> CostLine:
+    region = entry.zone.rpartition("-")[0]
+    parts = prices.of_machine(entry.machine_type, _reserved_machine(entry), region, "onDemand")
+    parts += prices.of_local_ssds(entry.local_ssd_count, region, "onDemand")
+    return _line("", entry.name, "reserved", (entry.count, entry.count), entry.machine_type, parts)
+
+
+def _reserved_machine(entry: ReservationEntry) -> MachineType | None:
+    machine = machine_type(entry.machine_type)
+    if machine is None or entry.accelerator is None:
+        return machine
+    return with_accelerator(machine, entry.accelerator.type, entry.accelerator.count)
+
+
+def _line(
+    cluster: str, name: str, kind: Class, nodes: tuple[int, int], what: str, parts: Iterable[float | Missing]
+) -> CostLine:
+    found = list(parts)
+    missing = dict.fromkeys(str(part) for part in found if isinstance(part, Missing))
+    return CostLine(
+        cluster, name, kind, *nodes, what, sum(part for part in found if not isinstance(part, Missing)), tuple(missing)
+    )
+
+
+def _not_counted(fleet: FleetSpec) -> Iterator[str]:
+    """What costs something, but not an amount that follows from the file."""
+    own = {entry.name for entry in fleet.reservations}
+    for name in dict.fromkeys(
+        pool.capacity.reservation for pool in _pools(fleet) if isinstance(pool.capacity, Reserved)
+    ):
+        if name not in own:
+            yield f"reservation {name}, which is not of this file"
+    for name in dict.fromkeys(
+        pool.capacity.reservation for pool in _pools(fleet) if isinstance(pool.capacity, Calendar)
+    ):
+        yield f"calendar reservation {name}: DWS Calendar says the price when it is asked for"
+    for entry in fleet.commitments:
+        yield f"commitment {entry.name}: its contract has the price, paid whether it is used or not"
+    for cluster in fleet.clusters:
+        if cluster.mode == "Autopilot":
+            yield f"pods on {cluster.name} (Autopilot), which are paid by what they ask for"
+        elif cluster.node_auto_provisioning is not None:
+            limits = [f"{each.maximum} {each.resource_type}" for each in cluster.node_auto_provisioning.resource_limits]
+            yield f"nodes of {cluster.name} by auto-provisioning, up to {listed(limits)} with the pools of the file"
+
+
+def _pools(fleet: FleetSpec) -> Sequence[ResolvedNodePool]:
+    return [pool for cluster in fleet.cluster_names for pool in fleet.node_pools_on(cluster)]

@@ -1,0 +1,77 @@
+"""`kueue-fleet cost`: tables, JSON, own prices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kueue_fleet.cli import app
+from kueue_fleet.cli.console import CommandError
+
+PROD = Path(__file__).parents[2] / "stacks" / "Pulumi.prod.yaml"
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["cost", *arguments], input=stdin)
+
+
+def test_text_names_the_prices_each_pool_and_what_is_missing() -> None:
+    lines = run(str(PROD)).stdout.splitlines()
+    assert lines[0] == "USD, prices of 2026-11; a month has 730 hours"
+    (spot,) = [line.split() for line in lines if line.startswith("worker-us-central1") and "l4-spot" in line]
+    assert spot[1:] == ["l4-spot", "spot", "0", "to", "32", "g2-standard-24", "0.81", "-", "25.99"]
+    (h100,) = [line for line in lines if line.startswith("worker-us-central1") and "h100-flex" in line]
+    assert "0.67 + ?" in h100
+    assert "  the price of nvidia-h100-80gb in us-central1, flexStart" in lines[lines.index("Not in the sums") :]
+
+
+def test_json_has_the_same_sums() -> None:
+    document = json.loads(run(str(PROD), "-o", "json").stdout)
+    assert (document["schemaVersion"], document["currency"], document["prices"]) == (1, "USD", "2026-11")
+    total = document["total"]
+    assert total["always"]["month"] == pytest.approx(total["always"]["hour"] * 730, abs=0.1)
+    for sums in ("byCluster", "byClass"):
+        assert sum(each["inUse"]["month"] for each in document[sums].values()) == pytest.approx(
+            total["inUse"]["month"], abs=0.1
+        )
+    assert document["notInSums"]
+    assert {line["class"] for line in document["lines"]} == {"cluster", "onDemand", "spot", "flexStart", "reserved"}
+
+
+def test_own_prices(tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("of,regions,onDemand,spot,flexStart\nnvidia-h100-80gb,us-central1 europe-west4,9,3,4\n")
+    shown = run(str(PROD), "--prices", str(own)).stdout
+    assert f"prices of 2026-11, and {own}" in shown
+    assert "nvidia-h100-80gb" not in shown
+    assert "the price of a3-highgpu-8g in us-central1, flexStart" in shown
+    own.write_text("of,regions,onDemand,spot,flexStart\na,b,c,d,\n")
+    refused = run(str(PROD), "--prices", str(own)).exception
+    assert isinstance(refused, CommandError)
+    assert len(refused.problems) == 2, "all problems at once"
+    assert "line 2: spot: d is not a price" in str(refused)
+    missing = run(str(PROD), "--prices", str(tmp_path / "none.csv")).exception
+    assert isinstance(missing, CommandError)
+    assert "no such file" in str(missing)
+    both = run("-", "--prices", "-").exception
+    assert isinstance(both, CommandError)
+    assert both.exit_code == 2
+
+
+def test_a_fleet_from_stdin() -> None:
+    assert run("-", stdin=PROD.read_text()).stdout == run(str(PROD)).stdout
+
+
+def test_diff_says_what_a_change_costs(tmp_path: Path) -> None:
+    new = tmp_path / "new.yaml"
+    new.write_text(PROD.read_text().replace("count: 12", "count: 14"))
+    shown = CliRunner().invoke(app, ["diff", str(PROD), str(new)]).stdout
+    assert "What it costs\n  reservations: 78.85 -> 91.99 USD an hour used or not\n" in shown
+    own = tmp_path / "own.csv"
+    own.write_text("of,regions,onDemand,spot,flexStart\nnvidia-l4,us-central1 europe-west4 asia-southeast1,0,,\n")
+    document = CliRunner().invoke(app, ["diff", str(PROD), str(new), "-o", "json", "--prices", str(own)]).stdout
+    (first, *_) = [each for each in json.loads(document)["differences"] if each["area"] == "cost"]
+    assert first["text"] != "78.85 -> 91.99 USD an hour used or not"
