@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ class FleetInRehearsal:
         self.session = session
         self.stack_file = folder / "stacks" / f"Pulumi.{session.stack}.yaml"
         self.steps: list[PulumiEvent] = []
+        """What the last run changed; names without that of the fleet, with which they begin."""
 
     @property
     def fleet(self) -> FleetSpec:
@@ -36,7 +38,10 @@ class FleetInRehearsal:
 
     def run(self, begin: Callable[[PulumiProject], Any]) -> PulumiResult:
         run = begin(self.session.pulumi())
-        self.steps = [event for event in run if event.done and event.op != "same"]
+        fleet = f"{self.fleet.name}/"
+        self.steps = [
+            replace(event, name=event.name.removeprefix(fleet)) for event in run if event.done and event.op != "same"
+        ]
         result: PulumiResult = run.result
         return result
 

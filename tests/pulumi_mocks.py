@@ -58,9 +58,19 @@ class Recorded:
     """Outputs of a component, after `register_outputs`."""
 
     @property
+    def place(self) -> str:
+        """The name without that of the fleet that it is part of: `worker-a/kueue`."""
+        return self.name.partition("/")[2] if self.in_fleet else self.name
+
+    @property
+    def in_fleet(self) -> bool:
+        """Whether it is part of a fleet, and not the fleet itself; such names begin with the fleet's."""
+        return "kueue-fleet:index:Fleet$" in self.urn and "/" in self.name
+
+    @property
     def short(self) -> str:
-        """`Type name`, for messages and goldens."""
-        return f"{self.type.rsplit(':', 1)[-1]} {self.name}"
+        """`Type place`, for messages and goldens."""
+        return f"{self.type.rsplit(':', 1)[-1]} {self.place}"
 
 
 class Recording:
@@ -85,7 +95,7 @@ class Recording:
         found = [
             r
             for r in self.of_type(type_suffix)
-            if (name is None or r.name == name) and (custom is None or r.custom == custom)
+            if name in (None, r.name, r.place) and (custom is None or r.custom == custom)
         ]
         assert len(found) == 1, f"{type_suffix} {name}: found {[r.short for r in found or self]}"
         return found[0]

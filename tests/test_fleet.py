@@ -46,7 +46,7 @@ def in_clusters(recording: Recording) -> list[Recorded]:
 
 
 def cluster_of(recorded: Recorded) -> str:
-    return recorded.name.split("/")[0]
+    return recorded.place.split("/")[0]
 
 
 def without_waiting(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -90,17 +90,17 @@ def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: Flee
 
 
 def test_everything_in_a_cluster_uses_that_clusters_own_provider(two_workers: Recording) -> None:
-    providers = {r.urn: r.name for r in two_workers.of_type("pulumi:providers:kubernetes")}
+    providers = {r.urn: r.place for r in two_workers.of_type("pulumi:providers:kubernetes")}
     assert sorted(providers.values()) == sorted([MANAGER, WORKER, SECOND_WORKER])
     wrong = [r.short for r in in_clusters(two_workers) if providers.get(r.provider) != cluster_of(r)]
     assert not wrong
 
 
 def test_everything_in_a_cluster_hangs_below_it_and_goes_with_it(two_workers: Recording) -> None:
-    clusters = {r.urn: r.name for r in two_workers.of_type("gcp:container/cluster:Cluster")}
+    clusters = {r.urn: r.place for r in two_workers.of_type("gcp:container/cluster:Cluster")}
     wrong = [r.short for r in in_clusters(two_workers) if clusters.get(r.deleted_with) != cluster_of(r)]
     assert not wrong
-    components = {r.urn: r.name for r in two_workers if r.type.endswith(("ManagerCluster", "WorkerCluster"))}
+    components = {r.urn: r.place for r in two_workers if r.type.endswith(("ManagerCluster", "WorkerCluster"))}
     for resource in in_clusters(two_workers):
         above = {components[urn] for urn in two_workers.waits_for(resource) & components.keys()}
         assert cluster_of(resource) in above
@@ -227,7 +227,7 @@ def test_a_queue_whose_check_is_answered_by_others_is_not_waited_for() -> None:
     data["clusterQueues"][0]["admissionChecksStrategy"]["admissionChecks"].append({"name": "residency"})
     recording = run(parse_fleet(data))
     waited = {
-        r.name: WAIT_FOR in r.inputs["metadata"].get("annotations", {})
+        r.place: WAIT_FOR in r.inputs["metadata"].get("annotations", {})
         for r in recording.of_type("ClusterQueue")
         if r.custom
     }
@@ -239,7 +239,7 @@ def test_a_queue_whose_check_is_answered_by_others_is_not_waited_for() -> None:
 def test_one_standalone_cluster_needs_no_multikueue() -> None:
     recording = run(parse_fleet(standalone_data()))
     assert not [r for r in recording if "MultiKueue" in r.type or r.type.endswith("WorkerAccess")]
-    assert recording.one("StandaloneCluster").name == "batch"
+    assert recording.one("StandaloneCluster").place == "batch"
     pool = recording.one("gcp:container/nodePool:NodePool")
     assert recording.is_before(pool, recording.one("Release", "batch/kueue"))
 
@@ -261,7 +261,7 @@ def test_each_cluster_gets_its_own_configuration_of_kueue() -> None:
 
 
 def test_nothing_secret_is_in_plain_sight(two_workers: Recording) -> None:
-    secrets = {r.name for r in two_workers if r.secrets}
+    secrets = {r.place for r in two_workers if r.secrets}
     assert secrets == {f"{MANAGER}/multikueue/{name}" for name in (WORKER, SECOND_WORKER)}
     plain = json.dumps([[r.inputs, r.outputs] for r in two_workers if not r.secrets])
     assert "token-of-" not in plain.replace("kubeconfig", "")
@@ -312,10 +312,10 @@ def company() -> Recording:
 
 def test_pools_of_the_file_are_on_their_clusters_and_nothing_waits_for_them(company: Recording) -> None:
     spec = parse_fleet(company_data())
-    pools = {r.name: r for r in company.of_type("gcp:container/nodePool:NodePool")}
+    pools = {r.place: r for r in company.of_type("gcp:container/nodePool:NodePool")}
     wanted = {f"{cluster}/{pool.name}" for cluster in spec.cluster_names for pool in spec.node_pools_on(cluster)}
     assert set(pools) == wanted | {f"{cluster}/system" for cluster in spec.cluster_names}
-    clusters = {r.name: r for r in company.of_type("gcp:container/cluster:Cluster")}
+    clusters = {r.place: r for r in company.of_type("gcp:container/cluster:Cluster")}
     for name, pool in pools.items():
         cluster = clusters[name.partition("/")[0]]
         assert pool.deleted_with == cluster.urn
@@ -353,7 +353,7 @@ def test_jobs_of_a_team_act_as_its_google_account_on_every_cluster(company: Reco
 
 def test_managers_tokens_are_taken_by_workers_alone(company: Recording) -> None:
     taken = {
-        r.name: r.inputs["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["enableK8sTokensViaDns"]
+        r.place: r.inputs["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["enableK8sTokensViaDns"]
         for r in company.of_type("gcp:container/cluster:Cluster")
     }
     assert taken == {name: name != "manager-europe-west4" for name in taken}
@@ -381,7 +381,7 @@ def test_with_addresses_the_manager_goes_by_the_private_one_and_is_let_in() -> N
     assert cluster["server"] == f"https://private.{WORKER}.test"
     assert cluster["certificate-authority-data"] == pulumi_mocks.CA_CERTIFICATE
     allowed = {
-        r.name: {
+        r.place: {
             block["displayName"]: block["cidrBlock"]
             for block in r.inputs["masterAuthorizedNetworksConfig"]["cidrBlocks"]
         }
@@ -422,35 +422,51 @@ def test_googles_resources_have_the_providers_own_timeouts() -> None:
     assert {r.short: r.timeouts for r in recording if r.type.startswith("gcp:") and r.timeouts} == {}
 
 
-def test_two_fleets_in_one_program_share_no_name() -> None:
-    """The same file for two projects: nothing of one has the name of anything of the other."""
+class Platform(pulumi.ComponentResource):
+    """A company's own component, with a fleet in it."""
+
+    def __init__(self, name: str, spec: FleetSpec) -> None:
+        super().__init__("company:index:Platform", name)
+        Fleet(spec.name, spec, opts=pulumi.ResourceOptions(parent=self))
+
+
+def _named(spec: FleetSpec, name: str) -> FleetSpec:
+    return spec.model_copy(update={"name": name})
+
+
+TWO_FLEETS: dict[str, tuple[Any, Any]] = {
+    "two names": (lambda spec: Fleet("gpus", spec), lambda spec: Fleet("research", spec)),
+    "names of the files": (lambda spec: Fleet(spec.name, spec), lambda spec: Fleet("tpus", _named(spec, "tpus"))),
+    "two parents of one type": (lambda spec: Platform("gpus", spec), lambda spec: Platform("research", spec)),
+}
+
+
+@pytest.mark.parametrize("ways", TWO_FLEETS.values(), ids=TWO_FLEETS)
+def test_two_fleets_in_one_program_share_no_name(ways: tuple[Any, Any]) -> None:
+    """The same clusters in two projects: nothing of one fleet has the name of anything of the other."""
     spec = parse_fleet(company_data())
-    other = spec.model_copy(update={"project": "company-research"})
-    alone = run(spec)
+    first, second = ways
+    alone = pulumi_mocks.run(lambda: first(spec) and None)
 
     def program() -> None:
-        Fleet("gpus", spec)
-        Fleet("research", other)
+        first(spec)
+        second(spec.model_copy(update={"project": "company-research"}))
 
     both = pulumi_mocks.run(program)
     kinds = [(resource.type, resource.name) for resource in both]
-    assert len(set(kinds)) == len(kinds) == 2 * len(list(alone)) - _outside(alone)
+    assert len(set(kinds)) == len(kinds) == 2 * len(alone)
+    projects: dict[str, str] = {}
     for resource in both:
         if resource.type.startswith("gcp:") and "project" in resource.inputs:
-            fleet_name = {"company-research": "research"}.get(resource.inputs["project"], "gpus")
-            assert resource.name.split("/")[0] == fleet_name, resource.short
+            owner = resource.name.split("/")[0]
+            assert projects.setdefault(owner, resource.inputs["project"]) == resource.inputs["project"]
+    assert sorted(projects.values()) == ["company-batch", "company-research"]
 
 
-def _outside(recording: Recording) -> int:
-    """Resources that a program has once: its stack."""
-    return len([resource for resource in recording if resource.type == "pulumi:pulumi:Stack"])
-
-
-def test_a_fleet_with_a_name_of_its_own_keeps_what_had_shorter_names(one_worker: Recording) -> None:
+def test_what_an_earlier_release_gave_short_names_is_kept(one_worker: Recording) -> None:
     """That the engine finds everything below by these aliases is in tests/engines/test_fleet_on_pulumi.py."""
-    longer = pulumi_mocks.run(lambda: Fleet("platform", fleet(WORKER)) and None)
-    named = {resource.name for resource in longer if resource.aliases}
-    assert named >= {f"platform/{name}" for name in (MANAGER, WORKER, fleet(WORKER).network_name)}
-    assert {resource.name.removeprefix("platform/") for resource in longer} - {"platform"} >= {
-        resource.name for resource in one_worker if resource.type.startswith("kubernetes:")
-    }
+    named = {resource.place for resource in one_worker if resource.aliases}
+    assert named >= {MANAGER, WORKER, fleet(WORKER).network_name}
+    other = pulumi_mocks.run(lambda: Fleet("platform", fleet(WORKER)) and None)
+    aliases = {resource.name for resource in other if resource.aliases and not resource.type.startswith("kubernetes:")}
+    assert not aliases, "a fleet of another name never had short names; those may be another fleet's"

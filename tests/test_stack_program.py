@@ -94,7 +94,7 @@ def test_every_stack_of_the_repository_can_be_built(stack: Path) -> None:
         if key.startswith("kueue-fleet:")
     }
     recording, outputs, _ = run(**own)
-    assert {r.name for r in recording.of_type("gcp:container/cluster:Cluster")} == set(outputs["clusters"])
+    assert {r.place for r in recording.of_type("gcp:container/cluster:Cluster")} == set(outputs["clusters"])
     assert outputs["clusters"].keys() == {cluster["name"] for cluster in own["fleet"]["clusters"]}
 
 

@@ -79,9 +79,10 @@ class Fleet(pulumi.ComponentResource):
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
 
-        With another `name` than the fleet's own, as two fleets in one program need it, everything below has a Pulumi
-        name that begins with it: `name/worker-a` instead of `worker-a`. Resources that an earlier release made under
-        the shorter names are kept, by aliases.
+        Everything below has a Pulumi name that begins with `name`, such as `name/worker-a`. Below a parent, `name`
+        itself begins with the parent's name, so that a component which makes a fleet can be used twice. Resources that
+        an earlier release made under shorter names are kept, by aliases: run `pulumi up` once before a second fleet
+        with clusters of the same names comes into the program, or Pulumi refuses both.
 
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
@@ -89,12 +90,15 @@ class Fleet(pulumi.ComponentResource):
         problems = check_fleet(spec)
         if errors_of(problems):
             raise SpecError(problems)
+        short_names = name == spec.name
+        name, opts = _below_parent(name, opts)
         super().__init__("kueue-fleet:index:Fleet", name, None, opts)
         today = datetime.now(UTC).date()  # noqa: TID251  (a program runs once, and today)
         for warning in (*problems, *check_dates(spec, today)):
             pulumi.log.warn(str(warning), self)
         self.spec = spec
-        self._prefix = _prefix(name, spec)
+        self._prefix = _prefix(name)
+        self._short_names = short_names
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.network = Network(
             f"{self._prefix}{spec.network_name}",
@@ -132,8 +136,11 @@ class Fleet(pulumi.ComponentResource):
         return {name: cluster.endpoint for name, cluster in self.clusters.items()}
 
     def _opts(self, earlier_name: str, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
-        """Options of a child; its own children inherit the alias, as their names begin with its name."""
-        aliases = [pulumi.Alias(name=earlier_name)] if self._prefix else None
+        """Options of a child; its own children inherit the alias, as their names begin with its name.
+
+        An earlier release gave short names to a fleet under its own name only: another one has no claim to them.
+        """
+        aliases = [pulumi.Alias(name=earlier_name)] if self._short_names else None
         return pulumi.ResourceOptions(parent=self, depends_on=list(depends_on), aliases=aliases)
 
     def _capacity(self, name: str) -> ReservedCapacity | None:
@@ -269,9 +276,22 @@ class Fleet(pulumi.ComponentResource):
         )
 
 
-def _prefix(name: str, spec: FleetSpec) -> str:
+def _prefix(name: str) -> str:
     """How the Pulumi names of a fleet's parts begin."""
-    return "" if name == spec.name else f"{name}/"
+    return f"{name}/"
+
+
+def _below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:
+    """Name and options of a fleet: below a parent, with the parent's name before its own.
+
+    A URN has the types of all parents, but their names not, so two parents of one type need this. A parent of another
+    process, as a component of another language is, has no name here.
+    """
+    parent = opts.parent.pulumi_resource_name if opts and opts.parent else ""
+    if not parent:
+        return name, opts
+    earlier = pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)])
+    return f"{parent}/{name}", pulumi.ResourceOptions.merge(opts, earlier)
 
 
 def _kubernetes_accounts(namespaces: Sequence[str], account: str | None) -> list[tuple[str, str]]:

@@ -32,7 +32,7 @@ class Operation:
     verb: str
     type: str
     name: str
-    """Pulumi name."""
+    """Pulumi name, without that of the fleet."""
 
     @property
     def short(self) -> str:
@@ -152,7 +152,7 @@ class MemoryProvider(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     def _note(self, verb: str, request: Any) -> None:
-        self.world.operations.append(Operation(verb, type_of(request.urn), request.urn.split("::", 3)[3]))
+        self.world.operations.append(Operation(verb, type_of(request.urn), place_of(request.urn)))
 
     def _fail_if_told_to(self, kind: str, context: Any) -> None:
         for failure in self.world.failures:
@@ -175,12 +175,21 @@ def type_of(urn: str) -> str:
     return urn.split("::")[2].split("$")[-1]
 
 
+def place_of(urn: str) -> str:
+    """The resource's Pulumi name, without that of the fleet that it is part of; with a cluster in it, from there on."""
+    parts = urn.split("::", 3)[3].split("/")
+    if "kueue-fleet:index:Fleet$" not in urn:
+        return "/".join(parts)
+    cluster = (index for index, part in enumerate(parts) if part.startswith(("manager-", "worker-", "batch")))
+    return "/".join(parts[next(cluster, 1 if len(parts) > 1 else 0) :])
+
+
 def key_of(request: Any, inputs: Mapping[str, Any]) -> Key:
     """What the object is in the world: clusters are told apart by the cluster's part of the Pulumi name."""
     resource_type = type_of(request.urn)
     package, kind = resource_type.split(":")[0], resource_type.rsplit(":", 1)[-1]
     metadata = inputs.get("metadata", inputs)
-    cluster = request.urn.split("::", 3)[3].split("/")[0] if package == "kubernetes" else package
+    cluster = place_of(request.urn).split("/")[0] if package == "kubernetes" else package
     place = metadata.get("namespace") or metadata.get("role") or metadata.get("region") or ""
     return (cluster, kind, place, str(metadata.get("name") or metadata.get("accountId") or metadata["member"]))
 

@@ -19,7 +19,7 @@ from kueue_fleet.kueue import webhook_retry
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
-from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data
+from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 
 WEBHOOK_NOT_READY = (
     'Internal error occurred: failed calling webhook "mresourceflavor.kb.io": failed to call webhook: Post '
@@ -116,14 +116,18 @@ def test_a_protected_fleet_is_not_destroyed(engine: Engine) -> None:
 def test_names_of_an_earlier_release_become_longer_and_nothing_is_made_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fleet under a name of its own, which once gave its parts names that a second fleet could have, too."""
+    """A fleet, alone and below a parent, which once gave its parts names that a second fleet could have, too."""
     spec = fleet(WORKER, deletionProtection=False)
+    second = parse_fleet(standalone_data(name="tpus", deletionProtection=False))
 
     def program() -> None:
-        Fleet("platform", spec)
+        Fleet(spec.name, spec)
+        platform = pulumi.ComponentResource("company:index:Platform", "platform")
+        Fleet("tpus", second, opts=pulumi.ResourceOptions(parent=platform))
 
     with monkeypatch.context() as earlier:
-        earlier.setattr("kueue_fleet.fleet._prefix", lambda *_: "")
+        earlier.setattr("kueue_fleet.fleet._below_parent", lambda *arguments: arguments)
+        earlier.setattr("kueue_fleet.fleet._prefix", lambda name: "" if name == spec.name else f"{name}/")
         made = engine.up(program)
     assert f"create Cluster {WORKER}" in {operation.short for operation in made}
     assert engine.up(program) == []
@@ -131,8 +135,8 @@ def test_names_of_an_earlier_release_become_longer_and_nothing_is_made_again(
         resource["urn"].rsplit("::", 1)[-1]
         for resource in json.loads(engine.state_file.read_text())["checkpoint"]["latest"]["resources"]
     }
-    assert f"platform/{WORKER}/kueue" in names
-    assert not [name for name in names if name.startswith((WORKER, MANAGER))]
+    assert {f"lab/{WORKER}/kueue", "platform/tpus", "platform/tpus/batch/kueue"} <= names
+    assert not [name for name in names if name.startswith((WORKER, MANAGER, "tpus"))]
 
 
 def test_one_more_worker_changes_the_managers_config_and_quota_only(engine: Engine) -> None:

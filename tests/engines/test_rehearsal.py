@@ -63,7 +63,7 @@ IMPORTED = ("flavors", "cohorts", "cluster_queues", "admission_checks", "teams",
 OF_ALL_WORKERS = {
     ("update", f"{MANAGER}/dws"),
     ("update", f"{MANAGER}/multikueue/multikueue"),
-    *(("update", f"{STACK}/{alert}") for alert in ("kueue-gone", "provisioning-stuck", "queue-inactive")),
+    *(("update", alert) for alert in ("kueue-gone", "provisioning-stuck", "queue-inactive")),
 }
 
 

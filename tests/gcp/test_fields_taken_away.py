@@ -87,7 +87,7 @@ def declared(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fleet, "_fill", lambda *_: None)
         recording = google_cloud.run(lambda: Fleet(spec.name, spec))
-    return {each.name: each for each in recording if each.type in (CLUSTER, NODE_POOL)}
+    return {each.place: each for each in recording if each.type in (CLUSTER, NODE_POOL)}
 
 
 def after(before: dict[str, Recorded], then: dict[str, Recorded]) -> dict[str, dict[str, str]]:

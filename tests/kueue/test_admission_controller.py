@@ -63,7 +63,7 @@ def test_without_a_deployment_it_says_what_to_pass() -> None:
 def test_a_fleet_has_it_on_the_manager_with_an_account_on_each_worker() -> None:
     recording = pulumi_mocks.run(lambda: Fleet("lab", SPEC))
     [component] = recording.of_type("kueue-fleet:index:AdmissionController")
-    assert component.name == f"{MANAGER}/controller"
+    assert component.place == f"{MANAGER}/controller"
     access = recording.one("kueue-fleet:index:WorkerAccess", f"{WORKER}/controller")
     secret = recording.one("Secret", f"{MANAGER}/controller/workers/{WORKER}")
     assert recording.is_before(access, secret) or recording.is_before(
@@ -82,7 +82,7 @@ def test_a_worker_without_a_kubeconfig_is_refused() -> None:
 def test_a_fleet_without_it_has_nothing_of_it() -> None:
     recording = pulumi_mocks.run(lambda: Fleet("lab", fleet()))
     assert recording.of_type("kueue-fleet:index:AdmissionController") == []
-    assert not [resource for resource in recording if resource.name.startswith(f"{WORKER}/controller")]
+    assert not [resource for resource in recording if resource.place.startswith(f"{WORKER}/controller")]
 
 
 def values_of_kueue(cluster: str = MANAGER) -> dict[str, Any]:
