@@ -17,6 +17,7 @@ from bench.large_fleet import WORKERS, large_fleet
 from company_fleet import company_data
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects import render_fleet
@@ -127,6 +128,21 @@ def test_a_queue_outlives_what_leads_to_it_and_goes_before_what_it_uses(one_work
     if cluster == WORKER:
         assert one_worker.is_before(the("Topology", "racks"), the("ResourceFlavor", "h100"))
         assert not one_worker.is_before(the("Topology", "racks"), the("ResourceFlavor", "l4"))
+
+
+def test_everything_of_google_cloud_comes_after_the_apis_and_they_stay(one_worker: Recording) -> None:
+    services = one_worker.of_type("gcp:projects/service:Service")
+    assert [r.inputs["service"] for r in services] == sorted(api.name for api in required_apis(fleet(WORKER)))
+    assert {(r.inputs["project"], r.inputs["disableOnDestroy"]) for r in services} == {("lab-project", False)}
+    for resource in one_worker:
+        if resource.type.startswith("gcp:") and resource not in services:
+            assert all(one_worker.is_before(service, resource) for service in services), resource.short
+
+
+def test_a_project_whose_apis_somebody_else_enables(one_worker: Recording) -> None:
+    without = run(fleet(WORKER, enableApis=False))
+    assert not without.of_type("Service")
+    assert without.resources.keys() < one_worker.resources.keys()
 
 
 def test_jobset_is_there_before_kueue_and_leaves_after_it(one_worker: Recording) -> None:

@@ -21,6 +21,7 @@ from kueue_fleet.fleet_file import (
     check_dates,
     check_fleet,
 )
+from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.gcp import (
     ControlPlaneAccess,
     Dashboards,
@@ -29,6 +30,7 @@ from kueue_fleet.gcp import (
     MemberAccess,
     Network,
     NodePool,
+    ProjectServices,
     ReservedCapacity,
     StandaloneCluster,
     TeamIdentity,
@@ -51,6 +53,8 @@ class Fleet(pulumi.ComponentResource):
 
     spec: FleetSpec
     """What was declared."""
+    services: ProjectServices | None
+    """The APIs that the fleet enables, unless the file says that it does not."""
     network: Network
     """The VPC of all clusters."""
     capacity: ReservedCapacity | None
@@ -100,6 +104,7 @@ class Fleet(pulumi.ComponentResource):
         self._prefix = _prefix(name)
         self._short_names = short_names
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
+        self.services = self._services(name)
         self.network = Network(
             f"{self._prefix}{spec.network_name}",
             project=spec.project,
@@ -141,7 +146,19 @@ class Fleet(pulumi.ComponentResource):
         An earlier release gave short names to a fleet under its own name only: another one has no claim to them.
         """
         aliases = [pulumi.Alias(name=earlier_name)] if self._short_names else None
-        return pulumi.ResourceOptions(parent=self, depends_on=list(depends_on), aliases=aliases)
+        return self._child(*depends_on, aliases=aliases)
+
+    def _child(self, *depends_on: pulumi.Resource, aliases: list[pulumi.Alias] | None = None) -> pulumi.ResourceOptions:
+        """Options of a child, which comes after the APIs that it needs."""
+        services = [self.services] if self.services else []
+        return pulumi.ResourceOptions(parent=self, depends_on=[*services, *depends_on], aliases=aliases)
+
+    def _services(self, name: str) -> ProjectServices | None:
+        if not self.spec.enable_apis:
+            return None
+        apis = [api.name for api in required_apis(self.spec)]
+        opts = pulumi.ResourceOptions(parent=self)
+        return ProjectServices(f"{name}/apis", project=self.spec.project, apis=apis, opts=opts)
 
     def _capacity(self, name: str) -> ReservedCapacity | None:
         spec = self.spec
@@ -154,7 +171,7 @@ class Fleet(pulumi.ComponentResource):
             future_reservations=spec.future_reservations,
             commitments=spec.commitments,
             deletion_protection=spec.deletion_protection,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._child(),
         )
 
     def _cluster(self, entry: ClusterEntry) -> GkeCluster:
@@ -221,7 +238,7 @@ class Fleet(pulumi.ComponentResource):
                 roles=team.google_service_account.roles,
                 kubernetes_accounts=_kubernetes_accounts(team.namespace_names, team.service_account_name),
                 after=[first.cluster],
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child(),
             )
             for team in self.spec.teams
             if team.google_service_account is not None
@@ -236,7 +253,7 @@ class Fleet(pulumi.ComponentResource):
             project=self.spec.project,
             fleet=self.spec.name,
             members=members,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._child(),
         )
 
     def _fill(self) -> None:
@@ -272,7 +289,7 @@ class Fleet(pulumi.ComponentResource):
             stopped_queues=[queue.name for queue in spec.cluster_queues if queue.stop_policy != "None"],
             controller_namespace=spec.admission_controller.namespace if spec.admission_controller else None,
             labels=self._labels,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._child(),
         )
 
 

@@ -163,4 +163,4 @@ def test_the_readmes_program_is_a_pulumi_program() -> None:
     config = {"kueue-fleet:fleet": json.dumps(fleet_data(WORKER))}
     made = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}), config=config)
     assert made.one("kueue-fleet:index:Fleet").name == "lab"
-    assert {cluster.name for cluster in made.of_type("gcp:container/cluster:Cluster")} == {MANAGER, WORKER}
+    assert {cluster.place for cluster in made.of_type("gcp:container/cluster:Cluster")} == {MANAGER, WORKER}

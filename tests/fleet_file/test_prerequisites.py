@@ -70,8 +70,3 @@ def test_the_page_says_what_each_api_and_key_is_for() -> None:
     assert KEY_ROLE in page
     for grant in key_grants(parse_fleet(company_data())):
         assert f"| {grant.reason} | {grant.agent} |" in page
-
-
-def test_the_readme_enables_what_a_fleet_needs_by_default() -> None:
-    (line,) = re.findall(r"gcloud services enable (.*) --project", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert line.split() == [api.name for api in required_apis(parse_fleet(standalone_data()))]

@@ -56,6 +56,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "Namespaces": {"spec": ["team-a", "team-b"]},
     "Network": {**PROJECT, "regions": ["europe-west4", "us-east4"]},
     "NodeIdentity": {**PROJECT, "clusterName": "eu"},
+    "ProjectServices": {**PROJECT, "apis": ["container.googleapis.com"]},
     "NodePool": {
         **PROJECT,
         "spec": {"name": "l4", "machineType": "g2-standard-24", "nodeCount": 2.0},

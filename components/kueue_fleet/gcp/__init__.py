@@ -11,6 +11,7 @@ from kueue_fleet.gcp.kubeconfig import cluster_kubeconfig, merge_kubeconfigs
 from kueue_fleet.gcp.network import Network
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
+from kueue_fleet.gcp.services import ProjectServices
 
 __all__ = [
     "ControlPlaneAccess",
@@ -21,6 +22,7 @@ __all__ = [
     "Network",
     "NodeIdentity",
     "NodePool",
+    "ProjectServices",
     "ReservedCapacity",
     "StandaloneCluster",
     "TeamIdentity",

@@ -34,6 +34,12 @@ class GcpResource(pulumi.CustomResource):
         return cast("pulumi.Output[Any]", self.__dict__[key])
 
 
+class ProjectService(GcpResource):
+    """An API of Google Cloud that is enabled in a project."""
+
+    pulumi_type = "gcp:projects/service:Service"
+
+
 class ComputeNetwork(GcpResource):
     """A VPC network."""
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 ARGUMENTS: Final[Mapping[str, str]] = {
+    "apis": "APIs to enable, such as container.googleapis.com; they stay enabled.",
     "access": "How the API server is reached; by default by its DNS name alone.",
     "caCertificate": "Certificate authority of the API server, base64 PEM; absent: its certificate is a public one.",
     "cluster": "Name of the GKE cluster, as its component gives it out.",

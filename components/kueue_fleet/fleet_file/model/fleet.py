@@ -64,6 +64,8 @@ class FleetSpec(SpecModel):
     deletion_protection: Flag = True
     """Whether clusters, their node pools, the Kueue installation with all queues, and reserved capacity are protected
     from deletion; default true."""
+    enable_apis: Flag = True
+    """Whether the fleet enables the APIs of Google Cloud that it uses, and leaves them enabled; default true."""
     labels: Mapping[GcpLabelKey, GcpLabelValue] = Field(default_factory=dict)
     """Labels on everything in Google Cloud."""
     network: Network = Field(default_factory=Network)

@@ -1,0 +1,32 @@
+"""The APIs of Google Cloud that a project has enabled.
+
+In: a project and the APIs' names. Out: a component for everything else in the project to depend on.
+"""
+
+from collections.abc import Sequence
+
+import pulumi
+
+from kueue_fleet.gcp.resources import ProjectService
+
+
+class ProjectServices(pulumi.ComponentResource):
+    """APIs that are enabled, and stay enabled when the component is destroyed: others may use them."""
+
+    services: dict[str, ProjectService]
+    """By the API's name."""
+
+    def __init__(
+        self, name: str, *, project: str, apis: Sequence[str], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """Enable `apis`, such as container.googleapis.com, in `project`."""
+        super().__init__("kueue-fleet:index:ProjectServices", name, None, opts)
+        self.services = {
+            api: ProjectService(
+                f"{name}/{api}",
+                {"project": project, "service": api, "disableOnDestroy": False},
+                pulumi.ResourceOptions(parent=self),
+            )
+            for api in apis
+        }
+        self.register_outputs({"apis": list(self.services)})
