@@ -381,7 +381,7 @@ def compared(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, b
             plan = google_cloud.changes(
                 old.type, google_cloud.created(old.type, old.inputs), new.inputs, new.ignore_changes
             )
-            name = f"{old.name}/Kueue" if old.type == CLUSTER else old.name.removeprefix("company/")
+            name = f"{old.place}/Kueue" if old.type == CLUSTER else old.place
             replaced = any(change.endswith("_REPLACE") for change in plan.values())
             assert old.protect or not replaced, f"Pulumi would make {name} again without a word"
             found.append((name, replaced))
@@ -394,4 +394,4 @@ def declared(data: str) -> dict[tuple[str, str], Recorded]:
     kinds = (CLUSTER, NODE_POOL, *RESERVATIONS)
     recording = google_cloud.run(lambda: Fleet(spec.name, spec) and None)
     # A pool of a cluster that is made again goes with it.
-    return {(made.type, made.name): made for made in recording if made.type in kinds and "/system" not in made.name}
+    return {(made.type, made.place): made for made in recording if made.type in kinds and "/system" not in made.name}
