@@ -46,7 +46,7 @@ _PASSED_ON = ("Authorization", "Content-Type", "Accept")
 
 
 class FaultProxy:
-    """A server on this machine before the API server of one cluster; it runs until the process ends.
+    """A server on this machine before the API server of one cluster, until it is closed.
 
     `noise`: how often requests are spoiled. `unreachable`: connections are closed without an answer. `held`: watches of
     paths that end so are not passed on, and not ended either, until that is over. `on_patch`: asked at each write of a
@@ -63,9 +63,16 @@ class FaultProxy:
         self.cluster = cluster
         self._random = random.Random(seed)
         self._open: dict[int, web.Request] = {}
+        self._closed = threading.Event()
         ready = threading.Event()
-        threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True).start()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
+        self._thread.start()
         assert ready.wait(20)
+
+    def close(self) -> None:
+        """End the server."""
+        self._closed.set()
+        self._thread.join()
 
     async def _serve(self, ready: threading.Event) -> None:
         context = ssl.create_default_context(cafile=str(self.cluster.ca_file))
@@ -78,11 +85,14 @@ class FaultProxy:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
             ready.set()
-            while True:
+            while not self._closed.is_set():
                 if self.unreachable:
                     for request in list(self._open.values()):
                         _hang_up(request)
                 await asyncio.sleep(0.05)
+            for request in list(self._open.values()):
+                _hang_up(request)
+            await runner.cleanup()
 
     def _spoiled(self, kind: str) -> bool:
         hit = self._random.random() < self.noise.get(kind, 0.0)
@@ -160,15 +170,19 @@ class Gate:
         self._shut = False
         self._writers: set[asyncio.StreamWriter] = set()
         ready = threading.Event()
-        threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True).start()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
+        self._thread.start()
         assert ready.wait(20)
 
     async def _serve(self, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         server = await asyncio.start_server(self._relay, "127.0.0.1", 0)
         self.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        self._ended = asyncio.Event()
         ready.set()
-        await server.serve_forever()
+        await self._ended.wait()
+        self._cut()
+        server.close()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = urlsplit(self.server)
@@ -199,6 +213,11 @@ class Gate:
         """Let everything through again."""
         self._shut = False
 
+    def close(self) -> None:
+        """End the relay."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
@@ -221,7 +240,7 @@ class Sighting:
 
 
 class Witness:
-    """What was ever seen in a list of a cluster, whatever happens to its API server meanwhile."""
+    """What was ever seen in a list of a cluster, whatever happens to its API server meanwhile, until it is closed."""
 
     def __init__(
         self, cluster: OneCluster, path: str, listener: Callable[[Json, bool], None] = lambda item, gone: None
@@ -232,7 +251,12 @@ class Witness:
         self._cluster = cluster
         self._path = path
         self._context = ssl.create_default_context(cafile=str(cluster.ca_file))
+        self._closed = threading.Event()
         threading.Thread(target=self._follow, daemon=True).start()
+
+    def close(self) -> None:
+        """Follow no further than the end of the watch, which ends with the API server."""
+        self._closed.set()
 
     def _get(self, query: str) -> urllib.request.Request:
         headers = {"Authorization": f"Bearer {self._cluster.token}"}
@@ -240,7 +264,7 @@ class Witness:
 
     def _follow(self) -> None:
         version = ""
-        while True:
+        while not self._closed.is_set():
             try:
                 if not version:
                     with urllib.request.urlopen(self._get(""), context=self._context, timeout=30) as answer:
@@ -264,7 +288,7 @@ class Witness:
             except (OSError, ValueError) as error:
                 if isinstance(error, urllib.error.HTTPError) and error.code == 410:
                     version = ""
-                time.sleep(0.1)
+                self._closed.wait(0.1)
                 version = self._checked(version)
 
     def _checked(self, version: str) -> str:
@@ -304,6 +328,11 @@ class Witnesses:
     def __init__(self, workers: Mapping[str, OneCluster]) -> None:
         self.copies = {name: Witness(cluster, f"{KUEUE}/workloads") for name, cluster in workers.items()}
         self.jobs = {name: Witness(cluster, "/apis/batch/v1/jobs") for name, cluster in workers.items()}
+
+    def close(self) -> None:
+        """Follow no further."""
+        for witness in (*self.copies.values(), *self.jobs.values()):
+            witness.close()
 
     def places(self) -> dict[str, set[str]]:
         """By job: the workers that ever had a copy of its Workload."""

@@ -39,9 +39,10 @@ class FleetInRehearsal:
     def run(self, begin: Callable[[PulumiProject], Any]) -> PulumiResult:
         run = begin(self.session.pulumi())
         fleet = f"{self.fleet.name}/"
-        self.steps = [
+        self.steps = []
+        self.steps += (
             replace(event, name=event.name.removeprefix(fleet)) for event in run if event.done and event.op != "same"
-        ]
+        )
         result: PulumiResult = run.result
         return result
 

@@ -44,11 +44,9 @@ POOLS = [
 ]  # fmt: skip
 EXPECTED = re.compile(
     r"node pool system of|of Google Cloud only node pools are read|"
-    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota|"
-    r"ValidatingAdmissionPolicy kueue-fleet-team-\S+ on \S+ would be changed"
+    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota"
 )
-"""What has to be named: what belongs to a cluster itself or is not in Kubernetes, headroom in cohorts' quotas, and the
-policies on the jobs of teams, which are named although `lost_unsaid` finds the same objects in the imported fleet."""
+"""What has to be named: what belongs to a cluster itself or is not in Kubernetes, and headroom in cohorts' quotas."""
 CONTROLLER = {
     "multiKueue/dispatcher": "External",
     "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},

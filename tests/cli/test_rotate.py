@@ -58,7 +58,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
 
     monkeypatch.setattr(command._Cluster, "_request", request)
     monkeypatch.setattr(command, "connect", lambda _, cluster, __: cluster)
-    monkeypatch.setattr("time.sleep", made.slept.append)
+    monkeypatch.setattr(command, "sleep", made.slept.append)
     return made
 
 

@@ -45,13 +45,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
 
 
 @pytest.fixture(scope="module")
-def gates(lab: ControllerLab) -> dict[str, Gate]:
+def gates(lab: ControllerLab) -> Iterator[dict[str, Gate]]:
     """How the manager's Kueue reaches each worker."""
     made = {name: Gate(cluster.server) for name, cluster in lab.workers.items()}
     for name, gate in made.items():
         route(lab, name, gate.url)
     wait_until_connected(lab)
-    return made
+    yield made
+    for gate in made.values():
+        gate.close()
 
 
 @contextmanager

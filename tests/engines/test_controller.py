@@ -41,9 +41,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
 
 
 @pytest.fixture(scope="module")
-def copies(lab: ControllerLab) -> dict[str, Witness]:
+def copies(lab: ControllerLab) -> Iterator[dict[str, Witness]]:
     """By worker: every copy it ever had."""
-    return {name: Witness(cluster, f"{KUEUE}/workloads") for name, cluster in lab.workers.items()}
+    made = {name: Witness(cluster, f"{KUEUE}/workloads") for name, cluster in lab.workers.items()}
+    yield made
+    for witness in made.values():
+        witness.close()
 
 
 @pytest.fixture(scope="module")

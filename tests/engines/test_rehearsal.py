@@ -46,6 +46,7 @@ LISTS = [
     "/apis/rbac.authorization.k8s.io/v1/roles",
     "/apis/rbac.authorization.k8s.io/v1/rolebindings",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     "/apis/kueue.x-k8s.io/v1beta2/resourceflavors",
     "/apis/kueue.x-k8s.io/v1beta2/topologies",
     "/apis/kueue.x-k8s.io/v1beta2/cohorts",

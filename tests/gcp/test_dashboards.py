@@ -133,7 +133,7 @@ def test_each_text_says_what_happens_and_the_first_command() -> None:
         text = policy["documentation"]["content"]
         meaning, _, first = text.partition("\n\nFirst: `")
         assert "job" in meaning
-        assert first.startswith(("kubectl ", "pulumi ")), text
+        assert first.startswith(("kubectl ", "pulumi ", "kueue-fleet ")), text
     assert "-n queues get pods,leases" in found["kueue-gone"]["documentation"]["content"]
     logs = "kubectl --context manager -n dispatch logs deployment/kueue-fleet-controller"
     assert logs in found["controller-gone"]["documentation"]["content"]

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
+from kueue_fleet.kube import throttle
 from kueue_fleet.kube.throttle import LONGEST_PAUSE_SECONDS, Throttle
 
 
@@ -12,7 +11,7 @@ class Time:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(asyncio, "sleep", self.sleep)
+        monkeypatch.setattr(throttle, "sleep", self.sleep)
 
     def __call__(self) -> float:
         return self.now

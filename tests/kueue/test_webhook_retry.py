@@ -36,7 +36,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def pause(seconds: float) -> None:
         taken.append(seconds)
 
-    monkeypatch.setattr(asyncio, "sleep", pause)
+    monkeypatch.setattr(webhook_retry, "sleep", pause)
     return taken
 
 

@@ -125,6 +125,7 @@ def adopt_configuration(
     kueue = {
         "version": version,
         "namespace": namespace,
+        "replicas": _replicas(platform, configurations),
         "priorityClassName": _priority_class(platform),
         "configuration": shared,
     }
@@ -146,6 +147,18 @@ def _priority_class(platform: Platform) -> str | None:
         if item["metadata"]["name"] in _CONTROLLERS
     ]
     return next((str(each["priorityClassName"]) for each in pods if "priorityClassName" in each), None)
+
+
+def _replicas(platform: Platform, configurations: Mapping[str, Object]) -> int | None:
+    """Pods of Kueue on each cluster; one where they elect no leader; None where their Deployments are not given."""
+    if any((each.get("leaderElection") or {}).get("leaderElect") is False for each in configurations.values()):
+        return 1
+    deployments = {
+        cluster: item for cluster, item in platform.others("Deployment") if item["metadata"]["name"] == _CONTROLLERS[0]
+    }
+    found = {cluster: (item.get("spec") or {}).get("replicas", 1) for cluster, item in deployments.items()}
+    count: int | None = _one(platform, "replicas", found)
+    return count
 
 
 def _has_job_sets(platform: Platform, configurations: Mapping[str, Object]) -> bool:
@@ -206,19 +219,10 @@ def _take_managed_jobs(platform: Platform, configuration: Data) -> None:
     """What the fleet adds for its teams."""
     clusters = platform.objects.values()
     of_teams = {name for found in clusters for name, labels in found.namespaces.items() if TEAM_LABEL in labels}
-    added = managed_jobs(sorted(of_teams), sorted({name for found in clusters for name, _ in found.local_queues}))
-    if added and _in_order(added) == _in_order({name: configuration.get(name) for name in added}):
+    added = managed_jobs(of_teams, {name for found in clusters for name, _ in found.local_queues})
+    if added == {name: configuration.get(name) for name in added}:
         for name in added:
             del configuration[name]
-
-
-def _in_order(value: Any) -> Any:
-    """The same with lists of texts sorted."""
-    if isinstance(value, Mapping):
-        return {key: _in_order(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return sorted(value) if all(isinstance(each, str) for each in value) else [_in_order(each) for each in value]
-    return value
 
 
 def _take_dispatcher(configuration: Data) -> None:

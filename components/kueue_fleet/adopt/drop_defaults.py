@@ -23,23 +23,23 @@ def drop_defaults(data: Data) -> Data:
     """The same fleet in fewer words. What does not parse is returned as it is: `check` says why."""
     data = _without_derived_quotas(data)
     try:
+        data = _without_default_classes(data, parse_fleet(data))
         fleet = parse_fleet(data)
     except SpecError:
         return data
-    for entry, team in zip(data.get("teams", ()), fleet.teams, strict=True):
-        default = allowed_priority_classes(fleet, team.model_copy(update={"priority_classes": None}))
-        if "priorityClasses" in entry and set(entry["priorityClasses"]) == set(default):
-            return drop_defaults({**data, "teams": [_without_classes(each, entry) for each in data["teams"]]})
     short: Data = _without_empty(fleet.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True))
     ordered = {key: short[key] for key in data if key in short}
     return ordered if _parses_to(ordered, fleet) else data
 
 
-def _without_classes(entry: Data, default: Data) -> Data:
-    """The entry of a team; if it is that of one with the classes of the default, without them."""
-    if entry is not default:
-        return entry
-    return {name: value for name, value in entry.items() if name != "priorityClasses"}
+def _without_default_classes(data: Data, fleet: FleetSpec) -> Data:
+    """Teams name no priority classes where they are those that a team may use by default."""
+    teams = []
+    for entry, team in zip(data.get("teams", ()), fleet.teams, strict=True):
+        default = allowed_priority_classes(fleet, team.model_copy(update={"priority_classes": None}))
+        same = set(entry.get("priorityClasses", ())) == set(default)
+        teams.append({name: value for name, value in entry.items() if name != "priorityClasses" or not same})
+    return {**data, "teams": teams} if teams else data
 
 
 def _parses_to(data: Data, fleet: FleetSpec) -> bool:

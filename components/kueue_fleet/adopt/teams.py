@@ -33,8 +33,8 @@ def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> tup
             **_account(platform, team, namespaces),
             **_members(platform, first),
             **_guard(platform, first),
-            **_priority_classes(platform, team),
-            "allowedRegions": list(regions.get(first, ())),
+            "priorityClasses": _let_through(platform, team, "priorityClasses"),
+            "allowedRegions": list(regions.get(first, ())) or _let_through(platform, team, "regions"),
         }
         entries.append({field: value for field, value in entry.items() if value})
         for namespace in namespaces:
@@ -118,14 +118,14 @@ def _member(subject: Mapping[str, Any]) -> str:
     return f"serviceAccount:{name}" if name.endswith(".gserviceaccount.com") else f"user:{name}"
 
 
-def _priority_classes(platform: Platform, team: str) -> Data:
-    """The classes that the policy on the team's jobs lets through; `drop_defaults` drops what a team may by default."""
+def _let_through(platform: Platform, team: str, variable: str) -> list[str]:
+    """The names that the policy on the team's jobs has in a variable; `drop_defaults` drops what is the default."""
     for _, policy in platform.others("ValidatingAdmissionPolicy"):
         if policy["metadata"]["name"] == team_policy_name(team):
-            for variable in (policy.get("spec") or {}).get("variables") or ():
-                if variable.get("name") == "priorityClasses":
-                    return {"priorityClasses": re.findall(r"'([^']+)'", str(variable.get("expression")))}
-    return {}
+            for each in (policy.get("spec") or {}).get("variables") or ():
+                if each.get("name") == variable:
+                    return re.findall(r"'([^']+)'", str(each.get("expression")))
+    return []
 
 
 def _guard(platform: Platform, namespace: str) -> Data:

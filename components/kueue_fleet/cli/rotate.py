@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from time import sleep, time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -71,7 +71,7 @@ def rotate(
     if first:
         with step("wait") as say:
             say.stage("until everybody reads the new tokens")
-            time.sleep(TAKEN_SECONDS)
+            sleep(TAKEN_SECONDS)
             say("everybody reads the new tokens")
     problems += _void(first, clusters)
     if problems:
@@ -110,7 +110,7 @@ def _renew(
                     clusters[place.worker],
                     place,
                     lifetime,
-                    time.time(),
+                    time(),
                     at_once=True,
                 )
             )

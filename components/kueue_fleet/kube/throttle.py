@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
+from asyncio import sleep
 from collections.abc import Callable
 from typing import Final
 
@@ -34,7 +34,7 @@ class Throttle:
     async def wait(self) -> None:
         """Wait until a request may begin."""
         while (delay := self._delay()) > 0:
-            await asyncio.sleep(delay)
+            await sleep(delay)
 
     def _delay(self) -> float:
         """Seconds to wait; 0: a request was counted, and begins now."""

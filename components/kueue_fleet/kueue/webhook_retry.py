@@ -5,9 +5,9 @@ being Ready and its Service having endpoints, or while its certificates are bein
 refuses, is final.
 """
 
-import asyncio
 import re
 import weakref
+from asyncio import sleep
 
 import pulumi
 from pulumi.runtime.settings import get_monitor, get_root_resource
@@ -50,7 +50,7 @@ async def retry_while_webhook_not_ready(args: pulumi.ErrorHookArgs) -> bool:
         return False
     delay = RETRY_DELAYS_SECONDS[tries - 1]
     pulumi.log.info(f"{args.name}: Kueue's webhook is not reachable yet; trying again in {delay:g} s")
-    await asyncio.sleep(delay)
+    await sleep(delay)
     return True
 
 

@@ -204,8 +204,8 @@ def _kept(label: str) -> str:
 
 
 def _one_of(names: Sequence[str], otherwise: str) -> str:
-    """What to do where one of a list is to be named, and where the list is empty."""
-    return f"use {' or '.join(names)}" if names else otherwise
+    """What to do where one of a list is to be named, and where the list is empty; sorted, as in `_list`."""
+    return f"use {' or '.join(sorted(names))}" if names else otherwise
 
 
 def _rule(expression: str, path: str, wrong: str, fix: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pydantic import Field, StringConstraints
 from kueue_fleet import ClusterQueue, LocalQueue, Namespaces
 from kueue_fleet.kueue_api import LocalQueueSpec
 from kueue_fleet.kueue_api.base import Count, DnsLabel, SpecModel
+from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL
 
 SPACE_LABEL = "company.example/space"
 """On the namespace of every space."""
@@ -63,7 +64,7 @@ class TeamSpace(pulumi.ComponentResource):
             )
         super().__init__("company:index:TeamSpace", name, None, opts)
         deleted_with = opts.deleted_with if opts else None
-        labels = {SPACE_LABEL: "true", COST_CENTRE_LABEL: spec.cost_centre}
+        labels = {SPACE_LABEL: "true", COST_CENTRE_LABEL: spec.cost_centre, POD_SECURITY_LABEL: "baseline"}
         self.namespace = spec.name
         place = Namespaces(
             name,

@@ -36,7 +36,7 @@ def test_what_nobody_says_is_as_in_the_chart() -> None:
         "clientConnection": {"qps": 300, "burst": 500},
         "featureGates": {"UnadmittedWorkloadsObservability": True},
         "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]},
-        **managed("In", "kubernetes.io/metadata.name", values=["team-vision", "team-language", "default"]),
+        **managed("In", "kubernetes.io/metadata.name", values=["default", "team-language", "team-vision"]),
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Set
 from functools import cache
 from typing import Any, Final
 
@@ -87,11 +87,11 @@ def default_configuration(namespace: str, *, observed: bool, job_sets: bool) -> 
 
 
 def _managed_jobs(fleet: FleetSpec) -> dict[str, Any]:
-    of_teams = [namespace for team in fleet.teams for namespace in team.namespace_names]
-    return managed_jobs(of_teams, [queue.namespace for queue in fleet.local_queues])
+    of_teams = {namespace for team in fleet.teams for namespace in team.namespace_names}
+    return managed_jobs(of_teams, {queue.namespace for queue in fleet.local_queues})
 
 
-def managed_jobs(of_teams: Sequence[str], with_queues: Sequence[str]) -> dict[str, Any]:
+def managed_jobs(of_teams: Set[str], with_queues: Set[str]) -> dict[str, Any]:
     """Where there are teams: jobs in the namespaces with queues wait for Kueue, even those that name no queue.
 
     Such a job would run at once, beside every quota. Kueue leaves jobs in all other namespaces alone, even those that
@@ -100,10 +100,9 @@ def managed_jobs(of_teams: Sequence[str], with_queues: Sequence[str]) -> dict[st
     """
     if not of_teams:
         return {}
-    names = list(dict.fromkeys((*of_teams, *with_queues)))
     expression: dict[str, Any] = {"key": TEAM_LABEL, "operator": "Exists"}
-    if set(with_queues) - set(of_teams):
-        expression = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": names}
+    if with_queues - of_teams:
+        expression = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": sorted(of_teams | with_queues)}
     return {
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchExpressions": [expression]},
