@@ -129,8 +129,8 @@ def tokens(issued: float, expiry: float, renewed_at: float | None, minute: float
     metrics = Metrics()
     if renewed_at is not None and minute >= renewed_at:
         issued, expiry = renewed_at, renewed_at + expiry - issued
-    metrics.token_issued.labels("us").set(issued * 60)
-    metrics.token_expiry.labels("us").set(expiry * 60)
+    metrics.token_issued.labels("us", "multikueue-manager").set(issued * 60)
+    metrics.token_expires.labels("us", "multikueue-manager").set(expiry * 60)
     return metrics.text().decode()
 
 
@@ -178,7 +178,7 @@ FAULTS: dict[str, tuple[list[Collector], int, dict[str, tuple[float, float]]]] =
     "token-expiring": (
         [Collector(MANAGER).follow(lambda m: tokens(0, 120, None, m), 120)],
         120,
-        {"us": (107, 120)},
+        {"multikueue-manager us": (107, 120)},
     ),
 }
 

@@ -9,7 +9,7 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.fleet_file.yaml_text import load_yaml
-from kueue_fleet.kube.access import AccessError, read_access, token_lifetime
 from kueue_fleet.kube.client import ApiError, KubeApi
 from kueue_fleet.kueue_api.messages import errors_in, explain
 from kueue_fleet.kueue_api.problem import SpecError
@@ -38,7 +37,6 @@ CONCURRENT = 16
 _CHECK, _ACTIVATE, _LOCAL = "check", "activate", "local"
 """What a key of the queue begins with that is not a Workload's."""
 _CLOCK_STEP_SECONDS = 5.0
-_TOKENS_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +229,7 @@ class Controller:
         return None
 
     async def _measure(self, queue: WorkQueue, manager: ManagerState, workers: Mapping[str, WorkerState]) -> None:
-        ahead, tokens_at = time.time() - time.monotonic(), 0.0
+        ahead = time.time() - time.monotonic()
         while True:
             if abs(time.time() - time.monotonic() - ahead) > _CLOCK_STEP_SECONDS:
                 # Whoever waits for a time waits on the clock that was wrong: all of them are looked at.
@@ -240,19 +238,8 @@ class Controller:
             self.metrics.queue.set(len(queue))
             for name, worker in workers.items():
                 self.metrics.connected.labels(name).set(worker.followed)
-            if time.monotonic() >= tokens_at:
-                tokens_at = time.monotonic() + _TOKENS_SECONDS
-                self._measure_tokens(workers)
             self._alive_at = time.monotonic()
             await asyncio.sleep(1.0)
-
-    def _measure_tokens(self, workers: Iterable[str]) -> None:
-        for name in workers:
-            with contextlib.suppress(AccessError):
-                lifetime = token_lifetime(read_access(self._settings.workers / name).token)
-                if lifetime is not None:
-                    self.metrics.token_issued.labels(name).set(lifetime.issued)
-                    self.metrics.token_expiry.labels(name).set(lifetime.expiry)
 
     async def _serve(self) -> web.AppRunner:
         """Health and metrics."""

@@ -50,7 +50,13 @@ class Metrics:
         )
         self.token_expires = Gauge(
             "kueue_fleet_token_expires_timestamp_seconds",
-            "When the token by which a worker is reached expires.",
+            "When the token by which a worker is reached expires; of tokens that do.",
+            ["cluster", "account"],
+            registry=self.registry,
+        )
+        self.token_issued = Gauge(
+            "kueue_fleet_token_issued_timestamp_seconds",
+            "When the token by which a worker is reached was issued; of tokens that expire.",
             ["cluster", "account"],
             registry=self.registry,
         )
@@ -77,18 +83,6 @@ class Metrics:
         self.connected = Gauge(
             "kueue_fleet_worker_followed",
             "Whether a worker's objects are known as they are.",
-            ["cluster"],
-            registry=self.registry,
-        )
-        self.token_issued = Gauge(
-            "kueue_fleet_worker_token_issued_timestamp_seconds",
-            "When the token for a worker was issued; of tokens that end.",
-            ["cluster"],
-            registry=self.registry,
-        )
-        self.token_expiry = Gauge(
-            "kueue_fleet_worker_token_expiry_timestamp_seconds",
-            "When the token for a worker ends; of tokens that do.",
             ["cluster"],
             registry=self.registry,
         )

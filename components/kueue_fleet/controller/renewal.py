@@ -57,4 +57,5 @@ class TokenRenewal:
             log.warning("token not renewed", extra={"fields": fields})
             return
         if life.expires is not None:
+            self._metrics.token_issued.labels(*labels).set(life.issued)
             self._metrics.token_expires.labels(*labels).set(life.expires)

@@ -76,16 +76,24 @@ def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -
 
 def _without_queue(manifest: Mapping[str, Any], cluster: str) -> Explanation:
     kind, key = manifest.get("kind"), _key(manifest)
-    headline = (
-        f"Kueue does not manage this {kind}: it has no label {QUEUE_LABEL}. What keeps its pods from running, if they "
-        "do not run, is not Kueue."
-    )
     namespace, _, name = key.partition("/")
-    step = (
-        f"Create the {kind} again with the label {QUEUE_LABEL} and suspend: true (kubectl get {str(kind).lower()} "
-        f"{name} -n {namespace} shows its labels), or let Kueue manage jobs without a queue name "
-        "(manageJobsWithoutQueueName)."
-    )
+    spec = manifest.get("spec")
+    if isinstance(spec, Mapping) and spec.get("suspend") is True:
+        headline = (
+            f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, and where Kueue manages jobs "
+            "without a queue name (manageJobsWithoutQueueName), it stays so."
+        )
+        step = f"kubectl label {str(kind).lower()} {name} -n {namespace} {QUEUE_LABEL}=NAME, with a LocalQueue's name."
+    else:
+        headline = (
+            f"Kueue does not manage this {kind}: it has no label {QUEUE_LABEL}. What keeps its pods from running, if "
+            "they do not run, is not Kueue."
+        )
+        step = (
+            f"Create the {kind} again with the label {QUEUE_LABEL} and suspend: true (kubectl get {str(kind).lower()} "
+            f"{name} -n {namespace} shows its labels), or let Kueue manage jobs without a queue name "
+            "(manageJobsWithoutQueueName)."
+        )
     return _explanation(key, cluster, headline, "", step)
 
 

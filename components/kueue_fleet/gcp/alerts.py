@@ -82,9 +82,9 @@ def alert_policies(
 def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[str, Any]]:
     here = f'cluster="{manager}"'
     followed = f"max by (exported_cluster) (kueue_fleet_worker_followed{{{here}}}) < 1"
-    expiry = f"kueue_fleet_worker_token_expiry_timestamp_seconds{{{here}}}"
-    issued = f"kueue_fleet_worker_token_issued_timestamp_seconds{{{here}}}"
-    left = f"max by (exported_cluster) (({expiry} - time()) / ({expiry} - {issued})) < {_TOKEN_LEFT}"
+    expiry = f"kueue_fleet_token_expires_timestamp_seconds{{{here}}}"
+    issued = f"kueue_fleet_token_issued_timestamp_seconds{{{here}}}"
+    left = f"max by (exported_cluster, account) (({expiry} - time()) / ({expiry} - {issued})) < {_TOKEN_LEFT}"
     logs = f"kubectl --context {manager} -n {namespace} logs deployment/{CONTROLLER_NAME} --all-pods --tail 50"
     return {
         "controller-gone": _policy(
@@ -108,10 +108,10 @@ def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[s
             severity="CRITICAL",
         ),
         "token-expiring": _policy(
-            f"{fleet}: a token ends soon",
-            f"Less than {_TOKEN_LEFT:.0%} is left of the life of the controller's token for the worker in the label, "
-            "and no new one has come. Until it ends nothing changes; then the controller does not see the worker any "
-            "more, and sends it no jobs.\n\n"
+            f"{fleet}: a token expires soon",
+            f"Less than {_TOKEN_LEFT:.0%} is left of the life of a token for the worker in the label, and no new one "
+            "has come. Until it expires nothing changes; then Kueue (account multikueue-manager) or the fleet's own "
+            "controller cannot reach the worker any more, and no job is sent there.\n\n"
             "First: `kueue-fleet rotate STACK --kubeconfig FILE`; then see why the controller does not renew it: "
             "docs/tasks/rotate-credentials.md.",
             _prometheus("TokenExpiring", left, 600),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,14 +27,6 @@ class Access:
     def place(self) -> tuple[str, str | None, str | None]:
         """The server and how it proves itself, without the token."""
         return self.server, self.authority, self.tls_server_name
-
-
-@dataclass(frozen=True, slots=True)
-class Lifetime:
-    """When a token was issued, and when it ends, in seconds of Unix time."""
-
-    issued: float
-    expiry: float
 
 
 class AccessError(Exception):
@@ -68,19 +59,6 @@ def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ
     except (OSError, KeyError, TypeError, ValueError, StopIteration) as error:
         where = str(kubeconfig) if kubeconfig else "the account of the pod"
         raise AccessError(f"{where} cannot be used: {type(error).__name__}; give a kubeconfig with a token") from None
-
-
-def token_lifetime(token: str) -> Lifetime | None:
-    """The lifetime that a bound token of a service account has in it; None for one without: it never ends.
-
-    Read, not verified: that is the API server's. Source: https://www.rfc-editor.org/rfc/rfc7519 (iat, exp).
-    """
-    try:
-        body = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-        return Lifetime(float(claims["iat"]), float(claims["exp"]))
-    except (IndexError, KeyError, TypeError, ValueError):
-        return None
 
 
 def _named(items: list[dict[str, Any]], name: str) -> dict[str, Any]:

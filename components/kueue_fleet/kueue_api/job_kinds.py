@@ -23,6 +23,12 @@ class JobKind(NamedTuple):
     priority_classes: str = ""
     """CEL: the PriorityClasses that the pods of `object` name, a list with an empty text for pods that name none.
     Empty: not known."""
+    managed_by: str = ""
+    """CEL: the controller that `object` names as its own, an empty text where it names none. Empty: the kind has no
+    such field, or Kueue does not set it."""
+
+
+_MANAGED_BY: Final = "object.spec.?managedBy.orValue('')"
 
 
 def _of(*templates: str) -> str:
@@ -44,19 +50,26 @@ def _kubeflow(kind: str, replicas: str) -> JobKind:
     every = f"object.spec.?{replicas}.orValue({{}})"
     own = "[object.spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('')]"
     templates = f"{every}.map(role, {_class(f'{every}[role].?template')})"
-    return JobKind("kubeflow.org", f"{kind.lower()}s", kind, f"{own} + {templates}")
+    managed_by = "object.spec.?runPolicy.?managedBy.orValue('')"
+    return JobKind("kubeflow.org", f"{kind.lower()}s", kind, f"{own} + {templates}", managed_by)
 
 
 def _ray(plural: str, kind: str, cluster: str, *further: str) -> JobKind:
     """A kind of KubeRay; `cluster` is where it has the spec of a RayCluster."""
     head = _of(f"{cluster}.?headGroupSpec.?template", *further)
-    return JobKind("ray.io", plural, kind, f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}")
+    return JobKind(
+        "ray.io", plural, kind, f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}", _MANAGED_BY
+    )
 
 
 KINDS: Final[Mapping[str, JobKind]] = {
-    "batch/job": JobKind("batch", "jobs", "Job", _of("object.spec.?template")),
+    "batch/job": JobKind("batch", "jobs", "Job", _of("object.spec.?template"), _MANAGED_BY),
     "jobset.x-k8s.io/jobset": JobKind(
-        "jobset.x-k8s.io", "jobsets", "JobSet", _each("object.spec.?replicatedJobs", "?template.?spec.?template")
+        "jobset.x-k8s.io",
+        "jobsets",
+        "JobSet",
+        _each("object.spec.?replicatedJobs", "?template.?spec.?template"),
+        _MANAGED_BY,
     ),
     "kubeflow.org/mpijob": _kubeflow("MPIJob", "mpiReplicaSpecs"),
     "kubeflow.org/paddlejob": _kubeflow("PaddleJob", "paddleReplicaSpecs"),
@@ -68,7 +81,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
     "ray.io/raycluster": _ray("rayclusters", "RayCluster", "object.?spec"),
     "ray.io/rayservice": _ray("rayservices", "RayService", "object.spec.?rayClusterConfig"),
     # Its pods are those of a TrainingRuntime, which members of teams cannot make.
-    "trainer.kubeflow.org/trainjob": JobKind("trainer.kubeflow.org", "trainjobs", "TrainJob"),
+    "trainer.kubeflow.org/trainjob": JobKind("trainer.kubeflow.org", "trainjobs", "TrainJob", managed_by=_MANAGED_BY),
     # Its components may be jobs, or pods.
     "workload.codeflare.dev/appwrapper": JobKind(
         "workload.codeflare.dev",
@@ -78,6 +91,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
             _each("object.spec.?components", template)
             for template in ("?template", "?template.?spec.?template", "?template.?spec.?jobTemplate.?spec.?template")
         ),
+        _MANAGED_BY,
     ),
     "sparkoperator.k8s.io/sparkapplication": JobKind(
         "sparkoperator.k8s.io",

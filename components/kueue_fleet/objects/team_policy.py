@@ -21,9 +21,9 @@ from typing import Any, Final
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.kueue_api.job_kinds import KINDS, JobKind, enabled_kinds
+from kueue_fleet.kueue_api.job_kinds import KINDS, enabled_kinds
 from kueue_fleet.kueue_api.manifests import TEAM_LABEL, Manifest, manifest
-from kueue_fleet.kueue_api.names import QUEUE_LABEL, REGIONS_LABEL
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, QUEUE_LABEL, REGIONS_LABEL
 from kueue_fleet.objects.team_classes import allowed_priority_classes
 
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
@@ -59,10 +59,13 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
         "queue": f"variables.labels[?'{QUEUE_LABEL}'].orValue('')",
         "queues": _here(_queues(fleet, team, cluster)),
         "priorityClass": f"variables.labels[?'{PRIORITY_LABEL}'].orValue('')",
-        "podPriorityClasses": _pod_classes(kinds),
+        "podPriorityClasses": _by_kind({kind.kind: kind.priority_classes for kind in kinds}, "[]"),
         "priorityClasses": _list(classes),
         **({"regions": _list(regions)} if regions else {}),
     }
+    if fleet.cluster(cluster).role == "manager":
+        variables["managedBy"] = _by_kind({kind.kind: kind.managed_by for kind in kinds}, _text(MULTIKUEUE_CONTROLLER))
+        rules.append(_managed_by())
     policy: dict[str, Any] = {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -124,12 +127,13 @@ def _owned() -> str:
     return f"object.metadata.?ownerReferences.orValue([]).exists(owner, {owner} in {_list(known)})"
 
 
-def _pod_classes(kinds: Sequence[JobKind]) -> str:
-    """The PriorityClasses that the pods of the object name, of whichever kind it is."""
-    expression = "[]"
-    for kind in reversed([kind for kind in kinds if kind.priority_classes]):
-        expression = f"object.kind == '{kind.kind}' ? {kind.priority_classes} : {expression}"
-    return expression
+def _by_kind(expressions: Mapping[str, str], otherwise: str) -> str:
+    """The expression for the kind of the object; `otherwise` for a kind that has none."""
+    chosen = otherwise
+    for kind, expression in reversed(list(expressions.items())):
+        if expression:
+            chosen = f"object.kind == '{kind}' ? {expression} : {chosen}"
+    return chosen
 
 
 def _owner() -> dict[str, str]:
@@ -190,6 +194,20 @@ def _start() -> dict[str, str]:
         "spec",
         "'Kueue starts the job when there is quota for it'",
         "'leave suspend, and the scheduling gates of pods, as they are'",
+    )
+
+
+def _managed_by() -> dict[str, str]:
+    """Kueue sets the field, but not while it has not read its queues yet, and then rejects the job for good.
+
+    Source: docs/found-in-kueue.md, 7.
+    """
+    return _rule(
+        f"!({_NEW}) || (variables.owned && variables.byController) || variables.managedBy == "
+        f"{_text(MULTIKUEUE_CONTROLLER)}",
+        "spec.managedBy",
+        f"'is not {MULTIKUEUE_CONTROLLER}, which Kueue sets once it has started'",
+        "'submit the job again in a minute'",
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from fleet_file.builders import changed, standalone_data
+from fleet_file.builders import changed, fleet_data, standalone_data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.check.kueue_configuration import BUILT_IN_KINDS, FRAMEWORKS
-from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_fleet.objects import render_cluster
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, kueue_object, wait_until
 
@@ -224,6 +224,34 @@ def test_a_job_keeps_to_what_its_team_may_use(cluster: OneCluster, framework: st
             refused[text.format(name)] = job_of(framework, priority_class=name)
     for says, body in refused.items():
         assert says in refusal(cluster, place, body)
+
+
+@pytest.fixture(scope="module")
+def manager(cluster: OneCluster) -> str:
+    """A namespace with the policy that a manager has for a team; its Kueue knows of no dispatched queue."""
+    fleet = parse_fleet(
+        changed(fleet_data(), {"kueue/configuration": {"integrations": {"frameworks": sorted(DISPATCHED_FRAMEWORKS)}}})
+    )
+    for item in render_cluster(fleet, "manager"):
+        name = item["metadata"]["name"]
+        if name in ("team-vision", "kueue-fleet-team-team-vision") and item["kind"] in PLACES:
+            cluster.ensure(PLACES[item["kind"]].format(item["metadata"].get("namespace")), item)
+    wait_until(lambda: refusal(cluster, place_of("batch/job", "team-vision"), job_of("batch/job", queue=""), ""))
+    return "team-vision"
+
+
+@pytest.mark.parametrize("framework", sorted(DISPATCHED_FRAMEWORKS))
+def test_a_job_that_kueue_rejected_later_is_refused_while_it_starts(
+    cluster: OneCluster, manager: str, framework: str
+) -> None:
+    """Kueue sets managedBy once it has read its queues; it never does so here."""
+    place, body = place_of(framework, manager), job_of(framework)
+    says = "spec.managedBy: is not kueue.x-k8s.io/multikueue, which Kueue sets once it has started"
+    found = refusal(cluster, place, body, "")
+    assert (says in found) == bool(KINDS[framework].managed_by), found
+    spec = body["spec"].setdefault("runPolicy", {}) if framework.startswith("kubeflow.org/") else body["spec"]
+    spec["managedBy"] = "kueue.x-k8s.io/multikueue"
+    assert says not in refusal(cluster, place, body, "")
 
 
 def owner(kind: str, api_version: str, name: str = "it", uid: str = "00000000-0000-0000-0000-000000000000") -> Json:
