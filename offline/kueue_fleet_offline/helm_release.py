@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kueue_fleet.rehearsal.standins.autonaming import generated_name
+from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Differ, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import Asset, Secret, Value, has_unknown, reveal, with_secrets_of
@@ -69,8 +70,6 @@ UPGRADE_FLAGS: Final = {
 """Flags of `helm upgrade` by property."""
 TEMPLATE_CACHE: Final = "helm-templates"
 """Folder of rendered charts, below the state folder."""
-STATE_VARIABLE: Final = "KUEUE_FLEET_REHEARSAL"
-"""Environment variable with the state folder of the rehearsal."""
 
 
 def check_options(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from fleet_file.builders import fleet
 from kube.token_apis import FIRST_TOKEN, jwt, kubeconfig, secret
 from kueue_fleet.cli import app
 from kueue_fleet.cli import rotate as command
-from kueue_fleet.kube.client import ApiError, Json
+from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.tokens import TAKEN_SECONDS, token_life
 
 ROOT = Path(__file__).parents[2]

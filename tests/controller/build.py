@@ -13,7 +13,7 @@ from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionController
-from kueue_fleet.kube.client import Json
+from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 GPU = "nvidia.com/gpu"

@@ -7,7 +7,8 @@ import pytest
 
 from kueue_fleet.controller import election
 from kueue_fleet.controller.election import LeaseLock, Terms, lead
-from kueue_fleet.kube.client import ApiError, Json, KubeApi
+from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.client import KubeApi
 
 QUICK = Terms(lease=3, renew=2, retry=1)
 

@@ -13,7 +13,7 @@ from controller.build import Fixture
 from kueue_fleet.controller.main import ConfigurationError, Controller, Settings, read_configuration
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.work_queue import WorkQueue
-from kueue_fleet.kube.client import ApiError
+from kueue_fleet.kube.answers import ApiError
 
 
 def settings(folder: Path) -> Settings:

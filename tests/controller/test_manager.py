@@ -7,7 +7,7 @@ import pytest
 from controller.build import NOW, Fixture, condition, configured, when, workload
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
-from kueue_fleet.kube.client import Json
+from kueue_fleet.kube.answers import Json
 
 NOMINATED = "Nominated us, eu of 2 clusters"
 

@@ -20,7 +20,7 @@ from kueue_fleet.controller.patches import CHECK_MANAGER, DISPATCH_MANAGER, REJE
 from kueue_fleet.dispatch import GivenUp, parse_report
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
-from kueue_fleet.kube.client import ApiError
+from kueue_fleet.kube.answers import ApiError
 
 CHECK = "kueue-fleet.dev/admission-check"
 BOTH = {"multikueue": "Pending", "fleet": "Pending"}

@@ -8,7 +8,7 @@ import pytest
 from controller.build import NOW, Fixture, admitted_copy, condition, configured, when, workload
 from kueue_fleet.controller.rescue import RESCUE_MANAGER, path_of_job, status_of_job
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION
-from kueue_fleet.kube.client import ApiError, Json
+from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.watching import Watch
 
 JOBS = "/apis/batch/v1/namespaces/ns/jobs"

@@ -13,7 +13,7 @@ from kueue_fleet.controller import workers
 from kueue_fleet.controller.workers import CONFIGURED, KUEUE, WorkerState
 from kueue_fleet.dispatch import Fit, FitKind
 from kueue_fleet.kube import watching
-from kueue_fleet.kube.client import ApiError, Json
+from kueue_fleet.kube.answers import ApiError, Json
 
 CLUSTER_QUEUE = ("clusterqueues", "gpu")
 

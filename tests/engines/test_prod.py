@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from fleet_in_rehearsal import FleetInRehearsal, copied
+from kueue_fleet.fleet_file.parse import CHARTS_KEY
 from kueue_fleet.rehearsal.pulumi_cli import PulumiError
-from kueue_fleet.rehearsal.session import CHARTS_KEY
 from one_cluster import wait_until
 
 MANAGER = "manager-europe-west4"

@@ -15,7 +15,8 @@ from aiohttp import web
 
 from kueue_fleet.kube import client
 from kueue_fleet.kube.access import AccessError, read_access
-from kueue_fleet.kube.client import ApiError, Identity, KubeApi
+from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.client import Identity, KubeApi
 
 CA = base64.b64encode(b"PEM").decode()
 

@@ -18,7 +18,7 @@ from kube.token_apis import (
     kubeconfig,
     secret,
 )
-from kueue_fleet.kube.client import ApiError
+from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.tokens import (
     EXPIRES_ANNOTATION,
     TAKEN_SECONDS,

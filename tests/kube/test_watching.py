@@ -8,7 +8,8 @@ import pytest
 
 from kube.fake_api import FakeApi
 from kueue_fleet.kube import watching
-from kueue_fleet.kube.client import ApiError, Json, Opened
+from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.client import Opened
 from kueue_fleet.kube.watching import Watch
 
 PATH = "/apis/x/things"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kueue_fleet.fleet_file.worker_tokens import WorkerToken
-from kueue_fleet.kube.client import ApiError, Json
+from kueue_fleet.kube.answers import ApiError, Json
 
 PLACE = WorkerToken(
     worker="worker-a",

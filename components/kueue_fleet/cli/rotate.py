@@ -20,7 +20,7 @@ from kueue_fleet.cli.progress import line, step
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import WorkerToken, token_credentials, worker_tokens
-from kueue_fleet.kube.client import APPLY, ApiError, Json
+from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json
 from kueue_fleet.kube.tokens import TAKEN_SECONDS, TokenError, renew_token, void_first_token
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class _Cluster:
 
     async def apply(self, path: str, body: Json, manager: str) -> Json:
         """See `TokenApi.apply`."""
-        return self._request("PATCH", path, body, {"fieldManager": manager, "force": "true"}, APPLY)
+        return self._request("PATCH", path, body, {"fieldManager": manager, "force": "true"}, APPLY_PATCH)
 
     async def delete(self, path: str) -> Json:
         """See `TokenApi.delete`."""

@@ -9,7 +9,7 @@ from kueue_fleet.admission.model import CheckState
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.dispatch import Copy
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
-from kueue_fleet.kube.client import Json
+from kueue_fleet.kube.answers import Json
 
 ORIGIN_LABEL: Final = "kueue.x-k8s.io/multikueue-origin"
 """On each copy that Kueue's MultiKueue makes: the manager that it belongs to."""

@@ -18,7 +18,8 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
-from kueue_fleet.kube.client import ApiError, Json, KubeApi
+from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.client import KubeApi
 
 _RELEASE_SECONDS: Final = 5.0
 """Much less than the grace period of the pods."""

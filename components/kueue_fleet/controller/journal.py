@@ -13,7 +13,8 @@ from typing import Any
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch.fleet_checks import format_time
-from kueue_fleet.kube.client import Api, ApiError, Json
+from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.client import Api
 
 MOST_WAITING = 10000
 """Events that wait to be written; more are dropped, and counted in the log."""

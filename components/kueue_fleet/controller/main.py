@@ -27,7 +27,8 @@ from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.fleet_file.yaml_text import load_yaml
-from kueue_fleet.kube.client import ApiError, KubeApi
+from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.client import KubeApi
 from kueue_fleet.kueue_api.messages import errors_in, explain
 from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.objects.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration

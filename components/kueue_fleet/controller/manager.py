@@ -11,7 +11,8 @@ from kueue_fleet.admission.reading.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
-from kueue_fleet.kube.client import Api, Json
+from kueue_fleet.kube.answers import Json
+from kueue_fleet.kube.client import Api
 from kueue_fleet.kube.watching import Watch
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 

@@ -21,7 +21,7 @@ from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
-from kueue_fleet.kube.client import Json
+from kueue_fleet.kube.answers import Json
 from kueue_fleet.kueue_api.names import KUEUE_API
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"

@@ -45,7 +45,8 @@ from kueue_fleet.dispatch.scoring import judge
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
-from kueue_fleet.kube.client import Api, Json
+from kueue_fleet.kube.answers import Json
+from kueue_fleet.kube.client import Api
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 _ASK_AGAIN_SECONDS: Final = 600.0

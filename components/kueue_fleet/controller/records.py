@@ -19,7 +19,7 @@ from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
-from kueue_fleet.kube.client import Json
+from kueue_fleet.kube.answers import Json
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 
 _UID: Final = "uid"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.fleet_file.worker_tokens import WorkerToken
-from kueue_fleet.kube.client import ApiError
+from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.tokens import TokenApi, TokenError, renew_token
 
 ROUND_SECONDS = 300.0

@@ -12,7 +12,7 @@ from typing import Final
 from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.kueue_api.base import SpecModel, Text
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_fleet.kueue_api.manifests import Manifest, token_secret_manifest
 
 ACCOUNT_NAME: Final = "multikueue-manager"
 """Name of the ServiceAccount of the manager's Kueue on each worker, and of the role and binding by which it reads."""
@@ -73,20 +73,10 @@ def first_token_manifest(fleet: FleetSpec, account: str) -> list[Manifest]:
     credentials = token_credentials(fleet)
     if credentials is None:
         return []
-    made = manifest(
-        "v1",
-        "Secret",
-        _first_secret(credentials, account),
-        fleet.kueue.namespace,
-        type="kubernetes.io/service-account-token",
-    )
     # Where there is no day, a controller replaces it by itself.
-    replaced = str(credentials.rotate_by or CONTROLLER_NAME)
-    made["metadata"]["annotations"] = {
-        "kubernetes.io/service-account.name": account,
-        ROTATE_BY_ANNOTATION: replaced,
-    }
-    return [made]
+    replaced = {ROTATE_BY_ANNOTATION: str(credentials.rotate_by or CONTROLLER_NAME)}
+    name = _first_secret(credentials, account)
+    return [token_secret_manifest(name, fleet.kueue.namespace, account, **replaced)]
 
 
 def _token(fleet: FleetSpec, worker: str, account: str, secret_namespace: str) -> WorkerToken | None:

@@ -10,8 +10,11 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, NamedTuple
 
+SYSTEM_LABEL: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
+"""Finds keys of labels that Kubernetes or GKE sets; pods cannot invent them."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 """Resource name of NVIDIA's GPUs, and key of the taint of nodes with GPUs."""
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"

@@ -15,21 +15,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
 from kueue_fleet.kube.access import Access, AccessError, read_access
+from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, refusal, watch_events
 from kueue_fleet.kube.permissions import RequestListener, ignore, permission
 from kueue_fleet.kube.throttle import Throttle
 
-Json = dict[str, Any]
-"""An object as the API server sends it."""
-
-APPLY: Final = "application/apply-patch+yaml"
-"""Content type of server-side apply."""
 REQUEST_SECONDS: Final = 30.0
 """Longest that a request takes; of a watch, until its answer begins."""
 WATCH_SECONDS: Final = 240
@@ -52,38 +48,6 @@ class Identity:
 
     uid: str
     version: str
-
-
-class ApiError(Exception):
-    """The API server refused a request, or could not be reached (`status` 0).
-
-    `retry_after`: seconds after which the server wants to be asked again; None if it does not say.
-    """
-
-    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(f"{message} ({status} {reason})" if status else message)
-        self.status = status
-        self.reason = reason
-        self.message = message
-        self.retry_after = retry_after
-
-    @property
-    def asks_for_list(self) -> bool:
-        """The resource version is too old, or newer than any that the server has: list again.
-
-        Source: kubernetes@v1.36.3 staging/src/k8s.io/apiserver/pkg/storage/errors.go (NewTooLargeResourceVersionError).
-        """
-        return self.status == 410 or (self.status == 504 and self.message.startswith("Too large resource version"))
-
-    @property
-    def is_not_found(self) -> bool:
-        """There is no such object, or no such kind."""
-        return self.status == 404
-
-    @property
-    def is_conflict(self) -> bool:
-        """The object changed meanwhile."""
-        return self.status == 409
 
 
 Opened = Callable[[], None]
@@ -209,7 +173,9 @@ class KubeApi:
 
     async def apply(self, path: str, body: Json, manager: str) -> Json:
         """See `Api.apply`."""
-        return await self._json("PATCH", path, params={"fieldManager": manager, "force": "true"}, body=body, kind=APPLY)
+        return await self._json(
+            "PATCH", path, params={"fieldManager": manager, "force": "true"}, body=body, kind=APPLY_PATCH
+        )
 
     async def replace(self, path: str, body: Json) -> Json:
         """The whole object at `path`, if it has the resource version in `body`. Raises ApiError."""
@@ -245,19 +211,11 @@ class KubeApi:
                 response = await self._request("GET", path, params, None, "application/json", timeout)
         except TimeoutError:
             raise ApiError(0, "", f"watch of {path} got no answer within {REQUEST_SECONDS:g} s") from None
-        rest = bytearray()
         self._watches.add(response)
         opened()
         try:
-            async for chunk in response.content.iter_any():
-                rest += chunk
-                while (end := rest.find(b"\n")) >= 0:
-                    event = json.loads(bytes(rest[:end]))
-                    del rest[: end + 1]
-                    if event["type"] == "ERROR":
-                        status = event["object"]
-                        raise ApiError(status.get("code", 500), status.get("reason", ""), status.get("message", ""))
-                    yield event["type"], event["object"]
+            async for event in watch_events(response.content.iter_any()):
+                yield event
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise ApiError(0, "", f"watch of {path} dropped: {type(error).__name__}") from None
         finally:
@@ -312,10 +270,10 @@ class KubeApi:
                 self._access, self._read_at = None, float("-inf")
                 return await self._request(method, path, params, body, kind, timeout, again=False)
             if response.status >= 400:
-                refusal = _refusal(response.status, await response.read(), response.headers.get("Retry-After"))
+                error = refusal(response.status, await response.read(), response.headers.get("Retry-After"))
                 if response.status == 429:
-                    self._throttle.pause(1.0 if refusal.retry_after is None else refusal.retry_after)
-                raise refusal
+                    self._throttle.pause(1.0 if error.retry_after is None else error.retry_after)
+                raise error
             return response
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
             # aiohttp says RuntimeError where the client was replaced meanwhile.
@@ -324,12 +282,3 @@ class KubeApi:
             raise ApiError(0, "", f"{method} {path} failed: {type(error).__name__}") from None
         except AccessError as error:
             raise ApiError(0, "", str(error)) from None
-
-
-def _refusal(status: int, text: bytes, after: str | None) -> ApiError:
-    seconds = float(after) if after is not None and after.isascii() and after.isdigit() else None
-    try:
-        body = json.loads(text)
-        return ApiError(status, str(body.get("reason", "")), str(body.get("message", "")), seconds)
-    except (ValueError, AttributeError):
-        return ApiError(status, "", text[:500].decode(errors="replace").strip(), seconds)

@@ -9,7 +9,8 @@ import random
 import time
 from collections.abc import Callable
 
-from kueue_fleet.kube.client import Api, ApiError, Json
+from kueue_fleet.kube.answers import ApiError, Json, object_key
+from kueue_fleet.kube.client import Api
 
 PAGE = 250
 """Objects of one page of a list."""
@@ -194,10 +195,3 @@ class Watch:
 def _number(version: object) -> int:
     """A resource version; 0 where it is none. API servers compare those of one kind as numbers."""
     return int(version) if isinstance(version, str) and version.isascii() and version.isdigit() else 0
-
-
-def object_key(item: Json) -> str:
-    """`namespace/name` of an object, `name` of one without a namespace."""
-    metadata = item["metadata"]
-    namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

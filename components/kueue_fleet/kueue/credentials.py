@@ -14,10 +14,8 @@ from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object, object_labels
 from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.manifests import manifest
+from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE, manifest
 
-TOKEN_SECRET_TYPE = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a token
-"""Kubernetes fills a Secret of this type with a token of the account it names."""
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
 
 

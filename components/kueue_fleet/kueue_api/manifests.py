@@ -40,6 +40,8 @@ POD_SECURITY_WARNING_LABEL: Final = "pod-security.kubernetes.io/warn"
 """On a namespace: the Pod Security Standard that the API server warns of when a job or a pod does not meet it."""
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 """Label that Kubernetes puts on every namespace, with its name."""
+TOKEN_SECRET_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a token
+"""Kubernetes fills a Secret of this type with a token of the account it names."""
 
 
 def manifest(api_version: str, kind: str, name: str, namespace: str | None = None, **body: Any) -> Manifest:
@@ -60,6 +62,13 @@ def namespace_manifest(name: str, team: str | None = None, pod_security: str = "
     if team is not None:
         labels = {TEAM_LABEL: team, **labels, POD_SECURITY_WARNING_LABEL: "restricted"}
     made["metadata"]["labels"] = labels
+    return made
+
+
+def token_secret_manifest(name: str, namespace: str, account: str, **annotations: str) -> Manifest:
+    """A Secret that Kubernetes fills with a token of `account`, which never expires."""
+    made = manifest("v1", "Secret", name, namespace, type=TOKEN_SECRET_TYPE)
+    made["metadata"]["annotations"] = {"kubernetes.io/service-account.name": account, **annotations}
     return made
 
 

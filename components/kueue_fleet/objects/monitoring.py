@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_fleet.kueue_api.manifests import Manifest, manifest, token_secret_manifest
 from kueue_fleet.objects.dashboards import grafana_dashboard
+from kueue_fleet.objects.grants import RBAC_API, RBAC_GROUP
 
 READER_ROLE: Final = "kueue-metrics-reader"
 """ClusterRole of Kueue's chart; the account, its token and what belongs to them have the same name."""
@@ -29,7 +30,6 @@ DASHBOARD_NAME: Final = "kueue-fleet-dashboard"
 """Name of the ConfigMap with the dashboard for Grafana."""
 DASHBOARD_LABEL: Final = "grafana_dashboard"
 """Grafana's sidecar loads ConfigMaps with this label."""
-_RBAC: Final = "rbac.authorization.k8s.io"
 _SERVICE_LABELS: Final = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "metrics-service"}
 _INTERVAL: Final = "30s"
 
@@ -41,8 +41,7 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     namespace = fleet.kueue.namespace
     # Autopilot runs the collectors in a namespace of its own.
     collectors = "gke-gmp-system" if fleet.cluster(cluster).mode == "Autopilot" else "gmp-system"
-    secret = manifest("v1", "Secret", READER_ROLE, namespace, type="kubernetes.io/service-account-token")
-    secret["metadata"]["annotations"] = {"kubernetes.io/service-account.name": READER_ROLE}
+    secret = token_secret_manifest(READER_ROLE, namespace, READER_ROLE)
     readable = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [READER_ROLE], "verbs": ["get"]}
     endpoint = {
         "port": "metrics",
@@ -57,13 +56,13 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         manifest("v1", "ServiceAccount", READER_ROLE, namespace),
         _may_read_metrics(READER_ROLE, READER_ROLE, namespace),
         secret,
-        manifest(f"{_RBAC}/v1", "Role", READER_ROLE, namespace, rules=[readable]),
+        manifest(RBAC_API, "Role", READER_ROLE, namespace, rules=[readable]),
         manifest(
-            f"{_RBAC}/v1",
+            RBAC_API,
             "RoleBinding",
             READER_ROLE,
             namespace,
-            roleRef={"apiGroup": _RBAC, "kind": "Role", "name": READER_ROLE},
+            roleRef={"apiGroup": RBAC_GROUP, "kind": "Role", "name": READER_ROLE},
             subjects=[{"kind": "ServiceAccount", "name": "collector", "namespace": collectors}],
         ),
         manifest(
@@ -141,9 +140,9 @@ def grafana_helm_values() -> dict[str, Any]:
 
 def _may_read_metrics(name: str, account: str, namespace: str) -> Manifest:
     return manifest(
-        f"{_RBAC}/v1",
+        RBAC_API,
         "ClusterRoleBinding",
         name,
-        roleRef={"apiGroup": _RBAC, "kind": "ClusterRole", "name": READER_ROLE},
+        roleRef={"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": READER_ROLE},
         subjects=[{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
     )

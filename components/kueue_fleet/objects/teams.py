@@ -17,6 +17,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.job_kinds import KINDS, JobKind, enabled_kinds
 from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL, Manifest, manifest
+from kueue_fleet.objects.grants import RBAC_API, RBAC_GROUP
 from kueue_fleet.objects.team_policy import render_team_policy
 
 MEMBERS_ROLE: Final = "kueue-fleet-members"
@@ -29,7 +30,6 @@ SERVICE_LIMITS: Final = {"services.loadbalancers": "0", "services.nodeports": "0
 Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-on-object-count.
 """
 
-_RBAC: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = {"group": "Group", "user": "User", "serviceAccount": "User"}
 _READ: Final = ["get", "list", "watch"]
 _SUBMIT: Final = [*_READ, "create", "delete", "patch", "update"]
@@ -62,13 +62,13 @@ def _access(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> 
     subjects = []
     for member in team.members:
         kind, _, name = member.partition(":")
-        subjects.append({"apiGroup": _RBAC, "kind": _SUBJECTS[kind], "name": name})
-    role_ref = {"apiGroup": _RBAC, "kind": "Role", "name": MEMBERS_ROLE}
+        subjects.append({"apiGroup": RBAC_GROUP, "kind": _SUBJECTS[kind], "name": name})
+    role_ref = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": MEMBERS_ROLE}
     kinds = enabled_kinds(kueue_configuration(fleet, cluster))
     rules = member_rules(kinds, submits=fleet.cluster(cluster).role != "worker")
     return [
-        manifest(f"{_RBAC}/v1", "Role", MEMBERS_ROLE, namespace, rules=rules),
-        manifest(f"{_RBAC}/v1", "RoleBinding", MEMBERS_ROLE, namespace, roleRef=role_ref, subjects=subjects),
+        manifest(RBAC_API, "Role", MEMBERS_ROLE, namespace, rules=rules),
+        manifest(RBAC_API, "RoleBinding", MEMBERS_ROLE, namespace, roleRef=role_ref, subjects=subjects),
     ]
 
 

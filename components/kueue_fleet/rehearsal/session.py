@@ -21,6 +21,7 @@ import yaml
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
+from kueue_fleet.fleet_file.parse import CHARTS_KEY
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
 
 _MIB = 1024**2
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-CHARTS_KEY = "kueue-fleet:charts"
-"""Key of the stack's config with the folder of Helm charts."""
 # An orderly end of four clusters takes a few seconds; on a busy machine, more.
 _END_SECONDS = 60.0
 _ORPHAN_SECONDS = 30.0

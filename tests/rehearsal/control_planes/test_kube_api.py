@@ -13,7 +13,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from kueue_fleet.rehearsal.control_planes.kube_api import ApiError, KubeApi, Watched, object_key
+from kueue_fleet.kube.answers import ApiError, object_key
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.certificates import service_certificate
 
 WAIT_SECONDS = 10.0

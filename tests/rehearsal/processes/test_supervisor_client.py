@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.processes import supervisor_client
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError, SupervisorGoneError
 
 
@@ -95,9 +94,3 @@ def test_the_socket_is_named_by_the_environment() -> None:
     assert SupervisorClient.from_environment({"KUEUE_FLEET_SUPERVISOR": "/s"}).socket == Path("/s")
     with pytest.raises(RehearsalError, match=r"KUEUE_FLEET_SUPERVISOR is not set: .* inside a rehearsal only"):
         SupervisorClient.from_environment({})
-
-
-def test_both_sides_agree_on_how_the_last_line_begins() -> None:
-    from kueue_fleet.rehearsal.processes.supervisor import ERROR_PREFIX
-
-    assert supervisor_client._ERROR_PREFIX == ERROR_PREFIX

@@ -43,7 +43,7 @@ class Membership:
         for name in self._queue_names:
             spec = self.cache.queues[name].spec
             known = old.get(name)
-            if known is not None and known.strategy is spec.queueing_strategy:
+            if known is not None and known.strategy == spec.queueing_strategy:
                 self._pending[name] = known
             else:
                 self._pending[name] = PendingQueue(spec.queueing_strategy, partial(self.cache.namespace_admitted, name))

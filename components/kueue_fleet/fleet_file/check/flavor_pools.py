@@ -9,9 +9,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -19,13 +17,11 @@ from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import tolerates
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, TOLERATED_BY_GKE
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SYSTEM_LABEL, TOLERATED_BY_GKE
 from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.gke.zones import regions_with, zones_of
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule
-
-_OF_SYSTEM: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
 
 
 def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
@@ -212,7 +208,7 @@ def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> 
                 f"{cluster.name} has no node pool {value}",
                 "name a node pool of this file with nodePool, or remove the label",
             )
-        elif not _OF_SYSTEM.search(key) and not _separates(flavor, key, value):
+        elif not SYSTEM_LABEL.search(key) and not _separates(flavor, key, value):
             yield Problem(
                 f"{path}.nodeLabels[{key}]",
                 f'"{value}" is a label of one\'s own, with which GKE makes nodes only for pods that tolerate the taint '

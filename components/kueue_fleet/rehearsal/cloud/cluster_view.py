@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.cloud.node_removal import TO_BE_DELETED, plan_retirement
 from kueue_fleet.rehearsal.cloud.node_templates import SIMULATED, NodeTemplate
 from kueue_fleet.rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS, is_daemon
-from kueue_fleet.rehearsal.control_planes.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 
 log = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ import aiohttp
 import yaml
 
 from kueue_fleet.gke.labels import NODE_POOL, QUEUED_PROVISIONING_CLASS
+from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, ClusterView
 from kueue_fleet.rehearsal.cloud.dws_decisions import (
     CreateNodes,
@@ -42,7 +43,7 @@ from kueue_fleet.rehearsal.cloud.node_templates import RESIZE_REQUEST, NodeTempl
 from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon
 from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess
-from kueue_fleet.rehearsal.control_planes.kube_api import ApiError, Json, KubeApi, Watched
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 
 log = logging.getLogger(__name__)
 

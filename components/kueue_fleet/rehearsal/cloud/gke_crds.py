@@ -11,7 +11,8 @@ import asyncio
 from typing import Any
 
 from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
-from kueue_fleet.rehearsal.control_planes.kube_api import Json, KubeApi
+from kueue_fleet.kube.answers import Json
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 
 _GROUP = "monitoring.googleapis.com"
 _POLL_SECONDS = 0.05

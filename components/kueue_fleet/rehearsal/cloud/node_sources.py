@@ -10,7 +10,6 @@ and workload separation), https://cloud.google.com/kubernetes-engine/docs/how-to
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +26,7 @@ from kueue_fleet.gke.labels import (
     PROVISIONING,
     REGION,
     SPOT,
+    SYSTEM_LABEL,
     ZONE,
 )
 from kueue_fleet.gke.machines import MachineType, accelerators, machine_catalogue
@@ -48,8 +48,6 @@ Json = Mapping[str, Any]
 COMPUTE_CLASS = "cloud.google.com/compute-class"
 """Label by which pods ask for a ComputeClass."""
 _COMPUTE_CLASSES = {"Accelerator", "Balanced", "General-Purpose", "general-purpose", "Performance", "Scale-Out"}
-# k8s.io label namespaces and GKE's own: such labels cannot be invented by a pod.
-_SYSTEM_LABEL = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
 # What a pod may select and this catalogue decides by the machine or the place.
 _FREE_CHOICE = {DRIVER_VERSION, "cloud.google.com/gke-boot-disk", "cloud.google.com/gke-max-pods-per-node"}
 _COMPACT_FAMILIES = {"n2", "a2", "a3", "g2"}
@@ -230,7 +228,7 @@ class AutoProvisioning:
         for key, value in selector.items():
             if key in _FREE_CHOICE or key in (COMPUTE_CLASS, PLACEMENT_GROUP, FLEX_START):
                 labels[key] = value
-            elif not _SYSTEM_LABEL.search(key):
+            elif not SYSTEM_LABEL.search(key):
                 labels[key] = value
                 taints.append({"key": key, "value": value, "effect": "NoSchedule"})
         labels |= self.labels
@@ -282,7 +280,7 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
     for key, value in selector.items():
         if key in decided:
             continue
-        if _SYSTEM_LABEL.search(key):
+        if SYSTEM_LABEL.search(key):
             return f"nodeSelector {key}={value}: no node has this label, and the provisioner does not set it"
         if not tolerates(needs.tolerations, {"key": key, "value": value, "effect": "NoSchedule"}):
             return (

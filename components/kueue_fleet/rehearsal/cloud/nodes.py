@@ -18,6 +18,7 @@ import aiohttp
 
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
+from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, SPOT_RECLAIMED, ClusterView
 from kueue_fleet.rehearsal.cloud.node_planning import NodeSource, plan_nodes
 from kueue_fleet.rehearsal.cloud.node_pool_store import NodePoolStore
@@ -34,7 +35,6 @@ from kueue_fleet.rehearsal.cloud.pod_needs import (
 )
 from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
 from kueue_fleet.rehearsal.cloud.spot import choose_reclaims, due_reclaims
-from kueue_fleet.rehearsal.control_planes.kube_api import ApiError
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 from kueue_fleet.rehearsal.simulation_settings import SimulationSettings

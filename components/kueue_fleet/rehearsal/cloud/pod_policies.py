@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from kueue_fleet.rehearsal.control_planes.kube_api import Json, KubeApi
+from kueue_fleet.kube.answers import Json
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 
 _API_VERSION = "admissionregistration.k8s.io/v1"
 _POLL_SECONDS = 0.1

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import aiohttp
 
+from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.rehearsal.cloud.cluster_view import ClusterView
 from kueue_fleet.rehearsal.cloud.dws import QueuedProvisioning, install_crd
 from kueue_fleet.rehearsal.cloud.gke_crds import install_gke_definitions
@@ -20,7 +21,7 @@ from kueue_fleet.rehearsal.cloud.nodes import NodeProvisioner
 from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
 from kueue_fleet.rehearsal.control_planes.cluster import WrongRequestError
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
-from kueue_fleet.rehearsal.control_planes.kube_api import ApiError, KubeApi
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 from kueue_fleet.rehearsal.control_planes.kwok import keep_running, kwok_process, write_kwok_files
 from kueue_fleet.rehearsal.engines import ENGINES
 from kueue_fleet.rehearsal.engines.catalogue import KUEUE_VISIBILITY_FLAG

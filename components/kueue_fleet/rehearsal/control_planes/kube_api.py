@@ -18,17 +18,7 @@ from typing import Any, Self
 
 import aiohttp
 
-Json = dict[str, Any]
-"""An object as the API server sends it."""
-
-MERGE_PATCH = "application/merge-patch+json"
-"""Content type of a JSON merge patch."""
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-"""Content type of a strategic merge patch."""
-APPLY_PATCH = "application/apply-patch+yaml"
-"""Content type of server-side apply."""
-JSON_PATCH = "application/json-patch+json"
-"""Content type of a JSON patch."""
+from kueue_fleet.kube.answers import APPLY_PATCH, MERGE_PATCH, ApiError, Json, object_key, refusal, watch_events
 
 _REQUEST_SECONDS = 60.0
 _WATCH_SECONDS = 300
@@ -37,31 +27,6 @@ _RETRY_FIRST_SECONDS = 0.2
 _RETRY_LAST_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
-
-
-class ApiError(Exception):
-    """The API server refused a request. `status` is the HTTP code, `reason` the API's own word for it."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(f"{message} ({status} {reason})")
-        self.status = status
-        self.reason = reason
-        self.message = message
-
-    @property
-    def is_gone(self) -> bool:
-        """The resource version is too old: list again (HTTP 410, reason Expired or Gone)."""
-        return self.status == 410
-
-    @property
-    def is_not_found(self) -> bool:
-        """There is no such object, or no such resource."""
-        return self.status == 404
-
-    @property
-    def is_conflict(self) -> bool:
-        """Somebody else changed the object, or it exists already (HTTP 409)."""
-        return self.status == 409
 
 
 class KubeApi:
@@ -117,7 +82,7 @@ class KubeApi:
         ) as response:
             text = await response.read()
             if response.status >= 400:
-                raise _error(response.status, text)
+                raise refusal(response.status, text)
             return json.loads(text) if text[:1] in (b"{", b"[") else {}
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:
@@ -184,18 +149,9 @@ class KubeApi:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=2 * _WATCH_SECONDS + 30)
         async with self._client().get(self.server + path, params=query, timeout=timeout) as response:
             if response.status >= 400:
-                raise _error(response.status, await response.read())
-            rest = bytearray()
-            async for chunk in response.content.iter_any():
-                rest += chunk
-                # One event is one line; lines of CustomResourceDefinitions exceed what StreamReader.readline accepts.
-                while (end := rest.find(b"\n")) >= 0:
-                    event = json.loads(bytes(rest[:end]))
-                    del rest[: end + 1]
-                    if event["type"] == "ERROR":
-                        status = event["object"]
-                        raise ApiError(status.get("code", 500), status.get("reason", ""), status.get("message", ""))
-                    yield event["type"], event["object"]
+                raise refusal(response.status, await response.read())
+            async for event in watch_events(response.content.iter_any()):
+                yield event
 
 
 class Watched:
@@ -241,9 +197,9 @@ class Watched:
                         self._put(object_key(item), None if kind == "DELETED" else self._project(item))
             except ApiError as error:
                 version = None
-                if not (error.is_gone or error.is_not_found):
+                if not (error.asks_for_list or error.is_not_found):
                     log.warning("%s%s: %s", self._api.server, self._path, error)
-                if error.is_gone:
+                if error.asks_for_list:
                     continue
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 log.info("%s%s: watch dropped: %s", self._api.server, self._path, error)
@@ -278,22 +234,7 @@ class Watched:
             self._on_change(key, old, new)
 
 
-def object_key(item: Mapping[str, Any]) -> str:
-    """`namespace/name` of an object, `name` of a cluster-scoped one."""
-    metadata = item["metadata"]
-    namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
-
-
 def without_managed_fields(item: Json) -> Json:
     """The object without `metadata.managedFields`, which is often half of it."""
     item["metadata"].pop("managedFields", None)
     return item
-
-
-def _error(status: int, text: bytes) -> ApiError:
-    try:
-        body = json.loads(text)
-        return ApiError(status, body.get("reason", ""), body.get("message", ""))
-    except (ValueError, AttributeError):
-        return ApiError(status, "", text.decode(errors="replace").strip())

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import aiohttp
 
-from kueue_fleet.rehearsal.control_planes.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi, Watched
+from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.addresses import claim_address
 from kueue_fleet.rehearsal.node_agent.certificates import is_usable, service_certificate
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, install_policy

@@ -18,7 +18,8 @@ from typing import Any
 import aiohttp
 import yaml
 
-from kueue_fleet.rehearsal.control_planes.kube_api import ApiError, Json, KubeApi, Watched
+from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source
 from kueue_fleet.rehearsal.node_agent.volumes import (
     TokenProjection,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kueue_fleet.rehearsal.control_planes.kube_api import Json, KubeApi
+from kueue_fleet.kube.answers import Json
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 
 if TYPE_CHECKING:
     from kueue_fleet.rehearsal.node_agent.worker import PodWorker

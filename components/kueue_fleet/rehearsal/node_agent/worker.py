@@ -13,7 +13,8 @@ from typing import Any
 
 import aiohttp
 
-from kueue_fleet.rehearsal.control_planes.kube_api import STRATEGIC_MERGE_PATCH, ApiError, Json, KubeApi
+from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 from kueue_fleet.rehearsal.node_agent.addresses import AddressError, ClaimedAddress, claim_address, taken_ports
 from kueue_fleet.rehearsal.node_agent.containers import Container, ContainerHost
 from kueue_fleet.rehearsal.node_agent.mounts import PodVolumes, source_data

@@ -48,6 +48,7 @@ from kueue_fleet.rehearsal.control_planes.control_plane import NodePoolHost
 from kueue_fleet.rehearsal.engines import EngineCache, find_engines
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths, check_socket_path, engines_dir
 from kueue_fleet.rehearsal.processes.children import Children
+from kueue_fleet.rehearsal.processes.supervisor_client import ERROR_PREFIX
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +56,6 @@ DEFAULT_SERVICES = "kueue_fleet.rehearsal.control_planes.cluster_services:cluste
 """Where the services of a cluster are made: module and function."""
 NO_SERVICES = "none"
 """In its place: no services."""
-ERROR_PREFIX = "cannot go on: "
-"""Begins the last line of the log when the supervisor ends because of a RehearsalError."""
 
 _STATUS_OF_ERROR = (
     (WrongRequestError, 400),

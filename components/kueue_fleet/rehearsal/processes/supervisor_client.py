@@ -30,7 +30,8 @@ _QUICK_SECONDS = 15.0
 _CLUSTER_SECONDS = 300.0
 _START_SECONDS = 90.0
 _STOP_SECONDS = 40.0
-_ERROR_PREFIX = "cannot go on: "
+ERROR_PREFIX = "cannot go on: "
+"""Begins the last line of the log when the supervisor ends because of a RehearsalError."""
 
 
 class SupervisorError(RehearsalError):
@@ -294,6 +295,6 @@ def _reason_of_end(log: Path, begin: int, returncode: int) -> str:
         file.seek(begin)
         lines = file.read().decode(errors="replace").splitlines()
     for line in reversed(lines):
-        if line.startswith(_ERROR_PREFIX):
-            return line.removeprefix(_ERROR_PREFIX)
+        if line.startswith(ERROR_PREFIX):
+            return line.removeprefix(ERROR_PREFIX)
     return f"the rehearsal's supervisor has ended with {returncode}: {log_tail(log, 1) or 'it said nothing'}; see {log}"
