@@ -328,6 +328,12 @@ class TestStopPolicies:
         assert cluster.cycle() == []
         assert cluster.admitted == {"a"}
 
+    def test_a_queue_whose_strategy_stays_keeps_its_pending_workloads(self) -> None:
+        cluster = Cluster(queue())
+        before = cluster.engine.pending("cq")
+        cluster.engine.handle(ObjectsChanged(1, objects(queue(queueing_strategy="".join(("BestEffort", "FIFO"))))))
+        assert cluster.engine.pending("cq") is before
+
     def test_drain_evicts_and_a_restart_requeues(self) -> None:
         cluster = Cluster(queue())
         cluster.submit(job("a"))
