@@ -56,6 +56,11 @@ golden: $(READY) ## rewrite the golden files; read the diff before you commit it
 	@$(BIN)/pytest --ignore=tests/engines --snapshot-update -q
 	@git --no-pager diff --stat -- '*.ambr' '*.yaml'
 
+.PHONY: site
+site: $(READY) ## build the pages as a site, in build/site
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
+
 .PHONY: bench
 bench: $(READY) engines ## measure, and print figures beside a peer's from the same run (PARTS="explain harness")
 	@PYTHONPATH=tests $(BIN)/python -m bench $(PARTS)

@@ -118,6 +118,30 @@ def test_an_annotation_has_no_character_that_means_something_to_github() -> None
     )
 
 
+def test_for_code_scanners_it_is_one_log(fleet_file: Path, broken_file: Path) -> None:
+    """As https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has it; the rule is the field."""
+    done = call("check", "--output", "sarif", broken_file, fleet_file, "missing file.yaml")
+    assert (done.returncode, done.stderr) == (1, "")
+    log = json.loads(done.stdout)
+    assert log["version"] == "2.1.0"
+    [run] = log["runs"]
+    assert run["tool"] == {"driver": {"name": "kueue-fleet"}}
+    assert run["results"][1] == {
+        "ruleId": "clusterQueues.resourceGroups.flavors.resources.nominalQuota",
+        "level": "error",
+        "message": {"text": f"{QUOTA}: -4 is negative; write 0 or a positive amount"},
+        "locations": [
+            {"physicalLocation": {"artifactLocation": {"uri": str(broken_file)}, "region": {"startLine": 14}}}
+        ],
+    }
+    assert run["results"][2] == {
+        "ruleId": "file",
+        "level": "error",
+        "message": {"text": "no such file; give a Pulumi.<env>.yaml or a fleet YAML"},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": "missing%20file.yaml"}}}],
+    }
+
+
 def test_warnings_fail_when_they_are_to() -> None:
     warned = GOOD.replace("name: tiny", "name: tiny\nkueue: {version: 0.19.3}")
     assert call("check", "-", stdin=warned).returncode == 0

@@ -25,7 +25,7 @@ from kueue_fleet.rehearsal.simulation_settings import parse_settings
 from small_fleets import MANAGER, WORKER, fleet_data
 
 # `text` and blocks without a language are pictures and output; TypeScript is compiled with the example that it is from.
-LANGUAGES = {"", "console", "json", "python", "sh", "text", "ts", "yaml"}
+LANGUAGES = {"", "console", "json", "python", "sh", "mermaid", "text", "ts", "yaml"}
 PROGRAMS = {
     "cd",
     "gcloud",

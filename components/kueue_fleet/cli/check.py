@@ -1,11 +1,14 @@
-"""`check`: every problem of fleet files at once, for people, programs and GitHub's annotations."""
+"""`check`: every problem of fleet files at once, for people, programs, GitHub's annotations and code scanners."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 import typer
 
@@ -23,6 +26,7 @@ class CheckOutput(StrEnum):
     text = "text"
     json = "json"
     github = "github"
+    sarif = "sarif"
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +42,9 @@ def check(
     output: Annotated[
         CheckOutput,
         typer.Option(
-            "--output", "-o", help="`json` prints one document; `github` prints annotations of a GitHub workflow."
+            "--output",
+            "-o",
+            help="`json` and `sarif` print one document, `github` annotations of a GitHub workflow.",
         ),
     ] = CheckOutput.text,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
@@ -56,6 +62,7 @@ def check(
       kueue-fleet check stacks/Pulumi.*.yaml
       kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
       kueue-fleet check --output github stacks/Pulumi.*.yaml
+      kueue-fleet check --output sarif stacks/Pulumi.*.yaml > fleet.sarif
       kueue-fleet check examples/jobs/fleet.yaml --jobs examples/jobs/dws.yaml
     """
     results = {source_name(file): _read(file) for file in files}
@@ -65,6 +72,8 @@ def check(
     if output is CheckOutput.json:
         documents = [_as_json(source, reading) for source, reading in results.items()]
         console.json_document({"files": documents})
+    elif output is CheckOutput.sarif:
+        console.json_document(sarif_log(problems))
     else:
         for source, reading in results.items():
             _print_problems(reading.problems, annotate=output is CheckOutput.github)
@@ -136,6 +145,31 @@ def _print_valid(source: str, fleet: FleetSpec) -> None:
         f"{console.count(len(fleet.cluster_queues), 'ClusterQueue')}, "
         f"{console.count(objects, 'Kubernetes object')}"
     )
+
+
+def sarif_log(problems: Iterable[Problem]) -> dict[str, Any]:
+    """The problems in the format of code scanners. The rule of a problem is the field that it is about.
+
+    Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
+    """
+    results = [_sarif_result(problem) for problem in problems]
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": {"name": "kueue-fleet"}}, "results": results}],
+    }
+
+
+def _sarif_result(problem: Problem) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(problem.source)}}
+    if problem.line is not None:
+        place["region"] = {"startLine": problem.line}
+    return {
+        "ruleId": re.sub(r"\[[^]]*\]", "", problem.path) or "file",
+        "level": problem.severity,
+        "message": {"text": str(replace(problem, source="", line=None))},
+        "locations": [{"physicalLocation": place}],
+    }
 
 
 _ESCAPED: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}

@@ -1,0 +1,65 @@
+"""The pages as a site, and the versions that they name."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs.console import ROOT
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES
+
+SHOWN = {
+    "kueue": "Kueue",
+    "jobset": "JobSet",
+    "kubernetes": "Kubernetes API server",
+    "etcd": "etcd",
+    "pulumi": "Pulumi CLI",
+}
+PACKAGES = ("pulumi", "pulumi-gcp", "pulumi-kubernetes", "pydantic")
+
+
+def test_it_builds_without_a_warning(tmp_path: Path) -> None:
+    """A link to a page, a heading or a file that is not there is one."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for page in ("index.html", "concepts/index.html", "tasks/dws/index.html", "search/search_index.json"):
+        assert (tmp_path / "site" / page).is_file()
+    home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert 'href="tasks/dws/"' in home
+    assert "/blob/main/stacks/Pulumi.prod.yaml" in home
+
+
+def versions() -> str:
+    """The table of versions, from what pins them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = [(label, next(e for e in ENGINES if e.name == name)) for name, label in SHOWN.items()]
+    rows = [
+        (label, f"{engine.accepts}.x" if engine.accepts else engine.version.removeprefix("v"), engine.version)
+        for label, engine in found
+    ]
+    rows = [(label, works, tested.removeprefix("v")) for label, works, tested in rows]
+    classifiers = [text.rpartition(" ")[2] for text in project["classifiers"] if ":: 3." in text]
+    rows.append(("Python", f"{classifiers[0]} to {classifiers[-1]}", classifiers[0]))
+    locked = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    for name in PACKAGES:
+        wanted = next(text for text in project["dependencies"] if re.match(rf"{name}[><=]", text))
+        tested = next(package["version"] for package in locked if package["name"] == name)
+        rows.append((f"`{name}`", wanted.removeprefix(name).replace(",", ", "), tested))
+    lines = [f"| {label} | {works} | {tested} |" for label, works, tested in rows]
+    return "\n".join(("| | works with | tested with |", "|---|---|---|", *lines))
+
+
+def test_the_page_on_versions_says_what_is_pinned(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "compatibility.md"
+    text = page.read_text(encoding="utf-8")
+    made = re.sub(r"^\| \|.*?(?=\n\n)", lambda _: versions(), text, count=1, flags=re.MULTILINE | re.DOTALL)
+    if request.config.getoption("update_snapshots"):
+        page.write_text(made, encoding="utf-8")
+    else:
+        assert text == made
