@@ -45,6 +45,14 @@ def main() -> None:
         },
     )
     pulumi.export("kubeconfig", fleet.kubeconfig)
+    # For other stacks: pulumi.StackReference(...).require_output("queues")
+    pulumi.export("network", fleet.network_link)
+    pulumi.export("subnetworks", fleet.subnetwork_links)
+    pulumi.export("nodeServiceAccounts", fleet.node_service_accounts)
+    pulumi.export("teamServiceAccounts", fleet.team_service_accounts)
+    pulumi.export("queues", fleet.queues)
+    if fleet.dashboard_url is not None:
+        pulumi.export("dashboardUrl", fleet.dashboard_url)
     if spec.observability.dashboard:
         # For a Grafana of one's own: pulumi stack output grafanaDashboard > dashboard.json
         controller = spec.admission_controller is not None

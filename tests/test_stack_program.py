@@ -53,12 +53,17 @@ def test_the_program_makes_the_fleet_of_the_config_and_exports_how_to_reach_it()
     kubeconfig = json.loads(outputs["kubeconfig"])
     assert [context["name"] for context in kubeconfig["contexts"]] == [MANAGER, WORKER]
     assert secrets == {"kubeconfig"}
-    assert "grafanaDashboard" not in outputs
+    assert outputs["network"] == "https://compute.test/networks/lab"
+    assert outputs["subnetworks"]["us-east4"] == "https://compute.test/subnetworks/lab-us-east4"
+    assert outputs["nodeServiceAccounts"][WORKER] == f"gke-{WORKER}@lab-project.iam.gserviceaccount.com"
+    assert outputs["queues"] == {"team-a": ["gpu"], "shared": ["gpu"]}
+    assert not {"dashboardUrl", "grafanaDashboard"} & outputs.keys()
 
 
 def test_the_dashboard_is_there_for_any_grafana() -> None:
     _, outputs, _ = run(fleet=fleet_data(WORKER, observability={}))
     assert json.loads(outputs["grafanaDashboard"])["title"] == "lab: GPU batch fleet"
+    assert outputs["dashboardUrl"].endswith("/lab-id?project=lab-project")
 
 
 def test_charts_of_the_config_take_the_place_of_the_specs() -> None:

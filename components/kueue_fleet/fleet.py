@@ -6,7 +6,7 @@ thing is made after what it needs and destroyed before it. What is inside a clus
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import pulumi
@@ -29,17 +29,18 @@ from kueue_fleet.gcp import (
     ManagerCluster,
     MemberAccess,
     Network,
+    NetworkIds,
     NodePool,
     ProjectServices,
     ReservedCapacity,
     StandaloneCluster,
     TeamIdentity,
     WorkerCluster,
+    existing_network,
     merge_kubeconfigs,
 )
-from kueue_fleet.gcp.network import POD_RANGE_NAME, SERVICE_RANGE_NAME
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
-from kueue_fleet.kueue_api import SpecError, errors_of
+from kueue_fleet.kueue_api import Problem, SpecError, errors_of
 
 _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
     "manager": ManagerCluster,
@@ -55,7 +56,7 @@ class Fleet(pulumi.ComponentResource):
     """What was declared."""
     services: ProjectServices | None
     """The APIs that the fleet enables, unless the file says that it does not."""
-    network: Network
+    network: Network | NetworkIds
     """The VPC of all clusters."""
     capacity: ReservedCapacity | None
     """Reservations and commitments, if the fleet makes any."""
@@ -79,6 +80,7 @@ class Fleet(pulumi.ComponentResource):
         name: str,
         spec: FleetSpec,
         *,
+        network: NetworkIds | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
@@ -88,10 +90,13 @@ class Fleet(pulumi.ComponentResource):
         an earlier release made under shorter names are kept, by aliases: run `pulumi up` once before a second fleet
         with clusters of the same names comes into the program, or Pulumi refuses both.
 
+        `network` is one that the program or another stack made; by default it is the file's, or one that the fleet
+        makes.
+
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
         """
-        problems = check_fleet(spec)
+        problems = [*check_fleet(spec), *_given_twice(spec, network)]
         if errors_of(problems):
             raise SpecError(problems)
         short_names = name == spec.name
@@ -105,16 +110,7 @@ class Fleet(pulumi.ComponentResource):
         self._short_names = short_names
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.services = self._services(name)
-        self.network = Network(
-            f"{self._prefix}{spec.network_name}",
-            project=spec.project,
-            regions=[cluster.region for cluster in spec.clusters],
-            ranges=spec.network.ranges,
-            pod_ranges=spec.network.pod_ranges,
-            service_ranges=spec.network.service_ranges,
-            network_name=spec.network_name,
-            opts=self._opts(spec.network_name),
-        )
+        self.network = network or existing_network(spec) or self._network()
         self.capacity = self._capacity(name)
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}
         self.node_pools = {
@@ -140,6 +136,44 @@ class Fleet(pulumi.ComponentResource):
         """Address of each cluster's API server, by the cluster's name."""
         return {name: cluster.endpoint for name, cluster in self.clusters.items()}
 
+    @property
+    def network_link(self) -> pulumi.Output[str]:
+        """Self link of the VPC network, or its name with the project's."""
+        return pulumi.Output.from_input(self.network.self_link)
+
+    @property
+    def subnetwork_links(self) -> dict[str, pulumi.Output[str]]:
+        """Self link of each region's subnet, or its name with project and region."""
+        return {region: pulumi.Output.from_input(link) for region, link in self.network.subnetworks.items()}
+
+    @property
+    def node_service_accounts(self) -> dict[str, pulumi.Output[str]]:
+        """Address of the nodes' Google service account of each cluster, to allow it images and buckets."""
+        return {name: cluster.node_service_account for name, cluster in self.clusters.items()}
+
+    @property
+    def team_service_accounts(self) -> dict[str, pulumi.Output[str]]:
+        """Address of the Google service account of each team that has one."""
+        made = {team: identity.email for team, identity in self.team_identities.items()}
+        existing = {team.name: team.existing_google_service_account for team in self.spec.teams}
+        return made | {name: pulumi.Output.from_input(email) for name, email in existing.items() if email}
+
+    @property
+    def queues(self) -> dict[str, list[str]]:
+        """Names of the LocalQueues that jobs are submitted to, by namespace."""
+        found: dict[str, list[str]] = {}
+        for team in self.spec.teams:
+            for namespace in team.namespace_names:
+                found.setdefault(namespace, []).extend(queue.name for queue in team.local_queues)
+        for queue in self.spec.local_queues:
+            found.setdefault(queue.namespace, []).append(queue.name)
+        return found
+
+    @property
+    def dashboard_url(self) -> pulumi.Output[str] | None:
+        """Where the console shows the fleet's dashboard, if there is one."""
+        return self.dashboards.url if self.dashboards else None
+
     def _opts(self, earlier_name: str, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
         """Options of a child; its own children inherit the alias, as their names begin with its name.
 
@@ -152,6 +186,19 @@ class Fleet(pulumi.ComponentResource):
         """Options of a child, which comes after the APIs that it needs."""
         services = [self.services] if self.services else []
         return pulumi.ResourceOptions(parent=self, depends_on=[*services, *depends_on], aliases=aliases)
+
+    def _network(self) -> Network:
+        spec = self.spec
+        return Network(
+            f"{self._prefix}{spec.network_name}",
+            project=spec.project,
+            regions=[cluster.region for cluster in spec.clusters],
+            ranges=spec.network.ranges,
+            pod_ranges=spec.network.pod_ranges,
+            service_ranges=spec.network.service_ranges,
+            network_name=spec.network_name,
+            opts=self._opts(spec.network_name),
+        )
 
     def _services(self, name: str) -> ProjectServices | None:
         if not self.spec.enable_apis:
@@ -182,13 +229,15 @@ class Fleet(pulumi.ComponentResource):
             network=self.network.self_link,
             subnetwork=self.network.subnetworks[entry.region],
             access=self._access(entry),
-            pod_range_name=POD_RANGE_NAME if entry.region in self.network.pod_ranges else None,
-            service_range_name=SERVICE_RANGE_NAME if entry.region in self.network.service_ranges else None,
+            pod_range_name=self.network.pod_range_names.get(entry.region),
+            service_range_name=self.network.service_range_names.get(entry.region),
             managed_prometheus=self.spec.observability.managed_prometheus,
             deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
             # Private nodes pull their images through Cloud NAT.
-            opts=self._opts(entry.name, self.network.egress[entry.region]),
+            opts=self._opts(
+                entry.name, *([self.network.egress[entry.region]] if isinstance(self.network, Network) else [])
+            ),
         )
 
     def _access(self, entry: ClusterEntry) -> ControlPlaneAccess:
@@ -198,7 +247,9 @@ class Fleet(pulumi.ComponentResource):
             # Those of the fleet's own controller too: it is refused with any other credentials.
             tokens = spec.multi_kueue is not None and isinstance(spec.multi_kueue.credentials, ServiceAccountToken)
             return ControlPlaneAccess(kubernetes_tokens=tokens and entry.role == "worker")
-        networks = {network.name: network.cidr for network in spec.network.authorized_networks}
+        networks: dict[str, pulumi.Input[str]] = {
+            network.name: network.cidr for network in spec.network.authorized_networks
+        }
         if entry.role == "worker" and spec.manager is not None:
             region = spec.manager.region
             networks["nodes of the manager"] = self.network.node_ranges[region]
@@ -291,6 +342,20 @@ class Fleet(pulumi.ComponentResource):
             labels=self._labels,
             opts=self._child(),
         )
+
+
+def _given_twice(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Problem]:
+    """A network of the program, and fields of the file that speak of another one."""
+    if network is None:
+        return
+    section = spec.network
+    fields = {"existing": section.existing, "name": section.name, "ranges": section.ranges}
+    for field, value in (fields | {"podRanges": section.pod_ranges, "serviceRanges": section.service_ranges}).items():
+        if value:
+            yield Problem(f"network.{field}", "set, but the program gives the network", "remove it")
+    for region in dict.fromkeys(cluster.region for cluster in spec.clusters):
+        if region not in network.subnetworks:
+            yield Problem("network", f"the program gives no subnet of {region}, where a cluster is", "add it")
 
 
 def _prefix(name: str) -> str:

@@ -104,6 +104,8 @@ def network(draw: Draw, clusters: Sequence[Data]) -> Data:
     """The section `network`, or nothing."""
     regions = sorted({cluster["region"] for cluster in clusters})
     single = [region for region in regions if sum(cluster["region"] == region for cluster in clusters) == 1]
+    if draw(flags):
+        return {"network": _existing_network(draw, regions, single)}
     made = fields(
         draw,
         name=one_of("batch-vpc"),
@@ -117,6 +119,20 @@ def network(draw: Draw, clusters: Sequence[Data]) -> Data:
     elif draw(flags):
         made["controlPlaneAccess"] = "DnsEndpoint"
     return {"network": made} if made else {}
+
+
+def _existing_network(draw: Draw, regions: Sequence[str], single: Sequence[str]) -> Data:
+    subnets = {}
+    for number, region in enumerate(regions):
+        subnets[region] = {
+            "name": f"subnet-{number}",
+            "podRangeName": "pods",
+            **fields(draw, cidr=one_of("10.1.0.0/20")),
+        }
+        subnets[region] |= fields(draw, podCidr=one_of("10.4.0.0/14"))
+        if region in single:
+            subnets[region] |= fields(draw, serviceRangeName=one_of("services"))
+    return {"existing": {"name": "shared", "subnets": subnets, **fields(draw, project=one_of("network-host"))}}
 
 
 def _ranges(regions: Sequence[str], text: str, first: int = 0) -> st.SearchStrategy[Data]:

@@ -41,6 +41,20 @@ TEST_FLEETS = {
     "standard": parse_fleet(standalone_data()),
     "company": parse_fleet(company_data()),
     "shared by id": _company(sharedWith=["company-research"]),
+    "shared network": fleet(
+        network={
+            "existing": {
+                "name": "vpc",
+                "project": "network-host",
+                "subnets": {
+                    "europe-west4": {"name": "a", "podRangeName": "p", "cidr": "10.0.0.0/20", "podCidr": "10.4.0.0/14"},
+                    "us-east4": {"name": "b", "podRangeName": "p", "serviceRangeName": "s"},
+                },
+            },
+            "controlPlaneAccess": "AuthorizedNetworks",
+            "authorizedNetworks": [{"name": "office", "cidr": "203.0.113.0/24"}],
+        }
+    ),
     "addresses": fleet(
         network={
             "controlPlaneAccess": "AuthorizedNetworks",

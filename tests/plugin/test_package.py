@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
 from syrupy.assertion import SnapshotAssertion
 
 import kueue_fleet
 from kueue_fleet import ManagerCluster
 from kueue_fleet.fleet_file.schema import models_in
+from kueue_fleet.gcp import NetworkIds
 from kueue_fleet.plugin.arguments import arguments_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, OF_COMPONENT
 from kueue_fleet.plugin.package import components, outputs_of, package_schema
@@ -53,7 +56,8 @@ def test_every_field_of_the_models_is_in_the_schema(name: str) -> None:
 
 def test_no_description_is_left_over() -> None:
     used = {key for name in kueue_fleet.__all__ for key in fields(arguments_of(getattr(kueue_fleet, name)))}
-    used |= {"dns", "networks", "kubernetesTokens"}
+    used |= {"dns", "networks", "kubernetesTokens"}  # of ControlPlaneAccess
+    used |= {to_camel(each.name) for each in dataclasses.fields(NetworkIds)}
     used -= {"spec"}  # said by its model, or of the component
     assert set(ARGUMENTS) == used
     assert {name for name, _ in OF_COMPONENT} <= set(components())
@@ -65,7 +69,8 @@ def fields(model: type[BaseModel]) -> set[str]:
 
 def test_only_what_may_be_an_output_is_not_plain() -> None:
     inputs = SCHEMA["resources"]["kueue-fleet:index:WorkerCluster"]["inputProperties"]
-    assert {key for key, each in inputs.items() if not each.get("plain")} == {"network", "subnetwork"}
+    ids = {"network", "subnetwork", "podRangeName", "serviceRangeName"}
+    assert {key for key, each in inputs.items() if not each.get("plain")} == ids
 
 
 def test_outputs_are_data() -> None:

@@ -118,8 +118,8 @@ def test_a_component_is_declared_and_gives_out_what_the_schema_says(name: str) -
     assert recording.children(component), "it declares something"
     assert state.pop("urn") == component.urn
     promised = set(package_schema()["resources"][token]["properties"])
-    # A certificate authority is given out only where it is not a public one.
-    assert promised - set(state) <= {"caCertificate"}
+    # A certificate authority is given out only where it is not a public one, a link only to a dashboard.
+    assert promised - set(state) <= {"caCertificate", "dashboardUrl"}
     assert set(state) <= promised
 
 

@@ -8,7 +8,7 @@ from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess
 from kueue_fleet.gcp.dashboards import Dashboards
 from kueue_fleet.gcp.identity import MemberAccess, NodeIdentity, TeamIdentity
 from kueue_fleet.gcp.kubeconfig import cluster_kubeconfig, merge_kubeconfigs
-from kueue_fleet.gcp.network import Network
+from kueue_fleet.gcp.network import Network, NetworkIds, existing_network
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
 from kueue_fleet.gcp.services import ProjectServices
@@ -20,6 +20,7 @@ __all__ = [
     "ManagerCluster",
     "MemberAccess",
     "Network",
+    "NetworkIds",
     "NodeIdentity",
     "NodePool",
     "ProjectServices",
@@ -28,5 +29,6 @@ __all__ = [
     "TeamIdentity",
     "WorkerCluster",
     "cluster_kubeconfig",
+    "existing_network",
     "merge_kubeconfigs",
 ]

@@ -40,7 +40,7 @@ class ControlPlaneAccess:
 
     dns: bool = True
     """By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone."""
-    networks: Mapping[str, str] = field(default_factory=dict)
+    networks: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Ranges that may reach the addresses, by a display name; unused with `dns`."""
     kubernetes_tokens: bool = False
     """Whether tokens of Kubernetes service accounts are taken over the DNS name, as MultiKueue's managers have them.
@@ -86,9 +86,9 @@ class Placement:
     project: str
     network: pulumi.Input[str]
     subnetwork: pulumi.Input[str]
-    pod_range_name: str | None = None
+    pod_range_name: pulumi.Input[str] | None = None
     """Secondary range of the subnet for pods; None: GKE makes one."""
-    service_range_name: str | None = None
+    service_range_name: pulumi.Input[str] | None = None
     """Secondary range of the subnet for Services; None: GKE's own range."""
 
     def properties(self) -> dict[str, Any]:

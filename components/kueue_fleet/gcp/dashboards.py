@@ -20,6 +20,8 @@ class Dashboards(pulumi.ComponentResource):
 
     dashboard: MonitoringDashboard | None
     """The dashboard, unless it is switched off."""
+    url: pulumi.Output[str] | None
+    """Where the console shows the dashboard, if there is one."""
     alerts: dict[str, MonitoringAlertPolicy]
     """Alert policies by short name."""
 
@@ -45,7 +47,7 @@ class Dashboards(pulumi.ComponentResource):
         the manager, if there is one; `labels` are Google Cloud labels.
         """
         super().__init__("kueue-fleet:index:Dashboards", name, None, opts)
-        self.dashboard = None
+        self.dashboard = self.url = None
         self.alerts = {}
         if spec.dashboard:
             board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller_namespace is not None)
@@ -57,6 +59,7 @@ class Dashboards(pulumi.ComponentResource):
                 },
                 pulumi.ResourceOptions(parent=self),
             )
+            self.url = self.dashboard.id.apply(lambda id_: _url(project, str(id_)))
         if spec.alerts.enabled:
             policies = alert_policies(
                 fleet,
@@ -81,3 +84,9 @@ class Dashboards(pulumi.ComponentResource):
                 for short, policy in policies.items()
             }
         self.register_outputs({"alerts": list(self.alerts)})
+
+
+def _url(project: str, dashboard_id: str) -> str:
+    """Where the console shows the dashboard; its id is `projects/NUMBER/dashboards/ID`."""
+    number = dashboard_id.rpartition("/")[2]
+    return f"https://console.cloud.google.com/monitoring/dashboards/builder/{number}?project={project}"

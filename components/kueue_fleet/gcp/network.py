@@ -2,14 +2,16 @@
 
 One custom-mode network, and in each region a subnet with a secondary range for pods, Private Google Access, flow logs,
 and Cloud NAT, because nodes have no public address and pull Kueue from registry.k8s.io. Services get GKE's own range,
-the same in every cluster, unless one is given. Not here: Shared VPC, peering, VPN; give clusters the ids of such a
-network instead.
+the same in every cluster, unless one is given. A network that exists, such as a Shared VPC, is an `NetworkIds`,
+to which nothing is added.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi
 
+from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gcp.resources import ComputeNetwork, ComputeRouter, ComputeRouterNat, ComputeSubnetwork
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
@@ -20,6 +22,41 @@ SERVICE_RANGE_NAME = "services"
 
 _MIN_NAT_PORTS = 64
 _MAX_NAT_PORTS = 4096
+
+
+@dataclass(frozen=True)
+class NetworkIds:
+    """A VPC network that is there, with what clusters need to know of it, by region."""
+
+    self_link: pulumi.Input[str]
+    """Self link of the network, or `projects/HOST/global/networks/NAME`."""
+    subnetworks: Mapping[str, pulumi.Input[str]]
+    """Self link of each region's subnet, or `projects/HOST/regions/REGION/subnetworks/NAME`."""
+    pod_range_names: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Name of the subnet's secondary range for pods; default: GKE adds one."""
+    service_range_names: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Name of the subnet's secondary range for Services, for one cluster; default: GKE's own range."""
+    node_ranges: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Range of the nodes; needed of the manager's region where it reaches workers by address."""
+    pod_ranges: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Range of the pods; needed there too, where it has a name."""
+
+
+def existing_network(spec: FleetSpec) -> NetworkIds | None:
+    """The network that the fleet file says is there; None where the fleet makes its own."""
+    network = spec.network.existing
+    if network is None:
+        return None
+    project = f"projects/{spec.network_project}"
+    subnets = network.subnets.items()
+    return NetworkIds(
+        f"{project}/global/networks/{network.name}",
+        {region: f"{project}/regions/{region}/subnetworks/{subnet.name}" for region, subnet in subnets},
+        pod_range_names={region: each.pod_range_name for region, each in subnets if each.pod_range_name},
+        service_range_names={region: each.service_range_name for region, each in subnets if each.service_range_name},
+        node_ranges={region: each.cidr for region, each in subnets if each.cidr},
+        pod_ranges={region: each.pod_cidr for region, each in subnets if each.pod_cidr},
+    )
 
 
 class Network(pulumi.ComponentResource):
@@ -33,6 +70,10 @@ class Network(pulumi.ComponentResource):
     """What a cluster takes as `subnetwork`, by region."""
     egress: dict[str, ComputeRouterNat]
     """Cloud NAT by region; nodes reach image registries only once it is there."""
+    pod_range_names: dict[str, str]
+    """Name of the secondary range for pods, by region; a region without one leaves the choice to GKE."""
+    service_range_names: dict[str, str]
+    """Name of the secondary range for Services, by region; a region without one has GKE's own."""
     node_ranges: dict[str, str]
     """Range of the nodes, by region."""
     pod_ranges: dict[str, str]
@@ -89,6 +130,8 @@ class Network(pulumi.ComponentResource):
         self.node_ranges = {region: known[region] for region in regions}
         self.pod_ranges = {region: text for region, text in pods.items() if text}
         self.service_ranges = {region: text for region, text in (service_ranges or {}).items() if region in pods}
+        self.pod_range_names = dict.fromkeys(self.pod_ranges, POD_RANGE_NAME)
+        self.service_range_names = dict.fromkeys(self.service_ranges, SERVICE_RANGE_NAME)
         for region in regions:
             self._add_region(name, vpc_name, project, region)
         self.register_outputs({"selfLink": self.self_link})

@@ -52,10 +52,17 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "dns": "By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone.",
     "networks": "Ranges that may reach the addresses, by a display name; unused with `dns`.",
     "kubernetesTokens": "Whether tokens of Kubernetes service accounts are taken over the DNS name.",
+    # Fields of NetworkIds.
+    "selfLink": "Self link of a network that is there, or `projects/HOST/global/networks/NAME`.",
+    "subnetworks": "Self link of each region's subnet, or `projects/HOST/regions/REGION/subnetworks/NAME`.",
+    "podRangeNames": "Name of the subnet's secondary range for pods, by region; default: GKE adds one.",
+    "serviceRangeNames": "Name of its secondary range for Services, for one cluster, by region; default: GKE's own.",
+    "nodeRanges": "Range of the nodes, by region; the manager's is needed where it reaches workers by address.",
 }
 """Meaning by the argument's name in camelCase."""
 
 OF_COMPONENT: Final[Mapping[tuple[str, str], str]] = {
+    ("Fleet", "network"): "A network that the program or another stack made; default: the file's, or a new one.",
     ("Fleet", "spec"): "The fleet, as in a fleet file.",
     ("GpuDrivers", "spec"): "The DaemonSet, as `kueue-fleet render` prints it.",
     ("Namespaces", "spec"): "Names of the namespaces.",

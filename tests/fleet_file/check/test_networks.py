@@ -45,6 +45,31 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "a network that exists, and one that does not": (
+        {
+            "network": {
+                "existing": {"name": "vpc", "project": "host-project", "subnets": {"us-east1": {"name": "gpus"}}},
+                "name": "batch",
+                "serviceRanges": {"us-central1": "10.127.0.0/20"},
+            }
+        },
+        [
+            (
+                "network.name: set, but existing says that the network is there; remove it; names and ranges of a "
+                "network that exists are in existing"
+            ),
+            (
+                "network.serviceRanges: set, but existing says that the network is there; remove it; names and ranges "
+                "of a network that exists are in existing"
+            ),
+            "network.existing.subnets[us-central1]: not set, but a cluster is there; name the subnet of that region",
+            "warning: network.existing.subnets[us-east1]: no cluster is in us-east1; remove it, or add a cluster",
+            (
+                "network.existing.subnets[us-east1].podRangeName: not set, but GKE adds no range to a network of "
+                "another project, host-project; name the subnet's secondary range for pods"
+            ),
+        ],
+    ),
     "overlap": (
         {"network": {"podRanges": {"us-central1": "10.128.0.0/14", "us-east1": "10.0.0.0/14"}}},
         [
@@ -104,3 +129,38 @@ def test_two_clusters_of_a_region_do_not_share_a_range_of_services() -> None:
         "network.serviceRanges[europe-west4]: 2 clusters are in europe-west4, but a range of Services is for one; "
         "remove it; GKE's own range is good for every cluster"
     ]
+
+
+def existing(**subnet: str) -> list[str]:
+    """Problems of a fleet whose manager is in an existing subnet, and reaches its worker by address."""
+    network = {
+        "existing": {"name": "vpc", "subnets": {"europe-west4": {"name": "a", **subnet}, "us-east4": {"name": "b"}}},
+        "controlPlaneAccess": "AuthorizedNetworks",
+        "authorizedNetworks": [{"name": "office", "cidr": "203.0.113.0/24"}],
+    }
+    said = problems(fleet_data(WORKER, network=network))
+    return [text.partition(":")[0] for text in said if text.startswith("network.")]
+
+
+def test_workers_let_the_manager_in_by_ranges_that_have_to_be_known() -> None:
+    at = "network.existing.subnets[europe-west4]"
+    assert existing() == [f"{at}.cidr"]
+    assert existing(podRangeName="pods") == [f"{at}.cidr", f"{at}.podCidr"]
+    assert existing(podRangeName="pods", cidr="10.0.0.0/20", podCidr="10.4.0.0/14") == []
+
+
+def test_a_range_of_services_that_exists_is_for_one_cluster() -> None:
+    subnets = {"europe-west4": {"name": "a", "serviceRangeName": "services"}}
+    data = fleet_data(WORKER, network={"existing": {"name": "vpc", "subnets": subnets}})
+    data["clusters"][1]["region"] = "europe-west4"
+    said = [text for text in problems(data) if text.startswith("network.")]
+    assert said == [
+        "network.existing.subnets[europe-west4].serviceRangeName: 2 clusters are in europe-west4, but a range of "
+        "Services is for one; remove it; GKE's own range is good for every cluster"
+    ]
+
+
+def test_a_region_that_is_not_known_here_has_a_subnet_that_exists() -> None:
+    subnets = {"europe-west4": {"name": "a"}, "moon-north1": {"name": "b"}}
+    data = fleet_data("worker-moon-north1", network={"existing": {"name": "vpc", "subnets": subnets}})
+    assert [text for text in problems(data) if not text.startswith("warning")] == []

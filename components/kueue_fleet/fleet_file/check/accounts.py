@@ -42,7 +42,7 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
     if not team.allowed_regions:
         return
-    known = {**REGION_RANGES, **fleet.network.ranges}
+    known = {**REGION_RANGES, **fleet.network.own_regions}
     regions = {cluster.name: cluster.region for cluster in fleet.clusters}
     here = dict.fromkeys(regions[name] for name in fleet.job_clusters)
     for index, region in enumerate(team.allowed_regions):

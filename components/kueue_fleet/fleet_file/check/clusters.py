@@ -30,7 +30,7 @@ def check_clusters(scope: Scope) -> Iterator[Problem]:
 
 @rule
 def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
-    known = {**REGION_RANGES, **scope.fleet.network.ranges}
+    known = {**REGION_RANGES, **scope.fleet.network.own_regions}
     if cluster.region in known:
         return
     near = suggest.nearest(cluster.region, known)

@@ -144,7 +144,7 @@ def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 
 @rule
 def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
-    known = {*REGION_RANGES, *scope.fleet.network.ranges, *(cluster.region for cluster in scope.fleet.clusters)}
+    known = {*REGION_RANGES, *scope.fleet.network.own_regions, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():
         path = f"{_AT}.regionGroups[{name}]"
         if name in known:

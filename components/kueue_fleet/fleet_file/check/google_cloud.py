@@ -50,6 +50,8 @@ def check_google_cloud(scope: Scope) -> Iterator[Problem]:
 @rule
 def _names(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
+    if fleet.network.existing is not None:
+        return
     path = "network.name" if fleet.network.name else "name"
     longest = max((cluster.region for cluster in fleet.clusters), key=len, default="")
     made = f"{fleet.network_name}-{longest}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.clusters import ExistingNetwork
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.kueue_api.problem import Problem, rule
 
@@ -22,6 +23,9 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     """
     network = scope.fleet.network
     regions = Counter(cluster.region for cluster in scope.fleet.clusters)
+    if network.existing is not None:
+        yield from _existing(scope, network.existing, regions)
+        return
     pods = {region: text for region in regions if (text := default_pod_range(region))}
     used: dict[str, str] = {}
     sections: tuple[tuple[str, Mapping[str, str]], ...] = (
@@ -41,6 +45,54 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     for (first, one), (second, other) in combinations(used.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
             yield Problem(second, f"{other} overlaps {one} of {first}", "use a range of its own")
+
+
+@rule
+def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> Iterator[Problem]:
+    """A subnet for each region, with what its clusters and the fleet's access to them need of it.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc (secondary ranges).
+    """
+    at = "network.existing.subnets"
+    for region in regions:
+        if region not in network.subnets:
+            yield Problem(f"{at}[{region}]", "not set, but a cluster is there", "name the subnet of that region")
+    for region, subnet in network.subnets.items():
+        here = f"{at}[{region}]"
+        if region not in regions:
+            yield Problem(here, f"no cluster is in {region}", "remove it, or add a cluster", "warning")
+        if scope.fleet.network_project != scope.fleet.project and subnet.pod_range_name is None:
+            yield Problem(
+                f"{here}.podRangeName",
+                f"not set, but GKE adds no range to a network of another project, {network.project}",
+                "name the subnet's secondary range for pods",
+            )
+        if subnet.service_range_name is not None and regions[region] > 1:
+            yield Problem(
+                f"{here}.serviceRangeName",
+                f"{regions[region]} clusters are in {region}, but a range of Services is for one",
+                "remove it; GKE's own range is good for every cluster",
+            )
+    yield from _of_manager(scope, network)
+
+
+@rule
+def _of_manager(scope: Scope, network: ExistingNetwork) -> Iterator[Problem]:
+    """With addresses, control planes of workers let the manager in by its ranges, which have to be known."""
+    manager = scope.fleet.manager
+    if manager is None or scope.fleet.network.control_plane_access != "AuthorizedNetworks":
+        return
+    subnet = network.subnets.get(manager.region)
+    if subnet is None:
+        return
+    needed = {"cidr": subnet.cidr, **({"podCidr": subnet.pod_cidr} if subnet.pod_range_name else {})}
+    for field, value in needed.items():
+        if value is None:
+            yield Problem(
+                f"network.existing.subnets[{manager.region}].{field}",
+                f"not set, but workers let the manager in {manager.region} in by its addresses",
+                "write the range, or set controlPlaneAccess to DnsEndpoint",
+            )
 
 
 @rule

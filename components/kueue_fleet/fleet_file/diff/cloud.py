@@ -76,6 +76,8 @@ def _subnets(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     """A subnet's range only grows; a smaller or another one is a new subnet, which the clusters stand in the way of."""
     for region in dict.fromkeys(cluster.region for cluster in new.clusters):
         ranges = [{**REGION_RANGES, **fleet.network.ranges}.get(region) for fleet in (old, new)]
+        if new.network.existing is not None:
+            return
         stays = old.network_name == new.network_name and any(each.region == region for each in old.clusters)
         if stays and ranges[0] and ranges[1] and not IPv4Network(ranges[0]).subnet_of(IPv4Network(ranges[1])):
             text = f"{ranges[0]} -> {ranges[1]}: `pulumi up` fails, since a range that is in use can only grow"
@@ -101,7 +103,7 @@ def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
     sides = old.network, new.network
     at = f"clusters[{name}]"
     found: list[tuple[str, object, object]] = [
-        ("network.name", old.network_name, new.network_name),
+        *_network_causes(old, new, after.region),
         (f"{at}.role", before.role, after.role),
         (f"{at}.region", before.region, after.region),
         (f"{at}.mode", before.mode, after.mode),
@@ -115,6 +117,20 @@ def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
         for path, was, becomes in found
         if was != becomes
     ]
+
+
+def _network_causes(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tuple[str, object, object]]:
+    """What of the network of a region cannot be changed under a cluster."""
+    sides = old.network.existing, new.network.existing
+    if old.network_project == new.network_project:
+        yield "network.existing.name" if sides[1] else "network.name", old.network_name, new.network_name
+    else:
+        names = (f"{fleet.network_project}/{fleet.network_name}" for fleet in (old, new))
+        yield "network.existing", next(names), next(names)
+    subnets = [side.subnets.get(region) if side else None for side in sides]
+    for field in ("name", "podRangeName", "serviceRangeName") if all(sides) else ():
+        was, becomes = (subnet.wire().get(field) if subnet else None for subnet in subnets)
+        yield f"network.existing.subnets[{region}].{field}", was, becomes
 
 
 def _node_pools(old: FleetSpec, new: FleetSpec, clusters: list[str]) -> Iterator[Difference]:

@@ -19,7 +19,9 @@ from kueue_fleet.fleet_file.model.gcp_names import (
     Ipv4Range,
     KmsKey,
     PodIpv4Range,
+    ProjectId,
     Region,
+    ResourceName,
     Zone,
 )
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_AND_NODES, PodResources, TopologySpread
@@ -130,9 +132,37 @@ class AuthorizedNetwork(SpecModel):
     """Such as 203.0.113.0/24."""
 
 
+class ExistingSubnet(SpecModel):
+    """A subnet of a network that somebody else made."""
+
+    name: ResourceName
+    """Name of the subnet."""
+    pod_range_name: ResourceName | None = None
+    """Name of its secondary range for pods; default: GKE adds one, which it cannot in another project's network."""
+    service_range_name: ResourceName | None = None
+    """Name of its secondary range for Services, for one cluster; default: GKE's own range."""
+    cidr: Ipv4Range | None = None
+    """Its range, that of the nodes; needed where the manager reaches workers by address."""
+    pod_cidr: PodIpv4Range | None = None
+    """Range of the pods; needed there too, where podRangeName is set."""
+
+
+class ExistingNetwork(SpecModel):
+    """A VPC network that somebody else made, with a way out to image registries; the fleet adds nothing to it."""
+
+    name: ResourceName
+    """Name of the network."""
+    project: ProjectId | None = None
+    """Host project of a Shared VPC; default: the fleet's project."""
+    subnets: Mapping[Region, ExistingSubnet]
+    """The subnet of each region that has a cluster."""
+
+
 class Network(RuledModel):
     """The VPC network of all clusters, and how their control planes are reached."""
 
+    existing: ExistingNetwork | None = None
+    """A network that exists, such as a Shared VPC; default: the fleet makes one."""
     name: GkeClusterName | None = None
     """Default: the fleet's name."""
     ranges: Mapping[Region, Ipv4Range] = Field(default_factory=dict)
@@ -146,9 +176,15 @@ class Network(RuledModel):
     authorized_networks: tuple[AuthorizedNetwork, ...] = ()
     """From where, with AuthorizedNetworks."""
 
+    @property
+    def own_regions(self) -> Mapping[str, object]:
+        """Regions that it has a subnet or a range for, known here or not."""
+        return {**self.ranges, **(self.existing.subnets if self.existing else {})}
+
     def own_problems(self) -> Iterator[Problem]:
         """Networks where, and only where, they are asked for; not the whole world."""
         yield from self._networks()
+        yield from self._of_own_network()
         if self.control_plane_access == "AuthorizedNetworks" and not self.authorized_networks:
             yield Problem(
                 "authorizedNetworks",
@@ -161,6 +197,18 @@ class Network(RuledModel):
                 f"set, but controlPlaneAccess is {self.control_plane_access}",
                 "remove it, or set controlPlaneAccess to AuthorizedNetworks",
             )
+
+    @rule
+    def _of_own_network(self) -> Iterator[Problem]:
+        if self.existing is not None:
+            fields = {"name": self.name, "ranges": self.ranges, "podRanges": self.pod_ranges}
+            for field, value in (fields | {"serviceRanges": self.service_ranges}).items():
+                if value:
+                    yield Problem(
+                        field,
+                        "set, but existing says that the network is there",
+                        "remove it; names and ranges of a network that exists are in existing",
+                    )
 
     @rule
     def _networks(self) -> Iterator[Problem]:

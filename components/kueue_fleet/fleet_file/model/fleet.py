@@ -112,7 +112,12 @@ class FleetSpec(SpecModel):
     @property
     def network_name(self) -> str:
         """Name of the VPC network."""
-        return self.network.name or self.name
+        return self.network.existing.name if self.network.existing else self.network.name or self.name
+
+    @property
+    def network_project(self) -> str:
+        """Project of the VPC network: another one than the fleet's with a Shared VPC."""
+        return (self.network.existing and self.network.existing.project) or self.project
 
     @cached_property
     def manager(self) -> ClusterEntry | None:
