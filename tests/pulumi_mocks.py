@@ -174,6 +174,16 @@ class RecordingMonitor(mocks.MockMonitor):
             urn=urn, id=id_, object=_at_once(rpc.serialize_properties(state, {}))
         )
 
+    def ReadResource(self, request: Any) -> Any:
+        """What is there already; it is not among the recorded."""
+        inputs, _ = _open_secrets(rpc.deserialize_properties(request.properties, keep_unknowns=True))
+        args = mocks.MockResourceArgs(request.type, request.name, inputs, request.provider, request.id, custom=True)
+        id_, state = self.mocks.new_resource(args)
+        urn = self.make_urn(request.parent, request.type, request.name)
+        assert id_ is not None
+        self.resources[urn] = mocks.MockMonitor.ResourceRegistration(urn, id_, state)
+        return resource_pb2.ReadResourceResponse(urn=urn, properties=_at_once(rpc.serialize_properties(state, {})))
+
     def RegisterResourceOutputs(self, request: Any) -> Any:
         if request.urn in self.recorded:
             outputs, _ = _open_secrets(rpc.deserialize_properties(request.outputs, keep_unknowns=True))

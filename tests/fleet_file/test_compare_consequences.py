@@ -160,6 +160,8 @@ L4_FLEX, L4_SPOT, A100 = "nodePools/1", "nodePools/2", "nodePools/5"
 AGAIN = "deleted and made again, with Kueue and every job"
 WORKERS = "worker-europe-west4, worker-us-east4 and worker-asia-southeast1"
 
+EXISTING = {"name": "vpc", "subnets": {"europe-west4": {"name": "a"}, "us-east4": {"name": "b"}}}
+
 CLOUD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a cluster goes": (
         {"clusters/2": REMOVED, "flavors/1/clusters": ["worker-a"]},
@@ -179,6 +181,10 @@ CLOUD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "another network": (
         {"network": {"name": "batch"}},
         [f"network.name: test-fleet -> batch: {EVERYWHERE} are {AGAIN}{PROTECTED}"],
+    ),
+    "a network that exists": (
+        {"network": {"existing": EXISTING}},
+        [f"network.existing.name: test-fleet -> vpc: {EVERYWHERE} are {AGAIN}{PROTECTED}"],
     ),
     "a range for Services": (
         {"network": {"serviceRanges": {"us-east4": "192.168.0.0/24"}}},
@@ -323,6 +329,16 @@ def test_pools_and_capacity_that_go_or_are_made_again(change: dict[str, Any], ex
     assert of(change, company_data()) == expected
 
 
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [("name", "b -> c"), ("podRangeName", "none -> c"), ("serviceRangeName", "none -> c")],
+)
+def test_clusters_do_not_change_their_subnet(field: str, change: str) -> None:
+    before = changed(fleet_data(), {"network": {"existing": EXISTING}})
+    said = of({f"network/existing/subnets/us-east4/{field}": "c"}, before)
+    assert any(text.startswith(f"network.existing.subnets[us-east4].{field}: {change}: ") for text in said), said
+
+
 def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
     def after(protection: dict[str, Any]) -> list[str]:
         return of({f"{L4_SPOT}/capacity": {"type": "onDemand"}}, changed(company_data(), protection))
@@ -344,6 +360,7 @@ def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
     [
         (fleet_data, {"clusters/1/region": "us-west1", "clusters/2/mode": "Standard"}),
         (fleet_data, {"network": {"name": "batch"}}),
+        (fleet_data, {"network": {"existing": EXISTING}}),
         (fleet_data, {"network": {"serviceRanges": {"us-east4": "192.168.0.0/24"}}}),
         (fleet_data, {"clusters/1/diskEncryptionKey": KEY}),
         (
@@ -361,7 +378,7 @@ def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
             },
         ),
     ],
-    ids=["clusters", "network", "range", "disks on Autopilot", "pools and reservations"],
+    ids=["clusters", "network", "existing network", "range", "disks on Autopilot", "pools and reservations"],
 )
 def test_what_google_makes_again_is_what_is_said(data: Callable[[], dict[str, Any]], change: dict[str, Any]) -> None:
     """By what the components declare, and what the stand-in for Google replaces."""

@@ -34,6 +34,7 @@ def test_there_are_all_environments() -> None:
     assert {path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in STACKS} == {
         *ENVIRONMENTS,
         "dws-single-cluster",
+        "second-fleet",
     }
 
 
