@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from kueue_fleet.admission.preemption.candidates import Target, candidates_in
-from kueue_fleet.admission.preemption.simulation import PreemptionContext, fill_back, fits, restore, take_out
+from kueue_fleet.admission.preemption.simulation import PreemptionContext, add, drop_unneeded_victims, fits, trial
 from kueue_fleet.admission.queue.cluster_queue import queues_of
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, fits_in_quota, within_nominal
 from kueue_fleet.admission.reasons import PreemptionReason
@@ -56,17 +56,14 @@ def classical_targets(context: PreemptionContext) -> list[Target]:
     for candidates, evicted in zip((by_hierarchy, by_priority, own), counts, strict=True):
         ordered += candidates[evicted:]
     for borrowing in _attempts(context, by_hierarchy, by_priority):
-        targets: list[Target] = []
-        for info, variant, common in ordered:
-            if common is not None and not _is_valid(context, info, variant, common, borrowing=borrowing):
-                continue
-            take_out(context, info)
-            targets.append(Target(info, REASON_OF[variant]))
-            if fits(context, borrowing=borrowing):
-                targets = fill_back(context, targets, borrowing=borrowing)
-                restore(context, targets)
-                return targets
-        restore(context, targets)
+        with trial(context) as targets:
+            for info, variant, common in ordered:
+                if common is not None and not _is_valid(context, info, variant, common, borrowing=borrowing):
+                    continue
+                add(context, targets, Target(info, REASON_OF[variant]))
+                if fits(context, borrowing=borrowing):
+                    drop_unneeded_victims(context, targets, borrowing=borrowing)
+                    return targets
     return []
 
 

@@ -16,7 +16,7 @@ from kueue_fleet.admission.preemption.classical import classical_targets
 from kueue_fleet.admission.preemption.fair_sharing import fair_targets
 from kueue_fleet.admission.preemption.simulation import PreemptionContext
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
-from kueue_fleet.admission.quota.cohort_tree import TreeNode, Usage, add_all, borrow_level, remove_all
+from kueue_fleet.admission.quota.cohort_tree import TreeNode, Usage, borrow_level
 from kueue_fleet.admission.reasons import PREEMPTION_TEXT, PreemptionReason
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.topology.placement import topology_requests
@@ -63,11 +63,8 @@ def make_oracle(cache: Cache, simulated: Simulated) -> Oracle:
         simulated[(info.key, requests, frs)] = targets
         if not targets:
             return Possibility.NO_CANDIDATES, borrow_level(queue, fr, amount)[0]
-        for target in targets:
-            remove_all(cache.queues[target.info.cluster_queue], target.info.usage)
-        level = borrow_level(queue, fr, amount)[0]
-        for target in targets:
-            add_all(cache.queues[target.info.cluster_queue], target.info.usage)
+        with cache.without((target.info for target in targets), topology=False):
+            level = borrow_level(queue, fr, amount)[0]
         own = any(target.info.cluster_queue == queue.name for target in targets)
         return (Possibility.PREEMPT if own else Possibility.RECLAIM), level
 

@@ -1,10 +1,12 @@
-"""Taking workloads out of the usage to see whether another one would fit, and putting them back.
+"""Trials: whether a workload would fit if others were gone.
 
 Source: kueue@v0.19.2 pkg/scheduler/preemption/preemption.go, pkg/cache/scheduler/snapshot.go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from kueue_fleet.admission.preemption.candidates import Target
@@ -26,15 +28,30 @@ class PreemptionContext(NamedTuple):
     topology: TopologyRequests | None
 
 
-def take_out(context: PreemptionContext, info: WorkloadInfo) -> None:
-    """Remove a workload's usage."""
+@contextmanager
+def trial(context: PreemptionContext) -> Iterator[list[Target]]:
+    """A list of targets to `add` to; all that are in it at the end of the block get their usage back."""
+    targets: list[Target] = []
+    try:
+        yield targets
+    finally:
+        for target in targets:
+            _put_back(context, target.info)
+
+
+def add(context: PreemptionContext, targets: list[Target], target: Target) -> None:
+    """Take out a workload's usage, and note it as a target."""
+    _take_out(context, target.info)
+    targets.append(target)
+
+
+def _take_out(context: PreemptionContext, info: WorkloadInfo) -> None:
     remove_all(context.cache.queues[info.cluster_queue], info.usage)
     if context.topology:
         context.cache.use_topology(info, -1)
 
 
-def put_back(context: PreemptionContext, info: WorkloadInfo) -> None:
-    """The inverse of `take_out`."""
+def _put_back(context: PreemptionContext, info: WorkloadInfo) -> None:
     add_all(context.cache.queues[info.cluster_queue], info.usage)
     if context.topology:
         context.cache.use_topology(info, 1)
@@ -51,22 +68,12 @@ def fits(context: PreemptionContext, *, borrowing: bool) -> bool:
     return not context.topology or fits_topology(context.cache, context.info, context.topology)
 
 
-def fill_back(context: PreemptionContext, targets: list[Target], *, borrowing: bool) -> list[Target]:
-    """Drop targets, from the last but one, without which the workload fits as well.
-
-    Targets are taken out when this is called; those that remain stay so.
-    """
+def drop_unneeded_victims(context: PreemptionContext, targets: list[Target], *, borrowing: bool) -> None:
+    """Drop targets of a trial, from the last but one, without which the workload fits as well."""
     for index in range(len(targets) - 2, -1, -1):
-        put_back(context, targets[index].info)
+        _put_back(context, targets[index].info)
         if fits(context, borrowing=borrowing):
             targets[index] = targets[-1]
             targets.pop()
         else:
-            take_out(context, targets[index].info)
-    return targets
-
-
-def restore(context: PreemptionContext, targets: list[Target]) -> None:
-    """Put every target back."""
-    for target in targets:
-        put_back(context, target.info)
+            _take_out(context, targets[index].info)

@@ -7,7 +7,8 @@ Source: kueue@v0.19.2 pkg/cache/scheduler/cache.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from kueue_fleet.admission.errors import InvariantError
 from kueue_fleet.admission.flavors.eligibility import check_flavor, check_topology
@@ -187,25 +188,33 @@ class Cache:
                 if state is not None:
                     state.use(requests.topology, requests.pod_set.node_requests, sign)
 
-    def take_out(self, info: WorkloadInfo) -> None:
-        """Subtract a workload's usage; it stays listed in its queue. Undone by `put_back`."""
-        remove_all(self.queues[info.cluster_queue], info.usage)
-        self.use_topology(info, -1)
+    @contextmanager
+    def without(
+        self, infos: Iterable[WorkloadInfo], *, preemptable: bool = True, topology: bool = True
+    ) -> Iterator[None]:
+        """Without what these workloads use, until the end of the block.
 
-    def put_back(self, info: WorkloadInfo) -> None:
-        """The inverse of `take_out`."""
-        add_all(self.queues[info.cluster_queue], info.usage)
-        self.use_topology(info, 1)
-
-    def suspend(self, info: WorkloadInfo) -> None:
-        """Take a workload out altogether, so that it cannot be preempted either. Undone by `resume`."""
-        del self.queues[info.cluster_queue].workloads[info.key]
-        self.take_out(info)
-
-    def resume(self, info: WorkloadInfo) -> None:
-        """The inverse of `suspend`."""
-        self.queues[info.cluster_queue].workloads[info.key] = info
-        self.put_back(info)
+        They stay listed in their queues, so that they can be preempted; not with `preemptable` false. With `topology`
+        false they keep their nodes.
+        """
+        gone = list(infos)
+        for info in gone:
+            queue = self.queues[info.cluster_queue]
+            if not preemptable:
+                del queue.workloads[info.key]
+            remove_all(queue, info.usage)
+            if topology:
+                self.use_topology(info, -1)
+        try:
+            yield
+        finally:
+            for info in reversed(gone):
+                queue = self.queues[info.cluster_queue]
+                if not preemptable:
+                    queue.workloads[info.key] = info
+                add_all(queue, info.usage)
+                if topology:
+                    self.use_topology(info, 1)
 
     def namespace_matches(self, queue: QueueNode, namespace: str) -> bool:
         """Whether the queue's namespace selector takes the namespace."""

@@ -296,17 +296,13 @@ def _refresh(this: _Pass, entry: Entry) -> bool:
     if not (overlaps or lacks):
         return fits
     info = entry.info
-    gone = list(this.victims.values()) if overlaps else []
-    for victim in gone:
-        this.cache.suspend(victim)
     info.last_progress = None
     info.nomination = {
         result.name: {resource: choice.flavor for resource, choice in result.flavors.items()}
         for result in entry.assignment.pod_sets
     }
-    _record(this, entry)
-    for victim in reversed(gone):
-        this.cache.resume(victim)
+    with this.cache.without(this.victims.values() if overlaps else (), preemptable=False):
+        _record(this, entry)
     if overlaps and entry.assignment.mode is Mode.FIT:
         entry.assignment.set_mode(Mode.DEFERRED_FIT)
     fits, _ = _fits(this, entry)
@@ -319,10 +315,7 @@ def _fits(this: _Pass, entry: Entry) -> tuple[bool, bool]:
     victims = this.victims
     if entry.targets:
         victims = {**victims, **{target.info.key: target.info for target in entry.targets}}
-    for victim in victims.values():
-        this.cache.take_out(victim)
-    quota = all(available(entry.queue, fr) >= amount for fr, amount in entry.usage())
-    placed = quota and topology_fits(this.cache, entry)
-    for victim in victims.values():
-        this.cache.put_back(victim)
+    with this.cache.without(victims.values()):
+        quota = all(available(entry.queue, fr) >= amount for fr, amount in entry.usage())
+        placed = quota and topology_fits(this.cache, entry)
     return placed, quota and not placed

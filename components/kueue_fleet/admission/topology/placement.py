@@ -137,11 +137,8 @@ def place_for_preemption(
     ):
         return
     requests = topology_requests(cache, info, queue, assignment)
-    for target in targets:
-        cache.take_out(target.info)
-    placed = _place_all(cache, requests, empty=not targets)
-    for target in targets:
-        cache.put_back(target.info)
+    with cache.without(target.info for target in targets):
+        placed = _place_all(cache, requests, empty=not targets)
     if not isinstance(placed, tuple):
         _note(cache, assignment, placed, requests)
 
