@@ -28,7 +28,7 @@ from fleet_file.builders import (
 )
 from kueue_fleet.fleet_file import FleetSpec, dispatch_groups, parse_fleet, parse_fleet_text
 from kueue_fleet.kueue_api import Manifest, Quantity, check_objects
-from kueue_fleet.objects import render_cluster, render_fleet
+from kueue_fleet.objects import objects_on, render_cluster, render_fleet
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -388,3 +388,28 @@ def test_each_dispatched_queue_is_in_one_group(fleet: FleetSpec) -> None:
     assert sorted(name for each in groups for name in each.queues) == sorted(fleet.dispatched)
     assert len({each.check_name for each in groups}) == len({each.config_name for each in groups}) == len(groups)
     assert groups[0].workers == fleet.worker_names
+
+
+def test_what_an_object_needs_comes_before_it() -> None:
+    fleet = parse_fleet(fleet_data())
+    needed = set()
+    for cluster in fleet.cluster_names:
+        found = objects_on(fleet, cluster)
+        assert [each.manifest for each in found] == render_cluster(fleet, cluster)
+        places = {each.key: index for index, each in enumerate(found)}
+        assert len(places) == len(found)
+        for index, each in enumerate(found):
+            made = [need for need in each.needs if need in places]
+            assert all(places[need] < index for need in made), each.key
+            needed |= {need.partition("/")[0] for need in made}
+    assert needed == {"AdmissionCheck", "ClusterQueue", "Cohort", "Namespace", "ResourceFlavor"}
+
+
+def test_a_local_queue_of_its_own_may_be_in_the_namespace_of_a_team() -> None:
+    data = fleet_data()
+    namespace = parse_fleet(data).teams[0].namespace_names[0]
+    data.setdefault("localQueues", []).append({"namespace": namespace, "name": "more", "clusterQueue": "vision"})
+    fleet = parse_fleet(data)
+    parts = {each.key: each.part for each in objects_on(fleet, fleet.cluster_names[0])}
+    assert parts[f"LocalQueue/{namespace}/more"] == ""
+    assert parts[f"Namespace/{namespace}"] == f"team/{fleet.teams[0].name}"

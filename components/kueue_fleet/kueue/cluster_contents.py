@@ -4,15 +4,16 @@ What exists on which cluster, and every object, is decided by `objects`. Everyth
 hangs below the cluster, and goes with it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pulumi
 
-from kueue_fleet.fleet_file import FleetSpec, cohorts_on, kueue_helm_values
+from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
+from kueue_fleet.kueue.applied_objects import is_kueue_object
 from kueue_fleet.kueue.credentials import WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
 from kueue_fleet.kueue.gpu_drivers import GpuDrivers
@@ -24,24 +25,13 @@ from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
 from kueue_fleet.kueue.run_duration import RunDurationPolicy
 from kueue_fleet.kueue.team import Namespaces, Team
 from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.manifests import TEAM_LABEL
-from kueue_fleet.objects import (
-    render_admission_check,
-    render_assignment_check,
-    render_cluster_queue,
-    render_cohort,
-    render_manager_flavor,
-    render_namespaces,
-    render_resource_flavor,
-    render_worker_access,
-)
-from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
-from kueue_fleet.objects.drivers import render_driver_installer
-from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
-from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
-from kueue_fleet.objects.teams import render_team_objects
+from kueue_fleet.objects import ClusterObject, objects_on
 
-_T = TypeVar("_T")
+_Made = TypeVar("_Made", bound=pulumi.Resource)
+_ALONE = {
+    made.kind: made for made in (AdmissionCheck, Cohort, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass)
+}
+"""Components of one object each, by its kind."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +63,7 @@ class ClusterContents:
     """The Kueue installation."""
     namespaces: Namespaces | None
     """Namespaces that belong to no team, if there are any."""
-    topologies: dict[str, Topology]
-    flavors: dict[str, ResourceFlavor]
-    cohorts: dict[str, Cohort]
-    checks: dict[str, AdmissionCheck | ProvisioningRequestCheck]
-    """Admission checks by name, MultiKueue's too."""
-    cluster_queues: dict[str, ClusterQueue]
     teams: dict[str, Team]
-    local_queues: list[LocalQueue]
-    """LocalQueues outside of teams."""
     multi_kueue: MultiKueue | None = None
     """On a manager: its connection to the workers."""
     access: WorkerAccess | None = None
@@ -108,23 +90,54 @@ class ClusterContents:
         """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager."""
         self._spec = spec
         self._cluster = cluster
-        self._role = spec.cluster(cluster.name).role
+        self._objects = objects_on(spec, cluster.name)
+        self._made: dict[str, pulumi.Resource] = {}
         self._install()
-        other = [namespace for namespace in render_namespaces(spec) if not _is_of_team(namespace)]
-        self.namespaces = Namespaces(self._name("namespaces"), other, opts=self._opts()) if other else None
-        self._monitoring()
-        self._priorities()
-        self._flavors()
+        self._platform()
+        self._each("PriorityClass", "WorkloadPriorityClass", "Topology", "ResourceFlavor", "AdmissionCheck")
         self._checks(workers)
-        self._queues()
-        if self._role == "worker":
-            self._grant()
-        self._controller(workers)
+        self._each("Cohort", "ClusterQueue")
+        self._teams()
+        self._each("LocalQueue")
+        self._access(workers)
 
     @property
     def ready(self) -> list[pulumi.Resource]:
         """What must stand before jobs can be sent here."""
         return [self.kueue.release, *self.cluster_queues.values(), *self.teams.values(), *self.local_queues]
+
+    @property
+    def topologies(self) -> dict[str, Topology]:
+        """The Topologies by name."""
+        return self._by_name(Topology)
+
+    @property
+    def flavors(self) -> dict[str, ResourceFlavor]:
+        """The ResourceFlavors by name."""
+        return self._by_name(ResourceFlavor)
+
+    @property
+    def cohorts(self) -> dict[str, Cohort]:
+        """The Cohorts by name."""
+        return self._by_name(Cohort)
+
+    @property
+    def checks(self) -> dict[str, AdmissionCheck | ProvisioningRequestCheck]:
+        """Admission checks by name, MultiKueue's too."""
+        return {**self._by_name(AdmissionCheck), **self._by_name(ProvisioningRequestCheck)}
+
+    @property
+    def cluster_queues(self) -> dict[str, ClusterQueue]:
+        """The ClusterQueues by name."""
+        return self._by_name(ClusterQueue)
+
+    @property
+    def local_queues(self) -> list[LocalQueue]:
+        """LocalQueues outside of teams."""
+        return [made for made in self._made.values() if isinstance(made, LocalQueue)]
+
+    def _by_name(self, kind: type[_Made]) -> dict[str, _Made]:
+        return {key.partition("/")[2]: made for key, made in self._made.items() if isinstance(made, kind)}
 
     def _opts(self, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(
@@ -166,73 +179,56 @@ class ClusterContents:
             return plain
         return self._cluster.kubernetes_version.apply(lambda version: kueue_helm_values(spec, here, version))
 
-    def _monitoring(self) -> None:
-        here = self._cluster.name
-        self.monitoring = self.grafana = self.gpu_drivers = None
-        managed = render_managed_monitoring(self._spec, here)
-        if managed:
+    def _part(self, name: str) -> list[Manifest]:
+        return [each.manifest for each in self._objects if each.part == name]
+
+    def _platform(self) -> None:
+        """Namespaces of no team, and what is not about queues."""
+        self.namespaces = self.monitoring = self.grafana = self.gpu_drivers = self.run_duration = None
+        if others := self._part("namespaces"):
+            self.namespaces = Namespaces(self._name("namespaces"), others, opts=self._opts())
+            self._made |= {f"Namespace/{name}": made for name, made in self.namespaces.objects.items()}
+        if managed := self._part("monitoring"):
             self.monitoring = ManagedMonitoring(self._name("monitoring"), managed, opts=self._opts(self.kueue.release))
         settings = self._spec.observability.grafana
         if settings.enabled:
             self.grafana = GrafanaInstall(
-                self._name("grafana"),
-                settings,
-                objects=render_grafana(self._spec),
-                opts=self._opts(self.kueue.release),
+                self._name("grafana"), settings, objects=self._part("grafana"), opts=self._opts(self.kueue.release)
             )
-        for installer in render_driver_installer(self._spec, here):
+        for installer in self._part("gpu-drivers"):
             self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), installer, opts=self._opts())
-        policy = render_run_duration_policy(self._spec, here)
-        self.run_duration = RunDurationPolicy(self._name("run-duration"), policy, opts=self._opts()) if policy else None
+        if policy := self._part("run-duration"):
+            self.run_duration = RunDurationPolicy(self._name("run-duration"), policy, opts=self._opts())
 
-    def _priorities(self) -> None:
-        for pods in self._spec.priority_classes:
-            PriorityClass(self._name(pods.name), pods, object_name=pods.name, opts=self._opts())
-        for jobs in self._spec.workload_priority_classes:
-            WorkloadPriorityClass(
-                self._name(jobs.name), jobs, object_name=jobs.name, opts=self._opts(self.kueue.release)
-            )
+    def _each(self, *kinds: str) -> None:
+        """The objects of these kinds that are declared alone, each after what it needs."""
+        for each in self._objects:
+            if not each.part and each.manifest["kind"] in kinds:
+                self._made[each.key] = self._declare(each)
 
-    def _flavors(self) -> None:
-        here = self._cluster.name
-        self.topologies = {
-            entry.name: Topology(
-                self._name(entry.name), entry, object_name=entry.name, opts=self._opts(self.kueue.release)
-            )
-            for entry in self._spec.topologies
-            if here in self._spec.clusters_of(entry)
-        }
-        manifests = [
-            render_resource_flavor(self._spec, entry, here)
-            for entry in self._spec.flavors
-            if here in self._spec.clusters_of(entry)
-        ]
-        if self._role == "manager":
-            manifests += render_manager_flavor(self._spec)
-        self.flavors = {}
-        for flavor in manifests:
-            name = _name_of(flavor)
-            topology = _known(self.topologies, [flavor["spec"].get("topologyName")])
-            self.flavors[name] = ResourceFlavor(
-                self._name(name), flavor, opts=self._opts(self.kueue.release, *topology)
-            )
+    def _declare(self, each: ClusterObject) -> pulumi.Resource:
+        kind, _, path = each.key.partition("/")
+        needs = [self._made[key] for key in dict.fromkeys(each.needs) if key in self._made]
+        before = [self.kueue.release, *needs] if is_kueue_object(each.manifest) else needs
+        name, manifest = self._name(path), each.manifest
+        if kind == "ClusterQueue":
+            # A check of the fleet's own controller is Active once that runs, which needs the workers.
+            checks = [made for made in needs if isinstance(made, AdmissionCheck | ProvisioningRequestCheck)]
+            expect = all(check.expect_active for check in checks)
+            return ClusterQueue(name, manifest, expect_active=expect, opts=self._opts(*before))
+        if kind == "LocalQueue":
+            queue = next(made for made in needs if isinstance(made, ClusterQueue))
+            rest = [made for made in before if made is not queue]
+            return LocalQueue(name, manifest, cluster_queue=queue, opts=self._opts(*rest))
+        return _ALONE[kind](name, manifest, opts=self._opts(*before))
 
     def _checks(self, workers: "Mapping[str, ClusterContents]") -> None:
-        self.checks = {}
+        """Checks that come with other objects."""
         for entry in self._spec.admission_checks:
-            if self._cluster.name not in self._spec.clusters_of(entry):
-                continue
-            name, opts = self._name(entry.name), self._opts(self.kueue.release)
-            self.checks[entry.name] = (
-                ProvisioningRequestCheck(name, entry, opts=opts)
-                if entry.provisioning_request
-                else AdmissionCheck(name, render_admission_check(entry), opts=opts)
-            )
-        for check in render_assignment_check(self._spec, self._cluster.name):
-            # Active once the fleet's controller runs, which needs the workers.
-            name = _name_of(check)
-            self.checks[name] = AdmissionCheck(self._name(name), check, opts=self._opts(self.kueue.release))
-        if self._role == "manager" and self._spec.multi_kueue is not None:
+            if self._part(f"check/{entry.name}"):
+                made = ProvisioningRequestCheck(self._name(entry.name), entry, opts=self._opts(self.kueue.release))
+                self._made[f"AdmissionCheck/{entry.name}"] = made
+        if self._part("multikueue"):
             self.multi_kueue = MultiKueue(
                 self._name("multikueue"),
                 self._spec,
@@ -242,64 +238,30 @@ class ClusterContents:
                 },
                 opts=self._opts(self.kueue.release),
             )
-            self.checks |= self.multi_kueue.checks
+            self._made |= {f"AdmissionCheck/{name}": made for name, made in self.multi_kueue.checks.items()}
 
-    def _queues(self) -> None:
-        here = self._cluster.name
-        self.cohorts = {}
-        for cohort in cohorts_on(self._spec, here):
-            self.cohorts[cohort.name] = Cohort(
-                self._name(cohort.name),
-                render_cohort(self._spec, cohort, here),
-                opts=self._opts(self.kueue.release, *_known(self.cohorts, [cohort.parent_name])),
-            )
-        self.cluster_queues = {}
-        for entry in self._spec.queues_on(here):
-            queue = render_cluster_queue(self._spec, entry, here)
-            checks = _known(self.checks, _checks_of(queue))
-            self.cluster_queues[entry.name] = ClusterQueue(
-                self._name(entry.name),
-                queue,
-                expect_active=all(check.expect_active for check in checks),
-                opts=self._opts(
-                    self.kueue.release,
-                    *_known(self.flavors, _flavors_of(queue)),
-                    *checks,
-                    *_known(self.cohorts, [queue["spec"].get("cohortName")]),
-                ),
-            )
-        self.teams = {
-            team.name: Team(
+    def _teams(self) -> None:
+        self.teams = {}
+        for team in self._spec.teams:
+            # The component makes namespaces and LocalQueues of the team's entry.
+            objects = [o for o in self._part(f"team/{team.name}") if o["kind"] not in ("Namespace", "LocalQueue")]
+            self.teams[team.name] = Team(
                 self._name(team.name),
                 team,
-                objects=render_team_objects(self._spec, team, here),
+                objects=objects,
                 cluster_queues=self.cluster_queues,
                 opts=self._opts(self.kueue.release),
             )
-            for team in self._spec.teams
-        }
-        places = dict(self.namespaces.objects) if self.namespaces else {}
-        for team in self.teams.values():
-            places |= team.namespaces
-        self.local_queues = [
-            LocalQueue(
-                self._name(local.namespace, local.name),
-                local,
-                namespace=local.namespace,
-                object_name=local.name,
-                cluster_queue=self.cluster_queues[local.cluster_queue],
-                opts=self._opts(self.kueue.release, *_known(places, [local.namespace])),
-            )
-            for local in self._spec.local_queues
-            if local.cluster_queue in self.cluster_queues
-        ]
+            self._made |= {f"Namespace/{name}": made for name, made in self.teams[team.name].namespaces.items()}
 
-    def _controller(self, workers: "Mapping[str, ClusterContents]") -> None:
-        grants = render_controller_worker_access(self._spec, self._cluster.name)
-        if grants:
-            self.controller_access = self._worker_access("controller", grants, *self._places())
-        objects = render_controller(self._spec, self._cluster.name)
-        if objects:
+    def _access(self, workers: "Mapping[str, ClusterContents]") -> None:
+        """On a worker, what it grants; on the manager, the fleet's own controller."""
+        namespaces = [*([self.namespaces] if self.namespaces else []), *self.teams.values()]
+        if grants := self._part("multikueue-access"):
+            self.access = self._worker_access("multikueue", grants, *namespaces)
+        if grants := self._part("controller-access"):
+            self.controller_access = self._worker_access("controller", grants, *namespaces)
+        if objects := self._part("controller"):
             self.controller = AdmissionController(
                 self._name("controller"),
                 objects,
@@ -308,17 +270,8 @@ class ClusterContents:
                     for name, made in workers.items()
                     if made.controller_access is not None
                 },
-                opts=self._opts(self.kueue.release, *self._places(), *([self.multi_kueue] if self.multi_kueue else [])),
+                opts=self._opts(self.kueue.release, *namespaces, *([self.multi_kueue] if self.multi_kueue else [])),
             )
-
-    def _places(self) -> list[pulumi.Resource]:
-        """Whatever makes namespaces."""
-        return [*([self.namespaces] if self.namespaces else []), *self.teams.values()]
-
-    def _grant(self) -> None:
-        grants = render_worker_access(self._spec, self._cluster.name)
-        if grants:
-            self.access = self._worker_access("multikueue", grants, *self._places())
 
     def _worker_access(self, name: str, objects: list[Manifest], *depends_on: pulumi.Resource) -> WorkerAccess:
         return WorkerAccess(
@@ -329,26 +282,3 @@ class ClusterContents:
             ca_certificate=self._cluster.ca_certificate,
             opts=self._opts(self.kueue.release, *depends_on),
         )
-
-
-def _known(objects: Mapping[str, _T], names: Iterable[str | None]) -> list[_T]:
-    """The objects of those names that the fleet makes itself."""
-    return [objects[name] for name in dict.fromkeys(names) if name is not None and name in objects]
-
-
-def _name_of(manifest: Manifest) -> str:
-    return str(manifest["metadata"]["name"])
-
-
-def _is_of_team(namespace: Manifest) -> bool:
-    return TEAM_LABEL in namespace["metadata"].get("labels", {})
-
-
-def _flavors_of(queue: Manifest) -> list[str]:
-    groups: list[dict[str, Any]] = queue["spec"]["resourceGroups"]
-    return [flavor["name"] for group in groups for flavor in group["flavors"]]
-
-
-def _checks_of(queue: Manifest) -> list[str]:
-    strategy: dict[str, Any] = queue["spec"].get("admissionChecksStrategy", {})
-    return [check["name"] for check in strategy.get("admissionChecks", [])]

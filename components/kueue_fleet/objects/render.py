@@ -6,8 +6,11 @@ Helm releases and cloud resources are the components'.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
-from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, CohortEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.placement import (
     DispatchGroup,
@@ -60,41 +63,98 @@ def render_fleet(fleet: FleetSpec) -> dict[str, list[Manifest]]:
 
 def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The objects of one cluster, in apply order. Raises KeyError for an unknown cluster."""
-    entry = fleet.cluster(cluster)
-    queues = fleet.queues_on(cluster)
-    objects = render_namespaces(fleet)
-    objects += render_managed_monitoring(fleet, cluster)
-    objects += render_grafana(fleet)
-    for team in fleet.teams:
-        objects += render_team_objects(fleet, team, cluster)
-    objects += render_driver_installer(fleet, cluster)
-    objects += render_run_duration_policy(fleet, cluster)
-    objects += [priority_class_manifest(item.name, item) for item in fleet.priority_classes]
-    objects += [workload_priority_class_manifest(item.name, item) for item in fleet.workload_priority_classes]
-    objects += [topology_manifest(item.name, item) for item in fleet.topologies if cluster in fleet.clusters_of(item)]
-    objects += [
-        render_resource_flavor(fleet, item, cluster) for item in fleet.flavors if cluster in fleet.clusters_of(item)
+    return [each.manifest for each in objects_on(fleet, cluster)]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObject:
+    """An object of a cluster, and its place among the others."""
+
+    manifest: Manifest
+    part: str = ""
+    """What it is declared together with, such as `monitoring` or `team/vision`; empty: it is declared alone."""
+    needs: tuple[str, ...] = ()
+    """Keys of what has to be there before it, if the fleet makes it."""
+
+    @property
+    def key(self) -> str:
+        """Kind, namespace if it has one, and name: `LocalQueue/team-vision/gpu`."""
+        metadata = self.manifest["metadata"]
+        return "/".join(filter(None, (self.manifest["kind"], metadata.get("namespace"), metadata["name"])))
+
+
+def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
+    """Every object of a cluster, in apply order, with what it needs. Raises KeyError for an unknown cluster."""
+    role = fleet.cluster(cluster).role
+    of_teams = {namespace: f"team/{team.name}" for team in fleet.teams for namespace in team.namespace_names}
+    found = [
+        ClusterObject(each, of_teams.get(each["metadata"]["name"], "namespaces")) for each in render_namespaces(fleet)
     ]
-    if entry.role == "manager":
-        objects += render_manager_flavor(fleet)
+    found += _part("monitoring", render_managed_monitoring(fleet, cluster))
+    found += _part("grafana", render_grafana(fleet))
+    for team in fleet.teams:
+        found += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
+    found += _part("gpu-drivers", render_driver_installer(fleet, cluster))
+    found += _part("run-duration", render_run_duration_policy(fleet, cluster))
+    found += [ClusterObject(priority_class_manifest(item.name, item)) for item in fleet.priority_classes]
+    found += [ClusterObject(workload_priority_class_manifest(i.name, i)) for i in fleet.workload_priority_classes]
+    found += _flavors_on(fleet, cluster)
+    found += _checks_on(fleet, cluster)
+    for cohort in cohorts_on(fleet, cluster):
+        made = cohort_manifest(cohort.name, cohort_on(fleet, cohort, cluster))
+        found.append(ClusterObject(made, needs=(f"Cohort/{cohort.parent_name}",)))
+    for entry in fleet.queues_on(cluster):
+        queue = queue_on(fleet, entry, cluster)
+        needs: tuple[str, ...] = (
+            *(f"ResourceFlavor/{name}" for name in queue.flavor_names),
+            *(f"AdmissionCheck/{name}" for name in queue.check_names),
+            f"Cohort/{queue.cohort_name}",
+        )
+        found.append(ClusterObject(cluster_queue_manifest(entry.name, queue), needs=needs))
+    here = {queue.name for queue in fleet.queues_on(cluster)}
+    alone = {(queue.namespace, queue.name) for queue in fleet.local_queues}
+    for namespace, name, spec in local_queues(fleet):
+        if spec.cluster_queue in here:
+            part = "" if (namespace, name) in alone else of_teams[namespace]
+            needs = (f"Namespace/{namespace}", f"ClusterQueue/{spec.cluster_queue}")
+            found.append(ClusterObject(local_queue_manifest(namespace, name, spec), part, needs))
+    if role == "worker":
+        found += _part("multikueue-access", render_worker_access(fleet, cluster))
+    found += _part("controller-access", render_controller_worker_access(fleet, cluster))
+    return found + _part("controller", render_controller(fleet, cluster))
+
+
+def _part(name: str, manifests: Iterable[Manifest]) -> list[ClusterObject]:
+    return [ClusterObject(each, name) for each in manifests]
+
+
+def _flavors_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
+    """Topologies, then the flavors, of which a manager has one of its own."""
+    found = [
+        ClusterObject(topology_manifest(item.name, item))
+        for item in fleet.topologies
+        if cluster in fleet.clusters_of(item)
+    ]
+    for item in fleet.flavors:
+        if cluster in fleet.clusters_of(item):
+            flavor = fleet.flavor_on(item, cluster)
+            needs = (f"Topology/{flavor.topology_name}",)
+            found.append(ClusterObject(resource_flavor_manifest(item.name, flavor), "", needs))
+    return found + (_part("", render_manager_flavor(fleet)) if fleet.cluster(cluster).role == "manager" else [])
+
+
+def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
+    """Admission checks, after the objects that they refer to."""
+    groups = dispatch_groups(fleet) if fleet.cluster(cluster).role == "manager" else ()
     checks = [item for item in fleet.admission_checks if cluster in fleet.clusters_of(item)]
-    for check in checks:
-        objects += render_provisioning_request_config(check)
-    if entry.role == "manager":
-        objects += [render_multikueue_cluster(fleet, worker) for worker in fleet.worker_names]
-        objects += [render_multikueue_config(group) for group in dispatch_groups(fleet)]
-    objects += [render_admission_check(check) for check in checks]
-    objects += render_assignment_check(fleet, cluster)
-    if entry.role == "manager":
-        objects += [render_multikueue_check(group) for group in dispatch_groups(fleet)]
-    objects += [render_cohort(fleet, cohort, cluster) for cohort in cohorts_on(fleet, cluster)]
-    objects += [render_cluster_queue(fleet, queue, cluster) for queue in queues]
-    objects += render_local_queues(fleet, cluster)
-    if entry.role == "worker":
-        objects += render_worker_access(fleet, cluster)
-    objects += render_controller_worker_access(fleet, cluster)
-    objects += render_controller(fleet, cluster)
-    return objects
+    parts = {item.name: f"check/{item.name}" if item.provisioning_request else "" for item in checks}
+    found = [each for item in checks for each in _part(parts[item.name], render_provisioning_request_config(item))]
+    if fleet.cluster(cluster).role == "manager":
+        found += _part("multikueue", (render_multikueue_cluster(fleet, worker) for worker in fleet.worker_names))
+    found += _part("multikueue", map(render_multikueue_config, groups))
+    found += [ClusterObject(render_admission_check(item), parts[item.name]) for item in checks]
+    found += _part("", render_assignment_check(fleet, cluster))
+    return found + _part("multikueue", map(render_multikueue_check, groups))
 
 
 def render_namespaces(fleet: FleetSpec) -> list[Manifest]:
@@ -104,11 +164,6 @@ def render_namespaces(fleet: FleetSpec) -> list[Manifest]:
     return [namespace_manifest(namespace, team.name, team.pod_security) for namespace, team in teams.items()] + [
         namespace_manifest(namespace) for namespace in others if namespace not in teams and namespace != "default"
     ]
-
-
-def render_resource_flavor(fleet: FleetSpec, flavor: FlavorEntry, cluster: str) -> Manifest:
-    """The flavor as it is on `cluster`; one with a node pool has that pool's labels and taints."""
-    return resource_flavor_manifest(flavor.name, fleet.flavor_on(flavor, cluster))
 
 
 def render_manager_flavor(fleet: FleetSpec) -> list[Manifest]:
@@ -162,23 +217,3 @@ def render_multikueue_check(group: DispatchGroup) -> Manifest:
     return admission_check_manifest(
         group.check_name, AdmissionCheckSpec(controller_name=MULTIKUEUE_CONTROLLER, parameters=reference)
     )
-
-
-def render_cohort(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> Manifest:
-    """The Cohort as it is on `cluster`."""
-    return cohort_manifest(cohort.name, cohort_on(fleet, cohort, cluster))
-
-
-def render_cluster_queue(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Manifest:
-    """The ClusterQueue as it is on `cluster`."""
-    return cluster_queue_manifest(queue.name, queue_on(fleet, queue, cluster))
-
-
-def render_local_queues(fleet: FleetSpec, cluster: str) -> list[Manifest]:
-    """The LocalQueues of `cluster`: those whose ClusterQueue is there."""
-    here = {queue.name for queue in fleet.queues_on(cluster)}
-    return [
-        local_queue_manifest(namespace, name, spec)
-        for namespace, name, spec in local_queues(fleet)
-        if spec.cluster_queue in here
-    ]

@@ -9,14 +9,15 @@ import pytest
 from fleet_file.builders import FIRST_QUOTA, Data, changed, fleet, fleet_data, manager_quotas, standalone_data
 from kueue_fleet.fleet_file import FleetSpec, dispatch_groups, parse_fleet
 from kueue_fleet.fleet_file.model.placement import cohort_on, cohorts_on, queue_on
-from kueue_fleet.objects import render_cluster_queue, render_manager_flavor
+from kueue_fleet.kueue_api.manifests import cluster_queue_manifest
+from kueue_fleet.objects import render_manager_flavor
 
 
 def spec_of(of: FleetSpec, queue: str, cluster: str) -> Data:
     """`spec` of a queue on a cluster, as rendered."""
     entry = of.queue(queue)
     assert entry is not None
-    spec: Data = render_cluster_queue(of, entry, cluster)["spec"]
+    spec: Data = cluster_queue_manifest(queue, queue_on(of, entry, cluster))["spec"]
     return spec
 
 
