@@ -123,6 +123,7 @@ CALLS = {
     "import": [["import", "a=queues.yaml", *IMPORT], ["import", f"{HOSTILE}=queues.yaml", *IMPORT]],
     "diff": [["diff", "fleet.yaml", FLEET]],
     "cost": [["cost", "fleet.yaml"], ["cost", FLEET, "--prices", "prices.csv"], ["cost", FLEET, "--prices", HOSTILE]],
+    "preflight": [["preflight", "fleet.yaml"]],
     "status": [["status", "fleet.yaml"], ["status", FLEET, "--kubeconfig", HOSTILE]],
     "rotate": [
         ["rotate", "fleet.yaml"], ["rotate", FLEET, "--kubeconfig", HOSTILE], ["rotate", FLEET, "--worker", HOSTILE],

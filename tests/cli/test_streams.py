@@ -41,6 +41,7 @@ PRINTING = {
     "import": (f"import a={{folder}}/queues.yaml {IMPORT}", 0),
     "diff": (f"diff {FLEET} stacks/Pulumi.prod.yaml --exit-code", 1),
     "cost": (f"cost {FLEET}", 0),
+    "preflight": (f"preflight --page {FLEET}", 0),
     "status": (f"status {FLEET} --kubeconfig {{folder}}/kubeconfig", 1),
     "rotate": ("rotate --help", 0),
 }

@@ -40,6 +40,7 @@ CALLS: Final = (
     "diff fleet.yaml {file}",
     "diff fleet.yaml fleet.yaml -w {file}",
     "cost {file}",
+    "preflight {file}",
     "cost fleet.yaml --prices {file}",
     f"import a={{file}} {IDENTITY}",
     f"import a=queues.yaml --node-pools a={{file}} {IDENTITY}",
@@ -101,6 +102,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(folder / "state"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
     build_commands_once(monkeypatch)
     return Command(monkeypatch, capsys)
 

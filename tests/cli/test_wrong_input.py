@@ -140,6 +140,18 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} -o csv", 2, "'csv' is not one of 'text', 'json'"),
         (f"{FLEET} --month", 2, "No such option: --month"),
     ],
+    "preflight": [
+        ("", 2, "Missing argument 'FILE'"),
+        ("nofile", 1, "nofile: no such file"),
+        ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
+        (LOAD, 1, "is a workload file"),
+        ("bad.yaml", 1, "a bracket is opened and not closed"),
+        (f"{FLEET} {PROD}", 2, "unexpected extra argument"),
+        (f"{FLEET} -o table", 2, "'table' is not one of 'text', 'json'"),
+        (f"{FLEET} --project x", 2, "No such option: --project"),
+        ("stacks", 1, "stacks: is a folder"),
+        ("-", 1, "is empty; write a fleet"),
+    ],
     "import": [
         ("", 2, "Missing argument 'CLUSTER=PATH...'"),
         (f"a.yaml {NEW}", 2, "'a.yaml' names no cluster; write CLUSTER=a.yaml"),

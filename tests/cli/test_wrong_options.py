@@ -42,6 +42,7 @@ GOOD: Final = {
     "import": "--name x --project my-project --region us-central1 --mode Autopilot --default-kueue",
     "diff": "",
     "cost": "",
+    "preflight": "",
     "status": "--kubeconfig nofile",
     "rotate": "--kubeconfig nofile",
 }
@@ -56,6 +57,7 @@ ARGUMENTS: Final = {
     "import": ["a=queues.yaml"],
     "diff": ["fleet.yaml", "fleet.yaml"],
     "cost": ["fleet.yaml"],
+    "preflight": ["fleet.yaml"],
     "status": ["fleet.yaml"],
     "rotate": ["fleet.yaml"],
 }
@@ -89,6 +91,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
     build_commands_once(monkeypatch)
     return Command(monkeypatch, capsys)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from company_fleet import company_data
 from fleet_file.builders import standalone_data
-from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.prerequisites import KEY_ROLE, KeyGrant, key_grants, required_apis
 
 ROOT = Path(__file__).parents[2]
@@ -53,14 +52,6 @@ def test_service_agents_need_the_keys() -> None:
     agent = "service-PROJECT_NUMBER@compute-system.iam.gserviceaccount.com"
     assert KeyGrant(first.disk_encryption_key, agent, "boot disks") in grants
     assert key_grants(parse_fleet(standalone_data())) == []
-
-
-@pytest.mark.parametrize("path", STACKS, ids=lambda path: str(path.name))
-def test_the_page_has_the_apis_of_each_stack(path: Path) -> None:
-    fleet = parse_fleet_text(path.read_text(encoding="utf-8"), path.name)
-    name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
-    (line,) = re.findall(rf"^\| {name} \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert line.split(", ") == [api.name.removesuffix(".googleapis.com") for api in required_apis(fleet)]
 
 
 def test_the_page_says_what_each_api_and_key_is_for() -> None:

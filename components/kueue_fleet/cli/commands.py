@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "controller": _Listed("controller", "Run the fleet's own dispatcher, checks and watchdog.", "controller"),
     "import": _Listed("adopt", "Write a fleet file from the objects of existing clusters."),
     "diff": _Listed("diff", "Say what is different between two fleet files, team by team."),
+    "preflight": _Listed("preflight", "Say whether a fleet fits into its Google Cloud project.", "preflight"),
     "cost": _Listed("cost", "Say what a fleet costs, used or not, by hour and month."),
     "status": _Listed("status", "Show a live fleet: queues, what waits and why, workers, DWS."),
     "rotate": _Listed("rotate", "Replace the tokens by which the manager reaches the workers.", "controller"),

@@ -1,0 +1,145 @@
+"""`preflight`: whether a fleet fits into its Google Cloud project, before anything costs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.check import annotation
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.input_files import source_name
+from kueue_fleet.kueue_api import Problem
+
+if TYPE_CHECKING:
+    from kueue_fleet.cli.tables import Table
+    from kueue_fleet.preflight.findings import Finding
+
+_STYLES: Final = {"fits": "green", "ask": "red", "check": "yellow", "unknown": "red"}
+
+
+class PreflightOutput(StrEnum):
+    """How findings are printed."""
+
+    text = "text"
+    json = "json"
+    github = "github"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module to APP."""
+    app.command(short_help="Say whether a fleet fits into its Google Cloud project.")(preflight)
+
+
+def preflight(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
+    ],
+    output: Annotated[
+        PreflightOutput,
+        typer.Option(
+            "--output", "-o", help="`json` prints one document; `github` prints annotations of a GitHub workflow."
+        ),
+    ] = PreflightOutput.text,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Print what the fleet needs, with its costs, as Markdown; ask Google nothing."),
+    ] = False,
+) -> None:
+    """Say whether a fleet fits into its Google Cloud project: APIs, quotas, machines, reservations, addresses, roles.
+
+    It reads with your own credentials, those of `gcloud auth application-default login`, and changes nothing. Quotas
+    are held against what the fleet can grow to. Exits 1 if something does not fit, or could not be read; all of it is
+    listed at once.
+
+    \b
+    Examples:
+      kueue-fleet preflight stacks/Pulumi.prod.yaml
+      kueue-fleet preflight stacks/Pulumi.prod.yaml -o json > findings.json
+      kueue-fleet preflight --output github stacks/Pulumi.prod.yaml
+      kueue-fleet preflight --page stacks/Pulumi.prod.yaml > prerequisites.md
+    """
+    fleet = load_fleet(file)
+    if page:
+        from kueue_fleet.gke.prices import list_prices
+        from kueue_fleet.preflight.page import prerequisites_page
+
+        console.text(prerequisites_page(fleet, list_prices()))
+        return
+    from kueue_fleet.preflight.findings import findings
+    from kueue_fleet.preflight.google_cloud import CannotAskError, connect, read_facts
+    from kueue_fleet.preflight.needs import needs_of
+
+    needs = needs_of(fleet)
+    try:
+        facts = read_facts(needs, connect(fleet.project))
+    except CannotAskError as wrong:
+        raise console.CommandError(f"{fleet.project}: {wrong}") from None
+    found = findings(needs, facts)
+    if output is PreflightOutput.json:
+        console.json_document(_document(fleet.project, found))
+    elif output is PreflightOutput.github:
+        for problem in _problems(found, source_name(file)):
+            console.line(annotation(problem))
+    else:
+        console.show(_table(found))
+        console.line()
+        console.line(_verdict(fleet.project, found))
+    if any(each.fails for each in found):
+        raise typer.Exit(1)
+
+
+def _table(found: list[Finding]) -> Table:
+    from kueue_fleet.cli.tables import Column, Table
+
+    table = Table(
+        Column("what"),
+        Column("needs", leave_out=1),
+        Column("has", leave_out=2),
+        Column("result"),
+        Column("what to do", sentences=True),
+    )
+    for each in found:
+        todo = f"{each.wrong}; {each.fix}" if each.wrong else ""
+        table.add(each.what, each.needs, each.has, console.Styled(each.verdict, _STYLES[each.verdict]), todo)
+    return table
+
+
+def _verdict(project: str, found: list[Finding]) -> str:
+    asks = sum(each.verdict == "ask" for each in found)
+    unknown = sum(each.verdict == "unknown" for each in found)
+    if not asks and not unknown:
+        return f"the fleet fits into project {project}"
+    told = [f"{asks} to ask for" if asks else "", f"{unknown} not known" if unknown else ""]
+    return f"the fleet does not fit into project {project} as it is: {', '.join(filter(None, told))}"
+
+
+def _problems(found: list[Finding], source: str) -> list[Problem]:
+    return [
+        Problem(each.what, each.wrong, each.fix, "error" if each.fails else "warning", source)
+        for each in found
+        if each.verdict != "fits"
+    ]
+
+
+def _document(project: str, found: list[Finding]) -> dict[str, Any]:
+    return {
+        "schemaVersion": 1,
+        "project": project,
+        "fits": not any(each.fails for each in found),
+        "findings": [
+            {
+                "part": each.part,
+                "what": each.what,
+                "needs": each.needs,
+                "has": each.has,
+                "result": each.verdict,
+                "wrong": each.wrong or None,
+                "fix": each.fix or None,
+            }
+            for each in found
+        ],
+    }

@@ -1,0 +1,244 @@
+"""What fits and what to ask for: what a fleet needs against what its project has.
+
+Pure. In: `Needs` and `Facts`. Out: a finding for each API, quota, machine, reservation, range and role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Final, Literal
+
+from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.preflight.facts import Facts, Part, Quota, without_preemptible
+from kueue_fleet.preflight.needs import MachineNeed, Needs, RangeNeed
+from kueue_fleet.preflight.quotas import Metric, QuotaNeed
+from kueue_fleet.preflight.reservations import reservation_problems
+
+_LISTED: Final = 5
+"""Pools and the like that are named for a quota, the largest first."""
+
+Verdict = Literal["fits", "ask", "check", "unknown"]
+"""fits; ask: it does not fit; check: it fits only if what is in use is this fleet's; unknown: it could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a fleet needs."""
+
+    part: Part
+    what: str
+    """Such as NVIDIA_L4_GPUS in us-central1."""
+    needs: str
+    has: str
+    verdict: Verdict
+    wrong: str = ""
+    """What is wrong, for all but `fits`."""
+    fix: str = ""
+    """What to do about it."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether the fleet does not fit, as far as is known."""
+        return self.verdict in ("ask", "unknown")
+
+
+def findings(needs: Needs, facts: Facts) -> list[Finding]:
+    """A finding for each need, in the order of the parts."""
+    return [
+        *_apis(needs, facts),
+        *_quotas(needs, facts),
+        *_machines(needs, facts),
+        *_reservations(needs, facts),
+        *_ranges(needs, facts),
+        *_subnets(needs, facts),
+        *_roles(needs, facts),
+    ]
+
+
+def _unread(facts: Facts, part: Part, what: str, needs: str, *of: str) -> Finding | None:
+    """The finding that nothing is known, where the part, or one of OF in it, could not be read."""
+    for key in (part, *(f"{part} {each}" for each in of)):
+        if key in facts.unread:
+            wrong, _, fix = facts.unread[key].partition("; ")
+            return Finding(part, what, needs, "?", "unknown", wrong, fix)
+    return None
+
+
+def _apis(needs: Needs, facts: Facts) -> Iterator[Finding]:
+    for api in needs.apis:
+        unread = _unread(facts, "apis", api.name, "enabled")
+        if unread is not None:
+            yield unread
+        elif api.name in facts.enabled_apis:
+            yield Finding("apis", api.name, "enabled", "enabled", "fits")
+        elif needs.enables_apis:
+            yield Finding("apis", api.name, "enabled", "enabled by `pulumi up`", "fits")
+        else:
+            fix = f"run: gcloud services enable {api.name} --project {needs.project}"
+            yield Finding("apis", api.name, "enabled", "off", "ask", f"is not enabled; it is for {api.reason}", fix)
+
+
+def _quotas(needs: Needs, facts: Facts) -> Iterator[Finding]:
+    """Preemptible amounts count as standard ones where the project has no preemptible quota.
+
+    Source: https://cloud.google.com/compute/resource-usage#preemptible-quota
+    """
+    amounts: dict[Metric, tuple[int, dict[str, int]]] = {}
+    for need in needs.quotas:
+        metric = _counted_as(need, facts)
+        amount, reasons = amounts.get(metric, (0, {}))
+        amounts[metric] = amount + need.amount, {**reasons, **need.reasons}
+    for metric, (amount, reasons) in amounts.items():
+        yield _quota(metric, amount, reasons, facts)
+
+
+def _counted_as(need: QuotaNeed, facts: Facts) -> Metric:
+    counted = need.standard if without_preemptible(need, facts.quotas) else None
+    return counted if counted is not None and counted in facts.quotas else need.metric
+
+
+def _quota(metric: Metric, amount: int, reasons: dict[str, int], facts: Facts) -> Finding:
+    what = f"{metric} in {metric.region}" if metric.region else f"{metric} in all regions"
+    unread = _unread(facts, "quotas", what, str(amount), metric.region, metric.name)
+    if unread is not None:
+        return unread
+    quota = facts.quotas.get(metric)
+    if quota is None:
+        wrong = "Google reports no such quota for the project"
+        fix = f"look for {metric} on the quotas page of the console, and ask for {amount}"
+        return Finding("quotas", what, str(amount), "?", "unknown", wrong, fix)
+    return _compared(metric, what, amount, reasons, quota)
+
+
+def _compared(metric: Metric, what: str, amount: int, reasons: dict[str, int], quota: Quota) -> Finding:
+    used = "" if quota.usage is None else f", {quota.usage:.0f} in use"
+    has = "no limit" if quota.limit < 0 else f"{quota.limit:.0f}{used}"
+    if quota.limit < 0 or amount + (quota.usage or 0) <= quota.limit:
+        return Finding("quotas", what, str(amount), has, "fits")
+    largest = sorted(reasons.items(), key=lambda each: -each[1])
+    more = [f"{len(largest) - _LISTED} more"] if len(largest) > _LISTED else []
+    takes = listed([f"{reason} {count}" for reason, count in largest[:_LISTED]] + more)
+    where = f" in {metric.region}" if metric.region else ""
+    if amount <= quota.limit:
+        wrong = f"{amount} ({takes}) and what is in use ({quota.usage:.0f}) are more than the limit, {quota.limit:.0f}"
+        fix = f"if what is in use is not this fleet's, ask for {amount + (quota.usage or 0):.0f} of {metric}{where}"
+        return Finding("quotas", what, str(amount), has, "check", wrong, fix)
+    wrong = f"the limit is {quota.limit:.0f}, but the fleet grows to {amount} ({takes})"
+    fix = f"ask for {amount} of {metric}{where}, or lower the limits of these"
+    return Finding("quotas", what, str(amount), has, "ask", wrong, fix)
+
+
+def _machines(needs: Needs, facts: Facts) -> Iterator[Finding]:
+    for need in needs.machines:
+        yield from _machine(need, facts)
+
+
+def _machine(need: MachineNeed, facts: Facts) -> Iterator[Finding]:
+    for name, kind, known in (
+        (need.machine_type, "machine types", facts.machine_types),
+        (need.accelerator, "accelerators", facts.accelerators),
+    ):
+        if name is None:
+            continue
+        what = f"{name} in {need.zone}"
+        unread = _unread(facts, "machines", what, "offered", need.zone, kind)
+        if unread is not None:
+            yield unread
+        elif (need.zone, name) in known:
+            yield Finding("machines", what, "offered", "offered", "fits")
+        else:
+            others = sorted(zone for zone, offered in known if offered == name)
+            region = need.zone.rpartition("-")[0]
+            near = [zone for zone in others if zone.startswith(f"{region}-")]
+            where = f"of {region} it is in {listed(near)}" if near else f"it is in no zone of {region}"
+            fix = f"{where}; take other zones or machines for {listed(need.reasons)}"
+            yield Finding("machines", what, "offered", "not there", "ask", f"{need.zone} has no {name}", fix)
+
+
+def _reservations(needs: Needs, facts: Facts) -> Iterator[Finding]:
+    for need in needs.reservations:
+        what = f"{need.name} of {need.project}"
+        wanted = f"{need.machines if need.own else need.nodes} {need.machine_type}"
+        unread = _unread(facts, "reservations", what, wanted, need.project)
+        if unread is not None:
+            yield unread
+            continue
+        there = facts.reservations.get((need.project, need.name), ())
+        has = listed([f"{each.machines} {each.machine_type} in {each.zone}" for each in there]) if there else "none"
+        found = reservation_problems(need, there, facts.project_number)
+        if found is None:
+            yield Finding("reservations", what, wanted, "made by `pulumi up`", "fits")
+        elif not found:
+            yield Finding("reservations", what, wanted, has, "fits")
+        for problem in found or ():
+            verdict: Verdict = "check" if problem.severity == "warning" else "ask"
+            yield Finding("reservations", what, wanted, has, verdict, problem.wrong, problem.fix)
+
+
+def _ranges(needs: Needs, facts: Facts) -> Iterator[Finding]:
+    for need in needs.ranges:
+        what = f"{need.cidr} for {need.what} in {need.region}"
+        unread = _unread(facts, "addresses", what, "free")
+        if unread is not None:
+            yield unread
+            continue
+        taken = _taken(needs, need, facts)
+        if not taken:
+            has = "free" if facts.subnets is not None else f"free: {needs.network} is new"
+            yield Finding("addresses", what, "free", has, "fits")
+            continue
+        wrong = f"overlaps with {listed(taken)} in network {needs.network}"
+        field = {"nodes": "ranges", "pods": "podRanges", "Services": "serviceRanges"}[need.what]
+        fix = f"write another range in network.{field}[{need.region}]"
+        yield Finding("addresses", what, "free", "taken", "ask", wrong, fix)
+
+
+def _taken(needs: Needs, need: RangeNeed, facts: Facts) -> list[str]:
+    wanted = IPv4Network(need.cidr)
+    own = {f"{needs.network}-{region}" for region in needs.regions}
+    return [
+        f"{subnet.cidr} of subnet {subnet.name}"
+        for subnet in facts.subnets or ()
+        if subnet.name not in own and IPv4Network(subnet.cidr).overlaps(wanted)
+    ]
+
+
+def _subnets(needs: Needs, facts: Facts) -> Iterator[Finding]:
+    """Of a network that is somebody else's."""
+    for need in needs.subnets:
+        what = f"subnet {need.name} in {need.region}"
+        wanted = " with ".join(filter(None, ("there", listed(need.secondary) if need.secondary else "")))
+        unread = _unread(facts, "addresses", what, wanted)
+        if unread is not None:
+            yield unread
+            continue
+        found = [each for each in facts.subnets or () if (each.region, each.name) == (need.region, need.name)]
+        missing = [name for name in need.secondary if name not in {each.secondary for each in found}]
+        field = f"network.existing.subnets[{need.region}]"
+        if not found:
+            wrong = f"network {needs.network} of {needs.network_project} has no such subnet"
+            yield Finding("addresses", what, wanted, "not there", "ask", wrong, f"write the name of one in {field}")
+        elif missing:
+            fix = f"have it added, or write another name in {field}"
+            wrong = f"it has no secondary range {listed(missing)}"
+            yield Finding("addresses", what, wanted, "there", "ask", wrong, fix)
+        else:
+            yield Finding("addresses", what, wanted, "there", "fits")
+
+
+def _roles(needs: Needs, facts: Facts) -> Iterator[Finding]:
+    for need in needs.roles:
+        wanted = f"{len(need.permissions)} permissions" if len(need.permissions) > 1 else need.permissions[0]
+        unread = _unread(facts, "permissions", need.role, wanted)
+        if unread is not None:
+            yield unread
+            continue
+        missing = [name for name in need.permissions if name not in facts.permissions]
+        if not missing:
+            yield Finding("permissions", need.role, wanted, "all", "fits")
+            continue
+        has = f"{len(need.permissions) - len(missing)} of {len(need.permissions)}"
+        wrong = f"you lack {listed(missing)}, for {need.reason}"
+        yield Finding("permissions", need.role, wanted, has, "ask", wrong, f"ask for {need.role} in {needs.project}")

@@ -1,0 +1,385 @@
+"""Reads of a Google Cloud project what `findings` compares, with the user's own credentials; changes nothing.
+
+In: `Needs`, and clients of Google's APIs. Out: `Facts`. A read that is refused is named in them, and the others go on.
+Reads that Google asks to repeat are repeated, a few times, after the time that it says.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httplib2
+
+from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet, without_preemptible
+from kueue_fleet.preflight.needs import Needs
+from kueue_fleet.preflight.quotas import GPU_FAMILY_METRIC, Metric
+
+with warnings.catch_warnings():
+    # The library announces for each version of Python the day on which it will be too old.
+    warnings.simplefilter("ignore", FutureWarning)
+    import google.auth
+    import google_auth_httplib2
+    from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
+    from googleapiclient.discovery import build
+    from googleapiclient.errors import HttpError
+    from googleapiclient.http import set_user_agent
+
+SCOPES: Final = (
+    "https://www.googleapis.com/auth/cloud-platform.read-only",
+    "https://www.googleapis.com/auth/compute.readonly",
+)
+"""What service accounts are limited to; the credentials of people have the scopes of their login."""
+TRIES: Final = 4
+"""How often a read is tried."""
+LONGEST_WAIT_SECONDS: Final = 60.0
+"""A longer wait than this is not waited for."""
+TIMEOUT_SECONDS: Final = 30
+"""How long an answer may take."""
+
+_PERMISSIONS_AT_ONCE: Final = 100
+_AGAIN: Final = (429, 500, 502, 503, 504)
+_RATE_LIMITS: Final = ("rateLimitExceeded", "userRateLimitExceeded")
+_LOGIN: Final = "run: gcloud auth application-default login"
+
+
+class CannotAskError(Exception):
+    """Nothing can be read at all; the message says what to do."""
+
+
+class RefusedError(Exception):
+    """One read was refused; the message says why and what to do, as `wrong; fix`."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Google:
+    """Clients of Google's APIs that repeat reads."""
+
+    def __init__(
+        self, http: Any, endpoints: Mapping[str, str] | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        """`http` sends requests, with credentials; `endpoints` replaces addresses of APIs, by name, as `gcloud` can."""
+        self._http, self._sleep = http, sleep
+        self._endpoints = dict(endpoints or {})
+        self._apis: dict[tuple[str, str], Any] = {}
+
+    def api(self, name: str, version: str) -> Any:
+        """The client of an API, from the description of it that comes with Google's client library."""
+        if (name, version) not in self._apis:
+            options = {"api_endpoint": self._endpoints[name]} if name in self._endpoints else None
+            self._apis[name, version] = build(
+                name, version, http=self._http, client_options=options, static_discovery=True, cache_discovery=False
+            )
+        return self._apis[name, version]
+
+    def answer(self, request: Any) -> dict[str, Any]:
+        """The answer to a request.
+
+        Raises:
+            RefusedError: Google refuses it, or does not answer after several tries.
+            CannotAskError: the credentials have expired, or Google cannot be reached.
+        """
+        for attempt in range(1, TRIES + 1):
+            try:
+                return dict(request.execute())
+            except HttpError as refused:
+                wait = _wait(refused, attempt)
+                if wait is None or attempt == TRIES:
+                    raise _refused(refused, request.methodId, attempt) from None
+                self._sleep(wait)
+            except RefreshError as expired:
+                raise CannotAskError(
+                    f"Google does not accept the credentials: {_first_line(expired)}; {_LOGIN}"
+                ) from None
+            except (OSError, httplib2.error.HttpLib2Error, GoogleAuthError) as failed:
+                wrong = f"Google cannot be reached: {_first_line(failed)}"
+                raise CannotAskError(f"{wrong}; look at the network and HTTPS_PROXY, and try again") from None
+        raise AssertionError("the last try returns or raises")
+
+    def pages(self, collection: Any, method: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+        """The answers of a list, page by page. Raises as `answer`."""
+        token = None
+        while True:
+            page = self.answer(getattr(collection, method)(**arguments, pageToken=token))
+            yield page
+            token = page.get("nextPageToken")
+            if not token:
+                return
+
+
+def connect(project: str) -> Google:
+    """Clients with the user's own credentials.
+
+    Raises:
+        CannotAskError: there are none.
+    """
+    try:
+        credentials, _ = google.auth.default(scopes=SCOPES)
+    except DefaultCredentialsError:
+        raise CannotAskError(f"there are no Google credentials here; {_LOGIN}") from None
+    except GoogleAuthError as wrong:
+        raise CannotAskError(f"the Google credentials cannot be used: {_first_line(wrong)}; {_LOGIN}") from None
+    if getattr(credentials, "quota_project_id", "") is None and hasattr(credentials, "with_quota_project"):
+        credentials = credentials.with_quota_project(project)
+    http = google_auth_httplib2.AuthorizedHttp(credentials, http=httplib2.Http(timeout=TIMEOUT_SECONDS))
+    return Google(set_user_agent(http, "kueue-fleet-preflight"))
+
+
+def read_facts(needs: Needs, google: Google) -> Facts:
+    """What the project of NEEDS has of all that they name.
+
+    Raises:
+        CannotAskError: nothing can be read at all.
+    """
+    return _Reader(needs, google).facts()
+
+
+class _Reader:
+    def __init__(self, needs: Needs, google: Google) -> None:
+        self._needs, self._google = needs, google
+        self._unread: dict[str, str] = {}
+
+    def facts(self) -> Facts:
+        return Facts(
+            enabled_apis=self._enabled_apis(),
+            quotas=self._quotas(),
+            machine_types=self._offered("machineTypes", {need.machine_type for need in self._needs.machines}),
+            accelerators=self._offered(
+                "acceleratorTypes", {need.accelerator for need in self._needs.machines if need.accelerator}
+            ),
+            reservations=self._reservations(),
+            project_number=self._project_number(),
+            subnets=self._subnets(),
+            permissions=self._permissions(),
+            unread=self._unread,
+        )
+
+    @contextmanager
+    def _reading(self, part: str) -> Iterator[None]:
+        """What is refused meanwhile is noted as not read."""
+        try:
+            yield
+        except RefusedError as refused:
+            self._unread[part] = str(refused)
+
+    def _compute(self, collection: str) -> Any:
+        return getattr(self._google.api("compute", "v1"), collection)()
+
+    def _enabled_apis(self) -> frozenset[str]:
+        found: set[str] = set()
+        services = self._google.api("serviceusage", "v1").services()
+        arguments = {"parent": f"projects/{self._needs.project}", "filter": "state:ENABLED", "pageSize": 200}
+        with self._reading("apis"):
+            for page in self._google.pages(services, "list", **arguments, fields="services(name),nextPageToken"):
+                found |= {each["name"].rpartition("/")[2] for each in page.get("services", ())}
+        return frozenset(found)
+
+    def _quotas(self) -> dict[Metric, Quota]:
+        found: dict[Metric, Quota] = {}
+        with self._reading("quotas"):
+            project = self._google.answer(self._compute("projects").get(project=self._needs.project, fields="quotas"))
+            found |= _quotas_of(project, "")
+            listed = self._google.pages(
+                self._compute("regions"),
+                "list",
+                project=self._needs.project,
+                fields="items(name,quotas,quotaStatusWarning),nextPageToken",
+            )
+            for region in (region for page in listed for region in page.get("items", ())):
+                found |= _quotas_of(region, region["name"])
+                if "quotaStatusWarning" in region:
+                    message = region["quotaStatusWarning"].get("message", "for a reason that it does not say")
+                    self._unread[f"quotas {region['name']}"] = (
+                        f"Google has no quotas for now: {message}; try again later"
+                    )
+        if "quotas" not in self._unread:
+            found |= self._other_limits({need.metric for need in self._needs.quotas} - found.keys())
+            standard = {need.standard for need in self._needs.quotas if without_preemptible(need, found)}
+            found |= self._other_limits({metric for metric in standard if metric is not None} - found.keys())
+        return found
+
+    def _other_limits(self, metrics: Iterable[Metric]) -> dict[Metric, Quota]:
+        """Quotas that Compute Engine's own API does not report; how much of them is in use is not reported here."""
+        names = {f"compute.googleapis.com/{metric.name.lower()}": metric.name for metric in metrics}
+        if not names:
+            return {}
+        buckets: dict[str, list[dict[str, Any]]] = {}
+        quotas = self._google.api("serviceusage", "v1beta1").services().consumerQuotaMetrics()
+        parent = f"projects/{self._needs.project}/services/compute.googleapis.com"
+        with self._reading(f"quotas {GPU_FAMILY_METRIC}"):
+            for page in self._google.pages(quotas, "list", parent=parent, view="FULL", pageSize=100):
+                for each in page.get("metrics", ()):
+                    limits = each.get("consumerQuotaLimits", ()) if each["metric"] in names else ()
+                    # Quotas by zone are beside those by region.
+                    found = [
+                        bucket for limit in limits if "{zone}" not in limit["unit"] for bucket in limit["quotaBuckets"]
+                    ]
+                    buckets.setdefault(names.get(each["metric"], ""), []).extend(found)
+        limits = {metric: _effective(buckets.get(metric.name, []), metric) for metric in metrics}
+        return {metric: Quota(limit, None) for metric, limit in limits.items() if limit is not None}
+
+    def _offered(self, collection: str, names: set[str]) -> frozenset[tuple[str, str]]:
+        """Zone and name of each of NAMES."""
+        found: set[tuple[str, str]] = set()
+        words = {"machineTypes": "machine types", "acceleratorTypes": "accelerators"}
+        with self._reading(f"machines {words[collection]}"):
+            for scope, each in self._aggregated(collection, names) if names else ():
+                found.add((scope.removeprefix("zones/"), each["name"]))
+        return frozenset(found)
+
+    def _aggregated(
+        self, collection: str, names: Iterable[str], project: str = ""
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Scope and content of what is called so, in all zones."""
+        wanted = " OR ".join(f'(name = "{name}")' for name in sorted(names))
+        pages = self._google.pages(
+            self._compute(collection),
+            "aggregatedList",
+            project=project or self._needs.project,
+            filter=wanted or None,
+            maxResults=500,
+        )
+        for page in pages:
+            for scope in page.get("unreachables", ()):
+                place = scope.rpartition("/")[2]
+                self._unread[f"machines {place}"] = (
+                    f"Google does not know at the moment what is in {place}; try again later"
+                )
+            for scope, content in page.get("items", {}).items():
+                yield from ((scope, each) for each in content.get(collection, ()))
+
+    def _reservations(self) -> dict[tuple[str, str], tuple[Reservation, ...]]:
+        names: dict[str, list[str]] = {}
+        for need in self._needs.reservations:
+            names.setdefault(need.project, []).append(need.name)
+        found: dict[tuple[str, str], tuple[Reservation, ...]] = {}
+        for project, wanted in names.items():
+            with self._reading(f"reservations {project}"):
+                for scope, each in self._aggregated("reservations", wanted, project):
+                    key = project, each["name"]
+                    found[key] = (*found.get(key, ()), _reservation(each, scope.removeprefix("zones/")))
+        return found
+
+    def _project_number(self) -> str:
+        """Only a shared reservation of another project may name this one by its number."""
+        project = self._needs.project
+        others = [need.project for need in self._needs.reservations if need.project != project]
+        if not others:
+            return ""
+        projects = self._google.api("cloudresourcemanager", "v3").projects()
+        try:
+            answer = self._google.answer(projects.get(name=f"projects/{project}", fields="name"))
+        except RefusedError as refused:
+            self._unread |= {f"reservations {other}": str(refused) for other in others}
+            return ""
+        return str(answer["name"]).removeprefix("projects/")
+
+    def _subnets(self) -> tuple[Subnet, ...] | None:
+        project, network = self._needs.network_project, self._needs.network
+        found: list[Subnet] = []
+        with self._reading("addresses"):
+            try:
+                self._google.answer(self._compute("networks").get(project=project, network=network, fields="name"))
+            except RefusedError as refused:
+                if refused.status == 404:
+                    return None
+                raise
+            for scope, each in self._aggregated("subnetworks", (), project):
+                if each["network"].endswith(f"/projects/{project}/global/networks/{network}"):
+                    found += _ranges(each, scope.removeprefix("regions/"))
+        return tuple(found)
+
+    def _permissions(self) -> frozenset[str]:
+        wanted = list(dict.fromkeys(name for need in self._needs.roles for name in need.permissions))
+        held: set[str] = set()
+        projects = self._google.api("cloudresourcemanager", "v3").projects()
+        with self._reading("permissions"):
+            for start in range(0, len(wanted), _PERMISSIONS_AT_ONCE):
+                body = {"permissions": wanted[start : start + _PERMISSIONS_AT_ONCE]}
+                request = projects.testIamPermissions(resource=f"projects/{self._needs.project}", body=body)
+                held |= set(self._google.answer(request).get("permissions", ()))
+        return frozenset(held)
+
+
+def _quotas_of(resource: Mapping[str, Any], region: str) -> dict[Metric, Quota]:
+    return {Metric(each["metric"], region): Quota(each["limit"], each["usage"]) for each in resource.get("quotas", ())}
+
+
+def _effective(buckets: Iterable[Mapping[str, Any]], metric: Metric) -> float | None:
+    """The limit of the bucket that says most about METRIC."""
+    dimensions = {"region": metric.region} | ({"gpu_family": metric.family} if metric.family else {})
+    known = [each for each in buckets if (each.get("dimensions") or {}).items() <= dimensions.items()]
+    best = max(known, key=lambda each: len(each.get("dimensions") or {}), default=None)
+    return None if best is None or best.get("effectiveLimit") is None else float(best["effectiveLimit"])
+
+
+def _reservation(found: Mapping[str, Any], zone: str) -> Reservation:
+    machines = found.get("specificReservation", {})
+    properties = machines.get("instanceProperties", {})
+    share = found.get("shareSettings", {})
+    gpus = [
+        (each["acceleratorType"].rpartition("/")[2], int(each["acceleratorCount"]))
+        for each in properties.get("guestAccelerators", ())
+    ]
+    return Reservation(
+        zone=zone,
+        status=found.get("status", ""),
+        machine_type=properties.get("machineType", ""),
+        accelerators=tuple(gpus),
+        machines=int(machines.get("count", 0)),
+        in_use=int(machines.get("inUseCount", 0)),
+        specific=bool(found.get("specificReservationRequired", False)),
+        share_type=share.get("shareType", "LOCAL"),
+        shared_with=frozenset(share.get("projectMap", {})),
+    )
+
+
+def _ranges(subnet: Mapping[str, Any], region: str) -> Iterator[Subnet]:
+    if "ipCidrRange" in subnet:
+        yield Subnet(subnet["name"], region, subnet["ipCidrRange"], "")
+    for each in subnet.get("secondaryIpRanges", ()):
+        yield Subnet(subnet["name"], region, each["ipCidrRange"], each["rangeName"])
+
+
+def _wait(refused: HttpError, attempt: int) -> float | None:
+    """Seconds until the next try; None: there is none."""
+    again = refused.status_code in _AGAIN or (
+        refused.status_code == 403 and any(reason in _reasons(refused) for reason in _RATE_LIMITS)
+    )
+    after = str(refused.resp.get("retry-after", ""))
+    wait = float(after) if after.isdigit() else 2.0 ** (attempt - 1)
+    return wait if again and wait <= LONGEST_WAIT_SECONDS else None
+
+
+def _reasons(refused: HttpError) -> list[str]:
+    details = refused.error_details if isinstance(refused.error_details, list) else []
+    return [str(each.get("reason")) for each in details if isinstance(each, dict) and "reason" in each]
+
+
+def _refused(refused: HttpError, method: str, tries: int) -> RefusedError:
+    status, said = refused.status_code, _first_line(refused.reason or "").rstrip(".")
+    api = f"{method.partition('.')[0]}.googleapis.com"
+    if status == 403 and {"SERVICE_DISABLED", "accessNotConfigured"} & set(_reasons(refused)):
+        return RefusedError(f"{api} is not enabled, so that {method} cannot be asked; enable it", status)
+    if status == 403:
+        fix = "ask for a role that may, such as roles/viewer and roles/serviceusage.serviceUsageConsumer"
+        return RefusedError(f"you may not call {method}: {said}; {fix}", status)
+    if status in _AGAIN:
+        after = refused.resp.get("retry-after")
+        later = f"in {after} s" if after else "later"
+        return RefusedError(
+            f"Google answers {method} with {status} ({said}) after {tries} tries; try again {later}", status
+        )
+    if status == 404:
+        return RefusedError(f"{method}: {said}; look at the project's id", status)
+    return RefusedError(f"Google answers {method} with {status}: {said}; look at the fleet's project", status)
+
+
+def _first_line(wrong: object) -> str:
+    return next(iter(str(wrong).splitlines()), "") or type(wrong).__name__

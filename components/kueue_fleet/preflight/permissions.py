@@ -1,0 +1,112 @@
+"""The permissions that whoever runs `pulumi up` uses in the project, and roles that have them.
+
+Source: https://cloud.google.com/iam/docs/roles-permissions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+
+
+class RoleNeed(NamedTuple):
+    """A role, and the permissions of it that the fleet uses."""
+
+    role: str
+    reason: str
+    """What they are for."""
+    permissions: tuple[str, ...]
+
+
+def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
+    """What making `fleet` needs, and what preflight itself reads with."""
+    clusters = fleet.cluster_names
+    pools = [pool for cluster in clusters for pool in fleet.node_pools_on(cluster)]
+    own_network = fleet.network.existing is None
+    alerts, dashboard = fleet.observability.alerts.enabled, fleet.observability.dashboard
+    found = (
+        _role(
+            "roles/container.admin",
+            "clusters, node pools, and what is in the clusters",
+            ("container.clusters.create", True),
+            ("container.clusters.get", True),
+            ("container.clusters.update", True),
+            ("container.clusters.delete", True),
+            ("container.operations.get", True),
+            ("container.clusterRoles.create", True),
+            ("container.clusterRoleBindings.create", True),
+        ),
+        _role(
+            "roles/compute.networkAdmin",
+            "the network, its subnets and Cloud NAT",
+            ("compute.networks.create", own_network),
+            ("compute.subnetworks.create", own_network),
+            ("compute.routers.create", own_network),
+        ),
+        _role(
+            "roles/compute.admin",
+            "reservations, commitments and compact placement",
+            ("compute.reservations.create", bool(fleet.reservations)),
+            ("compute.futureReservations.create", bool(fleet.future_reservations)),
+            ("compute.commitments.create", bool(fleet.commitments)),
+            ("compute.resourcePolicies.create", any(pool.compact_placement for pool in pools)),
+        ),
+        _role(
+            "roles/iam.serviceAccountAdmin",
+            "service accounts of nodes and teams",
+            ("iam.serviceAccounts.create", True),
+            ("iam.serviceAccounts.get", True),
+            ("iam.serviceAccounts.setIamPolicy", True),
+        ),
+        _role("roles/iam.serviceAccountUser", "nodes that run as these accounts", ("iam.serviceAccounts.actAs", True)),
+        _role(
+            "roles/resourcemanager.projectIamAdmin",
+            "roles of these accounts in the project",
+            ("resourcemanager.projects.getIamPolicy", True),
+            ("resourcemanager.projects.setIamPolicy", True),
+        ),
+        _role(
+            "roles/iam.roleAdmin",
+            "the role by which members of teams connect",
+            ("iam.roles.create", any(team.members for team in fleet.teams)),
+        ),
+        _role(
+            "roles/gkehub.admin",
+            "membership in the project's GKE fleet",
+            ("gkehub.memberships.create", any(cluster.fleet_membership for cluster in fleet.clusters)),
+        ),
+        _role(
+            "roles/monitoring.editor",
+            "dashboards and alerts",
+            ("monitoring.dashboards.create", dashboard),
+            ("monitoring.alertPolicies.create", alerts),
+        ),
+        _role(
+            "roles/serviceusage.serviceUsageAdmin",
+            "APIs that `pulumi up` enables",
+            ("serviceusage.services.enable", fleet.enable_apis),
+        ),
+        _role(
+            "roles/compute.viewer",
+            "what preflight reads of Compute Engine",
+            ("compute.projects.get", True),
+            ("compute.regions.get", True),
+            ("compute.machineTypes.list", True),
+            ("compute.acceleratorTypes.list", True),
+            ("compute.reservations.list", True),
+            ("compute.networks.get", fleet.network_project == fleet.project),
+            ("compute.subnetworks.list", fleet.network_project == fleet.project),
+        ),
+        _role(
+            "roles/serviceusage.serviceUsageConsumer",
+            "what preflight reads of APIs and quotas",
+            ("serviceusage.services.list", True),
+            ("serviceusage.quotas.get", True),
+        ),
+    )
+    return tuple(need for need in found if need.permissions)
+
+
+def _role(role: str, reason: str, *permissions: tuple[str, bool]) -> RoleNeed:
+    return RoleNeed(role, reason, tuple(name for name, used in permissions if used))

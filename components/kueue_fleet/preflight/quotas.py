@@ -1,0 +1,240 @@
+"""The quotas of Compute Engine that a fleet takes up when it has grown to its limits.
+
+Metrics are those of Compute Engine's API; kinds of GPU that came later share the metric GPUS_PER_GPU_FAMILY.
+
+Sources: https://cloud.google.com/compute/resource-usage (allocation quotas),
+https://cloud.google.com/compute/docs/gpus#gpu-quota (GPUs, preemptible ones), and
+https://cloud.google.com/compute/docs/instances/reservations-shared (a shared reservation counts for its owner, and
+again for who uses it). Flex-start nodes take preemptible quota:
+https://cloud.google.com/blog/products/compute/introducing-flex-start-vms-for-the-compute-engine-instance-api. Machines
+that come with GPUs are taken to be limited by the quota of their GPUs, not by one of CPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
+from kueue_fleet.fleet_file.model.entries import FlavorEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.placement import queue_on
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    FLEX_START,
+    GPU_RESOURCE,
+    PROVISIONING,
+    QUEUED_PROVISIONING_CLASS,
+    SPOT,
+)
+from kueue_fleet.gke.machines import MachineType, machine_type
+from kueue_fleet.gke.prices import LOCAL_SSD_GB
+
+GPU_FAMILY_METRIC: Final = "GPUS_PER_GPU_FAMILY"
+"""The metric of kinds of GPU that have none of their own."""
+ALL_GPUS: Final = "GPUS_ALL_REGIONS"
+"""The metric of all GPUs of a project."""
+
+_OWN_METRIC: Final[Mapping[str, str]] = {
+    "nvidia-l4": "NVIDIA_L4",
+    "nvidia-tesla-t4": "NVIDIA_T4",
+    "nvidia-tesla-p4": "NVIDIA_P4",
+    "nvidia-tesla-p100": "NVIDIA_P100",
+    "nvidia-tesla-v100": "NVIDIA_V100",
+    "nvidia-tesla-a100": "NVIDIA_A100",
+    "nvidia-a100-80gb": "NVIDIA_A100_80GB",
+}
+_FAMILIES: Final[Mapping[str, str]] = {
+    "nvidia-h100-80gb": "NVIDIA_H100",
+    "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA",
+    "nvidia-h200-141gb": "NVIDIA_H200",
+    "nvidia-b200": "NVIDIA_B200",
+    "nvidia-gb200": "NVIDIA_GB200",
+    "nvidia-rtx-pro-6000": "NVIDIA_RTX_PRO_6000",
+}
+_DISKS: Final[Mapping[str, str]] = {
+    "pd-standard": "DISKS_TOTAL_GB",
+    "pd-balanced": "SSD_TOTAL_GB",
+    "pd-ssd": "SSD_TOTAL_GB",
+    "hyperdisk-balanced": "HDB_TOTAL_GB",
+}
+_SHARED_CPUS: Final = ("e2", "n1")
+_CPU_FAMILIES: Final = ("c2", "c2d", "c3", "m3", "n2", "n2d", "t2a", "t2d")
+"""Machine families with a metric of their own."""
+
+
+class Metric(NamedTuple):
+    """What a quota limits."""
+
+    name: str
+    """As Compute Engine has it."""
+    region: str = ""
+    """"": all regions together."""
+    family: str = ""
+    """The kind of GPU, of GPUS_PER_GPU_FAMILY."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.family}".strip()
+
+
+class QuotaNeed(NamedTuple):
+    """How much of a quota a fleet takes up at most."""
+
+    metric: Metric
+    amount: int
+    standard: Metric | None
+    """What counts instead where the project has no preemptible quota; None: nothing."""
+    reasons: Mapping[str, int]
+    """What takes how much of it: pools, reservations, flavors, by `cluster/name`."""
+
+
+class _Demand:
+    def __init__(self) -> None:
+        self._amounts: dict[Metric, dict[str, int]] = {}
+        self._standard: dict[Metric, Metric] = {}
+
+    def add(self, metric: Metric, amount: int, reason: str, standard: Metric | None = None) -> None:
+        if amount:
+            reasons = self._amounts.setdefault(metric, {})
+            reasons[reason] = reasons.get(reason, 0) + amount
+        if standard is not None:
+            self._standard[metric] = standard
+
+    def needs(self) -> list[QuotaNeed]:
+        ordered = sorted(self._amounts, key=lambda metric: (metric.region == "", metric.region, metric))
+        return [
+            QuotaNeed(metric, sum(self._amounts[metric].values()), self._standard.get(metric), self._amounts[metric])
+            for metric in ordered
+        ]
+
+    def gpus(self, kind: str, region: str, count: int, reason: str, *, preemptible: bool) -> None:
+        """GPUs, in the quota of their kind and in that of all."""
+        own = _OWN_METRIC.get(kind)
+        family = _FAMILIES.get(kind)
+        standard = Metric(f"{own}_GPUS", region) if own else Metric(GPU_FAMILY_METRIC, region, family or kind)
+        if preemptible and (own or family):
+            self.add(Metric(f"PREEMPTIBLE_{own or family}_GPUS", region), count, reason, standard)
+        else:
+            self.add(standard, count, reason)
+        self.add(Metric(ALL_GPUS), count, reason)
+
+    def machines(self, machine: MachineType, region: str, count: int, reason: str, *, preemptible: bool) -> None:
+        """GPUs and CPUs of so many machines."""
+        if machine.accelerator is not None:
+            self.gpus(machine.accelerator, region, count * machine.gpus, reason, preemptible=preemptible)
+        if machine.accelerator is not None and not machine.attached:
+            return
+        cpus = count * machine.cpus
+        own = f"{machine.family.upper()}_CPUS" if machine.family in _CPU_FAMILIES else "CPUS"
+        if machine.family in (*_SHARED_CPUS, *_CPU_FAMILIES):
+            standard = Metric(own, region)
+            if preemptible:
+                self.add(Metric("PREEMPTIBLE_CPUS", region), cpus, reason, standard)
+            else:
+                self.add(standard, cpus, reason)
+        self.add(Metric("CPUS_ALL_REGIONS"), cpus, reason)
+
+    def local_ssds(self, count: int, region: str, reason: str, *, preemptible: bool) -> None:
+        """Local SSDs that are added to machines; those that come with a machine are limited with it."""
+        standard = Metric("LOCAL_SSD_TOTAL_GB", region)
+        spot = Metric("PREEMPTIBLE_LOCAL_SSD_GB", region)
+        amount = count * LOCAL_SSD_GB
+        if preemptible:
+            self.add(spot, amount, reason, standard if amount else None)
+        else:
+            self.add(standard, amount, reason)
+
+
+def quota_needs(fleet: FleetSpec) -> list[QuotaNeed]:
+    """What `fleet` takes up at most, by region; what counts for all regions comes last.
+
+    Machines that DWS Calendar grants are not counted: Google raises the quota with the grant.
+    """
+    demand = _Demand()
+    for cluster in fleet.clusters:
+        system = fleet.system_pool_on(cluster.name)
+        for pool in (*([system] if system else []), *fleet.node_pools_on(cluster.name)):
+            _pool(demand, pool)
+        if cluster.runs_jobs:
+            _flavors_without_pools(demand, fleet, cluster.name)
+    for entry in fleet.reservations:
+        _reservation(demand, entry)
+    _commitments(demand, fleet)
+    regions = dict.fromkeys(cluster.region for cluster in fleet.clusters if fleet.network.existing is None)
+    for name, count in (("NETWORKS", min(1, len(regions))), ("SUBNETWORKS", len(regions)), ("ROUTERS", len(regions))):
+        demand.add(Metric(name), count, f"network {fleet.network_name}")
+    return demand.needs()
+
+
+def _pool(demand: _Demand, pool: ResolvedNodePool) -> None:
+    reason, count, capacity = f"{pool.cluster}/{pool.name}", pool.max_nodes, pool.capacity
+    demand.add(Metric("INSTANCES", pool.region), count, reason)
+    if pool.disk_type in _DISKS:
+        demand.add(Metric(_DISKS[pool.disk_type], pool.region), count * pool.disk_size_gb, reason)
+    if isinstance(capacity, Calendar) or (isinstance(capacity, Reserved) and capacity.project is None):
+        # A reservation of the project has taken up the quota; its nodes take up none again.
+        return
+    preemptible = isinstance(capacity, Spot | FlexStart)
+    demand.local_ssds(count * pool.local_ssd_count, pool.region, reason, preemptible=preemptible)
+    if pool.machine is not None:
+        demand.machines(pool.machine, pool.region, count, reason, preemptible=preemptible)
+    elif pool.accelerator is not None:
+        demand.gpus(pool.accelerator, pool.region, count * pool.gpus_per_node, reason, preemptible=preemptible)
+
+
+def _reservation(demand: _Demand, entry: ReservationEntry) -> None:
+    region, reason = entry.zone.rpartition("-")[0], f"reservation {entry.name}"
+    demand.add(Metric("RESERVATIONS", region), 1, reason)
+    demand.local_ssds(entry.count * entry.local_ssd_count, region, reason, preemptible=False)
+    machine = machine_type(entry.machine_type)
+    if machine is not None:
+        demand.machines(machine, region, entry.count, reason, preemptible=False)
+    if entry.accelerator is not None:
+        gpus = entry.count * entry.accelerator.count
+        demand.gpus(entry.accelerator.type, region, gpus, reason, preemptible=False)
+
+
+def _flavors_without_pools(demand: _Demand, fleet: FleetSpec, cluster: str) -> None:
+    """GPUs of nodes that GKE makes: as many as queues may admit jobs for."""
+    for flavor, gpus in _gpu_quotas(fleet, cluster):
+        labels = fleet.flavor_on(flavor, cluster).node_labels
+        kind = labels.get(ACCELERATOR)
+        if kind is None or fleet.flavor_nodes(flavor, cluster):
+            continue
+        spot = labels.get(SPOT) == "true" or labels.get(PROVISIONING) == "spot" or labels.get(FLEX_START) == "true"
+        preemptible = spot or _is_queued(fleet, flavor.name, cluster)
+        demand.gpus(kind, fleet.cluster(cluster).region, gpus, f"{cluster}/{flavor.name}", preemptible=preemptible)
+
+
+def _gpu_quotas(fleet: FleetSpec, cluster: str) -> Iterator[tuple[FlavorEntry, int]]:
+    for queue in fleet.queues_on(cluster):
+        for group in queue_on(fleet, queue, cluster).resource_groups:
+            for quotas in group.flavors:
+                flavor = fleet.flavor(quotas.name)
+                for resource in quotas.resources:
+                    if flavor is not None and resource.name == GPU_RESOURCE:
+                        yield flavor, resource.nominal_quota.value
+
+
+def _is_queued(fleet: FleetSpec, flavor: str, cluster: str) -> bool:
+    """Whether jobs get the flavor by DWS."""
+    for queue in fleet.queues_on(cluster):
+        strategy = queue_on(fleet, queue, cluster).admission_checks_strategy
+        for rule in strategy.admission_checks if strategy is not None else ():
+            check = fleet.check(rule.name)
+            asked = check.provisioning_request if check is not None else None
+            queued = asked is not None and asked.provisioning_class_name == QUEUED_PROVISIONING_CLASS
+            if queued and (not rule.on_flavors or flavor in rule.on_flavors):
+                return True
+    return False
+
+
+def _commitments(demand: _Demand, fleet: FleetSpec) -> None:
+    for entry in fleet.commitments:
+        reason = f"commitment {entry.name}"
+        demand.add(Metric("COMMITMENTS", entry.region), 1, reason)
+        for resource in entry.resources:
+            kind = _OWN_METRIC.get(resource.accelerator_type or "", _FAMILIES.get(resource.accelerator_type or ""))
+            if kind is not None:
+                demand.add(Metric(f"COMMITTED_{kind}_GPUS", entry.region), resource.amount, reason)

@@ -1,0 +1,155 @@
+"""`kueue-fleet preflight`: a table, JSON and annotations, from Google's APIs on this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httplib2
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from kueue_fleet.cli import app
+from kueue_fleet.cli.console import CommandError
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.preflight import google_cloud
+from kueue_fleet.preflight.needs import needs_of
+from kueue_fleet.preflight.quotas import Metric
+from preflight import google_api
+from preflight.google_api import Project
+from preflight.projects import fleet_data, roomy_project
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    made = roomy_project()
+    with made.served() as endpoints:
+        google = google_cloud.Google(httplib2.Http(timeout=5), endpoints, sleep=lambda _: None)
+        monkeypatch.setattr(google_cloud, "connect", lambda project: google)
+        yield made
+    assert made.wrong == []
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(yaml.safe_dump(fleet_data()))
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["preflight", *arguments])
+
+
+def test_a_fleet_that_fits(project: Project, file: str) -> None:
+    done = run(file)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["what", "needs", "has", "result", "what", "to", "do"]
+    (l4,) = [line for line in lines if line.startswith("NVIDIA_L4_GPUS in us-central1")]
+    assert re.fullmatch(r"NVIDIA_L4_GPUS in us-central1 +18 +20, 0 in use +fits", l4)
+    assert lines[-1] == "the fleet fits into project my-project"
+
+
+def test_all_that_does_not_fit_is_said_at_once(project: Project, file: str) -> None:
+    project.regions["us-central1"]["NVIDIA_L4_GPUS"] = (10, 2)
+    project.regions["us-central1"]["SSD_TOTAL_GB"] = (4_000, 3_900)
+    project.permissions.remove("iam.serviceAccounts.actAs")
+    project.failures["compute.machineTypes.aggregatedList"] = [google_api.forbidden("compute.machineTypes.list")]
+    done = run(file)
+    assert done.exit_code == 1
+    assert (
+        "the limit is 10, but the fleet grows to 18 (only/shared 8, only/l4 6 and reservation kept 4); ask for 18"
+        in (done.stdout)
+    )
+    assert "ask for roles/iam.serviceAccountUser in my-project" in done.stdout
+    assert "you may not call compute.machineTypes.aggregatedList: Required 'compute.machineTypes.list'" in done.stdout
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"the fleet does not fit into project my-project as it is: 2 to ask for, \d+ not known", last)
+
+
+def test_json(project: Project, file: str) -> None:
+    project.regions["us-central1"]["SSD_TOTAL_GB"] = (4_000, 3_900)
+    done = run(file, "-o", "json")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["schemaVersion"], document["project"], document["fits"]) == (
+        0,
+        1,
+        "my-project",
+        True,
+    )
+    (disks,) = [each for each in document["findings"] if each["result"] != "fits"]
+    assert (disks["part"], disks["what"], disks["result"]) == ("quotas", "SSD_TOTAL_GB in us-central1", "check")
+    assert disks["fix"].startswith("if what is in use is not this fleet's, ask for ")
+
+
+def test_annotations(project: Project, file: str) -> None:
+    project.regions["us-central1"]["SSD_TOTAL_GB"] = (4_000, 3_900)
+    project.permissions.remove("iam.serviceAccounts.actAs")
+    done = run(file, "-o", "github")
+    assert done.exit_code == 1
+    warning, error = done.stdout.splitlines()
+    assert warning.startswith(f"::warning file={file},title=SSD_TOTAL_GB in us-central1::")
+    assert error.startswith(
+        f"::error file={file},title=roles/iam.serviceAccountUser::you lack iam.serviceAccounts.actAs"
+    )
+
+
+def test_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    refused = run(file).exception
+    assert isinstance(refused, CommandError)
+    assert str(refused) == (
+        "my-project: there are no Google credentials here; run: gcloud auth application-default login"
+    )
+
+
+def test_the_page_needs_neither_google_nor_its_clients(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    monkeypatch.setitem(sys.modules, "kueue_fleet.preflight.google_cloud", None)
+    done = run(file, "--page")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "# Prerequisites of lab")
+
+
+def test_what_the_docs_show_of_the_production_stack(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """In a project with room for everything but some GPUs and disks."""
+    stack = ROOT / "stacks" / "Pulumi.prod.yaml"
+    needs = needs_of(parse_fleet_text(stack.read_text(encoding="utf-8"), stack.name))
+    limits = {need.metric: float(need.amount) for need in needs.quotas}
+    limits |= {Metric("GPUS_ALL_REGIONS"): 128, Metric("NVIDIA_L4_GPUS", "us-central1"): 32}
+    limits |= {Metric("PREEMPTIBLE_NVIDIA_H100_GPUS", "europe-west4"): 8}
+    project = Project(
+        id=needs.project,
+        apis=[api.name for api in needs.apis if api.name != "gkehub.googleapis.com"],
+        quotas={metric.name: (limit, 0) for metric, limit in limits.items() if not metric.region},
+        regions={
+            region: {metric.name: (limit, 0) for metric, limit in limits.items() if metric.region == region}
+            for region in needs.regions
+        },
+        permissions=[name for role in needs.roles for name in role.permissions if name != "iam.roles.create"],
+    )
+    for need in needs.machines:
+        if (need.zone, need.machine_type) != ("us-central1-b", "a3-highgpu-8g"):
+            project.machine_types.setdefault(need.zone, []).append(need.machine_type)
+    project.machine_types["us-central1-a"].append("a3-highgpu-8g")
+    with project.served() as endpoints:
+        google = google_cloud.Google(httplib2.Http(timeout=5), endpoints)
+        monkeypatch.setattr(google_cloud, "connect", lambda project: google)
+        shown = run(str(stack)).stdout.splitlines()
+    assert project.wrong == []
+    told = "\n".join(line.rstrip() for line in shown if not re.search(r" fits( |$)", line) or line == shown[-1])
+    page = ROOT / "docs" / "tasks" / "prepare-a-project.md"
+    text = page.read_text(encoding="utf-8")
+    block = re.search(r"```text\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    if request.config.getoption("update_snapshots"):
+        page.write_text(text.replace(block[0], f"```text\n{told}\n```", 1), encoding="utf-8")
+    else:
+        assert block[1] == f"{told}\n", "run: make golden"

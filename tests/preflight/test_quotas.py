@@ -1,0 +1,137 @@
+"""How much of each quota a fleet takes up, at most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from company_fleet import company_data
+from fleet_file.builders import fleet_data, standalone_data
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.preflight.quotas import Metric, quota_needs
+from preflight import projects
+from preflight.google_api import description
+
+METRICS = description("compute", "v1")["schemas"]["Quota"]["properties"]["metric"]["enum"]
+
+
+def amounts(data: dict[str, Any]) -> dict[str, int]:
+    return {f"{need.metric} {need.metric.region}".strip(): need.amount for need in quota_needs(parse_fleet(data))}
+
+
+def of_pool(**fields: Any) -> dict[str, int]:
+    """What a pool of up to 3 nodes takes up beside the system pool, in us-central1."""
+    data = projects.fleet_data()
+    bare = amounts(data | {"nodePools": [], "reservations": []})
+    with_pool = amounts(data | {"nodePools": [projects.pool("pool", 3, **fields)], "reservations": []})
+    return {
+        name.removesuffix(" us-central1"): amount - bare.get(name, 0)
+        for name, amount in with_pool.items()
+        if amount != bare.get(name, 0)
+    }
+
+
+DISKS = {"INSTANCES": 3, "SSD_TOTAL_GB": 300}
+
+
+@pytest.mark.parametrize(
+    ("fields", "taken"),
+    [
+        ({}, {**DISKS, "NVIDIA_L4_GPUS": 6, "GPUS_ALL_REGIONS": 6}),
+        ({"capacity": {"type": "spot"}}, {**DISKS, "PREEMPTIBLE_NVIDIA_L4_GPUS": 6, "GPUS_ALL_REGIONS": 6}),
+        ({"capacity": {"type": "flexStart"}}, {**DISKS, "PREEMPTIBLE_NVIDIA_L4_GPUS": 6, "GPUS_ALL_REGIONS": 6}),
+        (
+            {"machineType": "a3-highgpu-8g", "capacity": {"type": "spot"}},
+            {**DISKS, "PREEMPTIBLE_NVIDIA_H100_GPUS": 24, "GPUS_ALL_REGIONS": 24},
+        ),
+        (
+            {"machineType": "a3-highgpu-8g"},
+            {**DISKS, "GPUS_PER_GPU_FAMILY NVIDIA_H100": 24, "GPUS_ALL_REGIONS": 24},
+        ),
+        ({"machineType": "e2-standard-4"}, {**DISKS, "CPUS": 12, "CPUS_ALL_REGIONS": 12}),
+        (
+            {"machineType": "n2-standard-4", "capacity": {"type": "spot"}},
+            {**DISKS, "PREEMPTIBLE_CPUS": 12, "CPUS_ALL_REGIONS": 12},
+        ),
+        ({"machineType": "n2-standard-4"}, {**DISKS, "N2_CPUS": 12, "CPUS_ALL_REGIONS": 12}),
+        (
+            {"machineType": "n1-standard-4", "accelerator": {"type": "nvidia-tesla-t4", "count": 2}},
+            {**DISKS, "CPUS": 12, "CPUS_ALL_REGIONS": 12, "NVIDIA_T4_GPUS": 6, "GPUS_ALL_REGIONS": 6},
+        ),
+        (
+            {"localSsdCount": 2, "diskType": "pd-standard", "diskSizeGb": 50},
+            {
+                "INSTANCES": 3,
+                "DISKS_TOTAL_GB": 150,
+                "LOCAL_SSD_TOTAL_GB": 2250,
+                "NVIDIA_L4_GPUS": 6,
+                "GPUS_ALL_REGIONS": 6,
+            },
+        ),
+        (
+            {"localSsdCount": 1, "capacity": {"type": "spot"}},
+            {**DISKS, "PREEMPTIBLE_LOCAL_SSD_GB": 1125, "PREEMPTIBLE_NVIDIA_L4_GPUS": 6, "GPUS_ALL_REGIONS": 6},
+        ),
+        (
+            {"capacity": {"type": "reserved", "reservation": "r", "project": "their-project"}},
+            {**DISKS, "NVIDIA_L4_GPUS": 6, "GPUS_ALL_REGIONS": 6},
+        ),
+        ({"capacity": {"type": "reserved", "reservation": "r"}}, DISKS),
+        (
+            {"machineType": "x9-standard-4", "accelerator": {"type": "nvidia-l4", "count": 1}},
+            {**DISKS, "NVIDIA_L4_GPUS": 3, "GPUS_ALL_REGIONS": 3},
+        ),
+    ],
+)
+def test_what_a_pool_takes_up(fields: dict[str, Any], taken: dict[str, int]) -> None:
+    assert of_pool(**fields) == taken
+
+
+def test_a_reservation_takes_up_what_its_machines_do() -> None:
+    gpus = {"type": "nvidia-tesla-t4", "count": 4}
+    entry = {"name": "r", "zone": "us-central1-a", "machineType": "n1-standard-4", "count": 3, "accelerator": gpus}
+    data = projects.fleet_data() | {"nodePools": [], "reservations": [{**entry, "localSsdCount": 1}]}
+    found = amounts(data)
+    assert found["NVIDIA_T4_GPUS us-central1"] == found["GPUS_ALL_REGIONS"] == 12
+    assert found["CPUS us-central1"] == 3 * 4 + 3 * 4, "and the system pool"
+    assert (found["LOCAL_SSD_TOTAL_GB us-central1"], found["RESERVATIONS us-central1"]) == (1125, 1)
+
+
+def test_flavors_without_pools_take_up_what_queues_may_use() -> None:
+    found = amounts(fleet_data())
+    assert found["NVIDIA_L4_GPUS us-east4"] == found["NVIDIA_L4_GPUS europe-west4"] == 12
+    assert found["PREEMPTIBLE_NVIDIA_T4_GPUS europe-west4"] == 2, "its jobs get nodes by DWS"
+    assert found["GPUS_ALL_REGIONS"] == 26
+    spot = standalone_data()
+    spot["flavors"][0]["nodeLabels"]["cloud.google.com/gke-spot"] = "true"
+    assert amounts(spot)["PREEMPTIBLE_NVIDIA_L4_GPUS us-central1"] == 4
+
+
+def test_preemptible_amounts_know_what_they_count_as_without_such_a_quota() -> None:
+    found = {need.metric: need for need in quota_needs(projects.fleet())}
+    spot = found[Metric("PREEMPTIBLE_NVIDIA_L4_GPUS", "us-central1")]
+    assert (spot.amount, spot.standard) == (16, Metric("NVIDIA_L4_GPUS", "us-central1"))
+    assert spot.reasons == {"only/l4-spot": 16}
+    h100 = found[Metric("PREEMPTIBLE_NVIDIA_H100_GPUS", "us-central1")]
+    assert h100.standard == Metric("GPUS_PER_GPU_FAMILY", "us-central1", "NVIDIA_H100")
+
+
+def test_networks_and_commitments() -> None:
+    data = company_data()
+    found = amounts(data)
+    assert (found["NETWORKS"], found["SUBNETWORKS"], found["ROUTERS"]) == (1, 3, 3)
+    for entry in data["commitments"]:
+        assert found[f"COMMITMENTS {entry['region']}"] >= 1
+
+
+def test_metrics_are_those_of_the_api() -> None:
+    for kind in sorted(accelerators()):
+        for capacity in ({"type": "onDemand"}, {"type": "spot"}):
+            gpu = {"type": kind, "count": 1}
+            for name in of_pool(machineType="x9-standard-4", accelerator=gpu, capacity=capacity):
+                if name.startswith("GPUS_PER_GPU_FAMILY NVIDIA_"):
+                    continue
+                # Later kinds of GPU have such a quota too, but the description does not list them.
+                assert name in METRICS or name.startswith("PREEMPTIBLE_NVIDIA_"), (kind, name)
