@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, read_objects, read_text, source_name
@@ -15,8 +15,7 @@ from kueue_fleet.kueue_api.cohort_tree import cycles
 if TYPE_CHECKING:
     # The other commands start without the admission core.
     from kueue_fleet.admission.engine import Engine
-    from kueue_fleet.admission.model import Objects, Snapshot
-    from kueue_fleet.admission.reading.objects import Parsed
+    from kueue_fleet.admission.model import Snapshot
     from kueue_fleet.dispatch import Decision, ParsedReport
     from kueue_fleet.explain import Explanation
     from kueue_fleet.simulation.documents import Document
@@ -72,7 +71,8 @@ class Dump:
             raise console.wrong_input(self._path, refused.problems) from None
 
     def _index_documents(self, documents: list[Document]) -> None:
-        from kueue_fleet.explain.relevance import WorkloadIndex, without_stood_for
+        from kueue_fleet.admission.reading.manifests import without_stood_for
+        from kueue_fleet.explain.relevance import WorkloadIndex
         from kueue_fleet.explain.unmanaged import is_unmanaged
 
         nameless = [
@@ -132,11 +132,13 @@ class Dump:
                 "give one of them another parent"
                 for cycle in found
             )
-        return Snapshot(_with_namespaces(parsed), parsed.workloads, self._now)
+        return Snapshot(parsed.with_namespaces(), parsed.workloads, self._now)
 
     def _refused(self, problems: Iterable[str]) -> console.CommandError:
-        places = {_label(document.data): document.where for document in self._documents}
-        return console.wrong_input(self._path, [_with_place(problem, places) for problem in problems])
+        from kueue_fleet.admission.reading.manifests import label_of, with_place
+
+        places = {label_of(document.data): document.where for document in self._documents}
+        return console.wrong_input(self._path, [with_place(problem, places) for problem in problems])
 
 
 class Simulated:
@@ -265,30 +267,3 @@ def _as_clusters(
         Simulated(name, source, replace(engine.snapshot(), now=now), jobs, decisions.get(name, {}))
         for name, engine in engines.items()
     ]
-
-
-def _with_namespaces(parsed: Parsed) -> Objects:
-    """Every namespace in use has at least the label with its name, as in any cluster."""
-    known = dict(parsed.objects.namespaces)
-    for workload in parsed.workloads:
-        known.setdefault(workload.namespace, (("kubernetes.io/metadata.name", workload.namespace),))
-    return replace(parsed.objects, namespaces=tuple(known.items()))
-
-
-def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = manifest.get("metadata")
-    return found if isinstance(found, Mapping) else {}
-
-
-def _label(manifest: Mapping[str, Any]) -> str:
-    metadata = _metadata(manifest)
-    namespace, name = metadata.get("namespace"), metadata.get("name")
-    if namespace is None and manifest.get("kind") in ("LocalQueue", "Workload", "Job", "JobSet"):
-        namespace = "default"
-    return f"{manifest.get('kind')} {namespace}/{name}" if namespace else f"{manifest.get('kind')} {name}"
-
-
-def _with_place(problem: str, places: Mapping[str, str]) -> str:
-    """The problem with file and line in front, if it begins with an object that has a place."""
-    label = max((label for label in places if problem.startswith(label)), key=len, default=None)
-    return problem if label is None else f"{places[label]}: {problem}"

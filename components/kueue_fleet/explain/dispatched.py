@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kueue_fleet.explain.relevance import Manifest, conditions_of
+from kueue_fleet.admission.reading.manifests import Manifest, conditions_of
 
 if TYPE_CHECKING:
     from kueue_fleet.dispatch.report import ParsedReport

@@ -6,52 +6,20 @@ nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeGuard
+from collections.abc import Iterable
 
+from kueue_fleet.admission.reading.manifests import (
+    JOBS,
+    WORKLOADS,
+    Manifest,
+    conditions_of,
+    inside,
+    is_object,
+    key_of,
+    owners_of,
+)
 from kueue_fleet.kueue_api.cohort_tree import roots_of
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
-
-Manifest = Mapping[str, Any]
-"""An object of Kubernetes as plain data."""
-
-_JOBS: Final = ("Job", "JobSet")
-_WORKLOADS: Final = ("Workload", *_JOBS)
-
-
-def key_of(manifest: Manifest) -> str:
-    """`namespace/name` of a namespaced object."""
-    metadata = _object(manifest, "metadata")
-    return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
-
-
-def owners_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Kind and `namespace/name` of the objects that own this one."""
-    metadata = _object(manifest, "metadata")
-    references = metadata.get("ownerReferences")
-    for owner in references if isinstance(references, list) else ():
-        if isinstance(owner, Mapping):
-            yield str(owner.get("kind")), f"{metadata.get('namespace') or 'default'}/{owner.get('name')}"
-
-
-def conditions_of(manifest: Manifest) -> list[Manifest]:
-    """The conditions in the status of an object."""
-    conditions = _object(manifest, "status").get("conditions")
-    return [each for each in conditions if _is_object(each)] if isinstance(conditions, list) else []
-
-
-def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
-    """Without Jobs and JobSets for which there is a Workload, and Jobs that belong to a JobSet."""
-    given = list(manifests)
-    if not any(m.get("kind") in _JOBS for m in given):
-        return given
-    stood_for = {owner for m in given if m.get("kind") == "Workload" for owner in owners_of(m)}
-    return [
-        m
-        for m in given
-        if m.get("kind") not in _JOBS
-        or ((m.get("kind"), key_of(m)) not in stood_for and all(kind != "JobSet" for kind, _ in owners_of(m)))
-    ]
 
 
 class WorkloadIndex:
@@ -63,7 +31,7 @@ class WorkloadIndex:
         self._doubles: list[Manifest] = []
         self._found: dict[str, list[str]] = {}
         for manifest in manifests:
-            if manifest.get("kind") not in _WORKLOADS:
+            if manifest.get("kind") not in WORKLOADS:
                 self.others.append(manifest)
                 continue
             key = key_of(manifest)
@@ -105,7 +73,7 @@ class WorkloadIndex:
         everything = [*self.others, *self.workloads.values(), *self._doubles]
         roots = _roots(self.others)
         targets = {
-            key_of(m): str(_object(m, "spec").get("clusterQueue")) for m in self.others if m.get("kind") == "LocalQueue"
+            key_of(m): str(inside(m, "spec").get("clusterQueue")) for m in self.others if m.get("kind") == "LocalQueue"
         }
         queue = targets.get(local_queue)
         if key in self.workloads:
@@ -124,9 +92,9 @@ class WorkloadIndex:
 
 
 def _queue_of(key: str, manifest: Manifest) -> str:
-    name = _object(manifest, "spec").get("queueName")
-    if manifest.get("kind") in _JOBS:
-        name = _object(_object(manifest, "metadata"), "labels").get(QUEUE_LABEL)
+    name = inside(manifest, "spec").get("queueName")
+    if manifest.get("kind") in JOBS:
+        name = inside(manifest, "metadata", "labels").get(QUEUE_LABEL)
     return f"{key.partition('/')[0]}/{name}"
 
 
@@ -134,23 +102,14 @@ def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[s
     """`namespace/name` of the jobs that own a Workload, with `called` of those called so; nothing for other kinds."""
     if manifest.get("kind") != "Workload":
         return []
-    references = _object(manifest, "metadata").get("ownerReferences")
+    references = inside(manifest, "metadata").get("ownerReferences")
     if called is not None:
         for one in references if isinstance(references, list) else ():
-            if _is_object(one) and str(one.get("name")) == called:
+            if is_object(one) and str(one.get("name")) == called:
                 break
         else:
             return []
     return [owner for _, owner in owners_of(manifest)]
-
-
-def _object(data: Manifest, name: str) -> Manifest:
-    found = data.get(name)
-    return found if _is_object(found) else {}
-
-
-def _is_object(data: object) -> TypeGuard[Manifest]:
-    return type(data) is dict or isinstance(data, Mapping)  # The first is much cheaper to ask.
 
 
 def _text(data: Manifest, name: str) -> str | None:
@@ -160,7 +119,7 @@ def _text(data: Manifest, name: str) -> str | None:
 
 def _admitted_to(manifest: Manifest) -> str | None:
     """The ClusterQueue whose quota it holds."""
-    return _text(_object(_object(manifest, "status"), "admission"), "clusterQueue")
+    return _text(inside(manifest, "status", "admission"), "clusterQueue")
 
 
 def _is_finished(manifest: Manifest) -> bool:
@@ -172,7 +131,7 @@ def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:
     parents: dict[str, str | None] = {}
     queues: dict[str, str | None] = {}
     for manifest in manifests:
-        name, spec = str(_object(manifest, "metadata").get("name")), _object(manifest, "spec")
+        name, spec = str(inside(manifest, "metadata").get("name")), inside(manifest, "spec")
         if manifest.get("kind") == "Cohort":
             parents[name] = _text(spec, "parentName")
         elif manifest.get("kind") == "ClusterQueue":

@@ -6,8 +6,9 @@ Kueue has no token for these, since it has no Workload to give it to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
+from kueue_fleet.admission.reading.manifests import JOBS, Manifest, inside, key_of
 from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 
@@ -15,15 +16,14 @@ GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 """Label of the pods of a group, with the group's name."""
 TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
 """Annotation of the pods of a group, with how many there are."""
-_JOBS: Final = ("Job", "JobSet")
 
 
-def is_unmanaged(manifest: Mapping[str, Any]) -> bool:
+def is_unmanaged(manifest: Manifest) -> bool:
     """Whether this is a Job or JobSet that names no LocalQueue."""
-    return manifest.get("kind") in _JOBS and not _texts(manifest, "labels").get(QUEUE_LABEL)
+    return manifest.get("kind") in JOBS and not _texts(manifest, "labels").get(QUEUE_LABEL)
 
 
-def explain_unmanaged(manifests: Iterable[Mapping[str, Any]], name: str, *, cluster: str = "") -> Explanation | None:
+def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:
     """Why Kueue has no Workload for the Job or pod group `name` (`namespace/name`, or the name alone)."""
     objects = list(manifests)
     for manifest in objects:
@@ -36,26 +36,22 @@ def explain_unmanaged(manifests: Iterable[Mapping[str, Any]], name: str, *, clus
     return _incomplete(group, int(total), cluster)
 
 
-def _texts(manifest: Mapping[str, Any], field: str) -> dict[str, str]:
-    metadata = manifest.get("metadata")
-    found = metadata.get(field) if isinstance(metadata, Mapping) else None
-    return {str(k): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
+def _texts(manifest: Manifest, field: str) -> dict[str, str]:
+    return {str(key): str(value) for key, value in inside(manifest, "metadata", field).items()}
 
 
-def _key(manifest: Mapping[str, Any], name: str = "") -> str:
-    metadata = manifest.get("metadata")
-    fields = metadata if isinstance(metadata, Mapping) else {}
-    return f"{fields.get('namespace') or 'default'}/{name or fields.get('name')}"
-
-
-def _names(manifest: Mapping[str, Any]) -> tuple[str, str]:
-    key = _key(manifest)
+def _names(manifest: Manifest) -> tuple[str, str]:
+    key = key_of(manifest)
     return key, key.partition("/")[2]
 
 
-def _group_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def _group_names(manifest: Manifest) -> tuple[str, ...]:
     group = _texts(manifest, "labels").get(GROUP)
-    return (_key(manifest, group), group) if group else ()
+    return (_group_key(manifest, group), group) if group else ()
+
+
+def _group_key(manifest: Manifest, group: str) -> str:
+    return f"{key_of(manifest).partition('/')[0]}/{group}"
 
 
 def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -> Explanation:
@@ -74,8 +70,8 @@ def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -
     )
 
 
-def _without_queue(manifest: Mapping[str, Any], cluster: str) -> Explanation:
-    kind, key = manifest.get("kind"), _key(manifest)
+def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
+    kind, key = manifest.get("kind"), key_of(manifest)
     namespace, _, name = key.partition("/")
     spec = manifest.get("spec")
     if isinstance(spec, Mapping) and spec.get("suspend") is True:
@@ -97,11 +93,11 @@ def _without_queue(manifest: Mapping[str, Any], cluster: str) -> Explanation:
     return _explanation(key, cluster, headline, "", step)
 
 
-def _incomplete(group: list[Mapping[str, Any]], total: int, cluster: str) -> Explanation | None:
+def _incomplete(group: list[Manifest], total: int, cluster: str) -> Explanation | None:
     name = _texts(group[0], "labels")[GROUP]
     if len(group) >= total > 0:
         return None
-    key = _key(group[0], name)
+    key = _group_key(group[0], name)
     if total == 0:
         headline = f"No pod of the group says how many pods belong to it (annotation {TOTAL})."
         step = f"Create the pods again with the annotation {TOTAL}."

@@ -10,11 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects
 from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.manifests import (
+    JOBS,
+    WORKLOADS,
+    conditions_of,
+    inside,
+    key_of,
+    label_of,
+    owners_of,
+    with_place,
+    without_stood_for,
+)
 from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 from kueue_fleet.kueue_api.check_objects import SPECS, check_objects
 from kueue_fleet.kueue_api.cohort_tree import cycles
@@ -23,9 +34,6 @@ from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.runner import Arrival
-
-_JOBS: Final = ("Job", "JobSet")
-_WORKLOADS: Final = ("Workload", *_JOBS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class _Item:
     @property
     def label(self) -> str:
         """As the core's paths begin."""
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return label_of(self.data)
 
 
 def read_raw(documents: Iterable[Document], configuration: Configuration | None = None) -> RawInput:
@@ -56,9 +64,9 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     problems: list[str] = []
     items = list(_items(documents, problems))
     places = {item.label: item.where for item in items}
-    places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in _WORKLOADS}
-    owners = {key: item for item in items if (key := _owner(item)) is not None and item.kind == "Workload"}
-    kept = [item for item in items if not _is_stood_for(item, owners)]
+    places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in WORKLOADS}
+    counted = {id(data) for data in without_stood_for(item.data for item in items)}
+    kept = [item for item in items if id(item.data) in counted]
     stated, seen = [], set()
     for problem in errors_of(check_objects([item.data for item in kept])):
         stated.append(_with_place_of_bracket(str(problem), places))
@@ -67,18 +75,18 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     try:
         parsed = parse_objects([item.data for item in kept], configuration)
     except ObjectError as error:
-        stated += [_with_place(text, places) for text in error.problems if not _is_seen(text, seen)]
+        stated += [with_place(text, places) for text in error.problems if not _is_seen(text, seen)]
     except NotModelledError as error:
-        stated.append(_with_place(str(error), places))
+        stated.append(with_place(str(error), places))
     problems += stated
-    stories = _stories(items, owners, problems)
+    stories = _stories(items, problems)
     if parsed is not None:
-        problems += [_with_place(text, places) for text in check_references(parsed)]
+        problems += [with_place(text, places) for text in check_references(parsed)]
     if problems or parsed is None:
         raise SimulationError(problems)
     times = [time for item in items if (time := _created(item.data)) is not None]
     origin = min(times, default=0.0)
-    return RawInput(_with_namespaces(parsed), tuple(_arrivals(parsed, kept, stories, origin)), origin)
+    return RawInput(parsed.with_namespaces(), tuple(_arrivals(parsed, kept, stories, origin)), origin)
 
 
 def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item]:
@@ -97,22 +105,13 @@ def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item
         if not isinstance(name, str) or not name:
             problems.append(f"{where}: {kind}.metadata.name: is {name!r}; give it a name")
             continue
-        namespace = str(metadata.get("namespace") or "default") if kind in (*_WORKLOADS, "LocalQueue") else ""
+        namespace = str(metadata.get("namespace") or "default") if kind in (*WORKLOADS, "LocalQueue") else ""
         yield _Item(where, kind, namespace, name, data)
 
 
-def _owner(item: _Item) -> tuple[str, str, str] | None:
-    """Namespace, kind and name of the Job or JobSet that owns the object."""
-    metadata = item.data["metadata"]
-    references = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
-    for reference in references if isinstance(references, list) else ():
-        if isinstance(reference, Mapping) and reference.get("kind") in _JOBS:
-            return item.namespace, str(reference["kind"]), str(reference.get("name"))
-    return None
-
-
-def _is_stood_for(item: _Item, owners: Mapping[tuple[str, str, str], _Item]) -> bool:
-    return item.kind in _JOBS and ((item.namespace, item.kind, item.name) in owners or _owner(item) is not None)
+def _owner(item: _Item) -> tuple[str, str] | None:
+    """Kind and key of the Job or JobSet that owns the object."""
+    return next((owner for owner in owners_of(item.data) if owner[0] in JOBS), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +123,18 @@ class _Story:
     finished_at: float | None
 
 
-def _stories(
-    items: Iterable[_Item], owners: Mapping[tuple[str, str, str], _Item], problems: list[str]
-) -> dict[str, _Story]:
-    by_key = {(item.namespace, item.kind, item.name): item for item in items}
+def _stories(items: Iterable[_Item], problems: list[str]) -> dict[str, _Story]:
+    by_key = {(item.kind, key_of(item.data)): item for item in items}
     found = {}
     for item in by_key.values():
-        if item.kind not in _WORKLOADS:
+        if item.kind not in WORKLOADS:
             continue
         owner = _owner(item) if item.kind == "Workload" else None
         job = by_key.get(owner) if owner else None
         seconds = _run_seconds(item, problems)
         if seconds is None and job is not None:
             seconds = _run_seconds(job, problems)
-        found[item.label] = _Story(owner[2] if owner else item.name, seconds, _finished_at(item))
+        found[item.label] = _Story(owner[1].partition("/")[2] if owner else item.name, seconds, _finished_at(item))
     return found
 
 
@@ -149,11 +146,11 @@ def _run_seconds(item: _Item, problems: list[str]) -> float | None:
         places.append(("spec.template.metadata", spec.get("template")))
     elif isinstance(spec, Mapping) and isinstance(spec.get("replicatedJobs"), list):
         for index, replicated in enumerate(spec["replicatedJobs"]):
-            pods = _inside(replicated, "template", "spec", "template")
+            pods = inside(replicated, "template", "spec", "template")
             places.append((f"spec.replicatedJobs[{index}].template.spec.template.metadata", pods))
     own: list[float] = []
     for path, data in places:
-        text = _inside(data, "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
+        text = inside(data, "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
         if text is None:
             continue
         seconds = _number(text)
@@ -194,18 +191,11 @@ def _number(text: object) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _inside(data: object, *names: str) -> Mapping[str, Any]:
-    for name in names:
-        data = data.get(name) if isinstance(data, Mapping) else None
-    return data if isinstance(data, Mapping) else {}
-
-
 def _finished_at(item: _Item) -> float | None:
     """When the object's status says it was over."""
-    conditions = _inside(item.data, "status").get("conditions")
     ends = ("Finished",) if item.kind == "Workload" else ("Complete", "Completed", "Failed")
-    for condition in conditions if isinstance(conditions, list) else ():
-        if isinstance(condition, Mapping) and condition.get("status") == "True" and condition.get("type") in ends:
+    for condition in conditions_of(item.data):
+        if condition.get("status") == "True" and condition.get("type") in ends:
             return Fields(condition, item.label, []).seconds("lastTransitionTime", 0.0)
     return None
 
@@ -218,8 +208,8 @@ def _created(data: Mapping[str, Any]) -> float | None:
 def _arrivals(
     parsed: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], origin: float
 ) -> Iterator[Arrival]:
-    by_kind = {kind: [item for item in items if item.kind == kind] for kind in _WORKLOADS}
-    in_order = [item for kind in _WORKLOADS for item in by_kind[kind]]
+    by_kind = {kind: [item for item in items if item.kind == kind] for kind in WORKLOADS}
+    in_order = [item for kind in WORKLOADS for item in by_kind[kind]]
     keys: set[str] = set()
     for item, workload in zip(in_order, parsed.workloads, strict=True):
         story = stories[item.label]
@@ -230,14 +220,6 @@ def _arrivals(
         reserved = workload.status.reserved_at if workload.status.admission is not None else None
         at = max(created, reserved or created)
         yield Arrival(workload, story.name, at, story.run_seconds, finished_at=story.finished_at)
-
-
-def _with_namespaces(parsed: Parsed) -> Objects:
-    """Every namespace in use has at least the label with its name, as in any cluster."""
-    known = {name for name, _ in parsed.objects.namespaces}
-    used = dict.fromkeys(workload.namespace for workload in parsed.workloads)
-    added = tuple((name, (("kubernetes.io/metadata.name", name),)) for name in used if name not in known)
-    return replace(parsed.objects, namespaces=(*parsed.objects.namespaces, *added))
 
 
 def check_references(parsed: Parsed) -> Iterator[str]:
@@ -283,15 +265,6 @@ def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[str]:
 
 def _missing(path: str, kind: str, name: str) -> str:
     return f"{path}: there is no {kind} {name}; add it, or name another"
-
-
-def _with_place(text: str, places: Mapping[str, str]) -> str:
-    """The problem, with the file and line of the object that its path begins with."""
-    for end in (index for index, letter in enumerate(text) if letter in ".:("):
-        where = places.get(text[:end].rstrip())
-        if where is not None:
-            return f"{where}: {text}"
-    return text
 
 
 def _with_place_of_bracket(text: str, places: Mapping[str, str]) -> str:

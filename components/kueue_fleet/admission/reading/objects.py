@@ -30,6 +30,7 @@ from kueue_fleet.admission.model import (
 )
 from kueue_fleet.admission.pods import ResourceRules, Taint, Toleration
 from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.manifests import NAMESPACED
 from kueue_fleet.admission.reading.pods import parse_pod_set
 from kueue_fleet.admission.reading.workloads import Context, parse_job, parse_job_set, parse_workload
 from kueue_fleet.kueue_api import (
@@ -42,6 +43,7 @@ from kueue_fleet.kueue_api import (
     TopologySpec,
 )
 from kueue_fleet.kueue_api.base import SpecModel
+from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL
 from kueue_fleet.kueue_api.messages import REPLACED, unknown_field
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 from kueue_fleet.kueue_api.read_model import read_stored
@@ -58,6 +60,13 @@ class Parsed(NamedTuple):
     objects: Objects
     workloads: tuple[Workload, ...]
 
+    def with_namespaces(self) -> Objects:
+        """The objects, and every namespace in use with at least the label of its name, as in any cluster."""
+        known = dict(self.objects.namespaces)
+        for workload in self.workloads:
+            known.setdefault(workload.namespace, ((NAMESPACE_NAME_LABEL, workload.namespace),))
+        return replace(self.objects, namespaces=tuple(known.items()))
+
 
 def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | None = None) -> Parsed:
     """Read objects of any kind, in any order; Lists are unpacked.
@@ -71,7 +80,7 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
         kind = fields.text("kind")
         metadata = fields.child("metadata")
         name = metadata.required_text("name")
-        namespace = metadata.text("namespace", "default" if kind in _NAMESPACED else "")
+        namespace = metadata.text("namespace", "default" if kind in NAMESPACED else "")
         key = f"{namespace}/{name}" if namespace else name
         fields = Fields(fields.data, f"{kind} {key}", problems)
         if key in by_kind.setdefault(kind, {}):
@@ -112,7 +121,6 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
     return Parsed(objects, workloads)
 
 
-_NAMESPACED = frozenset(("LocalQueue", "Workload", "Job", "JobSet", "LimitRange", "Pod"))
 _TOPOLOGY_KINDS = ("required", "preferred", "unconstrained", "slice-required")
 
 
@@ -158,7 +166,7 @@ def _labels(fields: Fields) -> tuple[tuple[str, str], ...]:
 
 def _parse_namespace(fields: Fields) -> tuple[str, tuple[tuple[str, str], ...]]:
     labels = dict(_labels(fields))
-    labels.setdefault("kubernetes.io/metadata.name", _name(fields))
+    labels.setdefault(NAMESPACE_NAME_LABEL, _name(fields))
     return _name(fields), tuple(sorted(labels.items()))
 
 
