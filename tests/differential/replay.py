@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -32,11 +33,13 @@ from kueue_fleet.admission.events import (
     TimePassed,
 )
 from kueue_fleet.admission.model import CheckState, Objects
+from kueue_fleet.admission.queue.queues import Queues
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 from kueue_fleet.admission.reasons import EvictionReason
 from kueue_fleet.admission.scheduler.entry import Outcome
 from kueue_fleet.admission.timers import Timer
+from kueue_fleet.admission.workload.controller import WorkloadController
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 
 Json = dict[str, Any]
@@ -102,47 +105,39 @@ def parse(case: Json, workloads: Json) -> Parsed:
     return parse_objects(manifests, parse_configuration(deciding(case["setting"])))
 
 
-class _Engine(Engine):
-    """An engine that looks at parked workloads again when Kueue does."""
+class _Controller(WorkloadController):
+    """Acts when Kueue does, as its log says."""
 
-    def __init__(self, objects: Objects, chance: Chance) -> None:
-        self.writes = chance.writes
-        self.late_alone = chance.late_alone
+    def __init__(self, queues: Queues, chance: Chance) -> None:
+        super().__init__(queues)
+        self.chance = chance
         self.owed: set[str] = set()
         self.deferred: dict[str, int] = {}
         self.timeouts: set[str] = set()
-        super().__init__(objects)
 
-    def _go_off(self, kind: Timer, name: str) -> None:
-        if kind is Timer.REACTIVATE and (name.startswith("cohort ") or self.late_alone):
+    def on_timer(self, kind: Timer, name: str) -> None:
+        if kind is Timer.REACTIVATE and (name.startswith("cohort ") or self.chance.late_alone):
             self.owed.add(name)
         elif kind is Timer.PODS_READY:
             self.timeouts.add(name)
         else:
-            super()._go_off(kind, name)
+            super().on_timer(kind, name)
 
-    def _set_timers(self, info: WorkloadInfo) -> None:
+    def set_timers(self, info: WorkloadInfo) -> None:
         """Kueue counts from the times in the object, which have whole seconds."""
         for name in ("admitted_at", "pods_ready_since"):
             at = getattr(info, name)
             setattr(info, name, at if at is None else float(int(at)))
-        super()._set_timers(info)
+        super().set_timers(info)
 
-    def _time_out(self, info: WorkloadInfo) -> None:
-        super()._time_out(info)
+    def time_out(self, info: WorkloadInfo) -> None:
+        super().time_out(info)
         if info.requeue_at is not None:
             info.requeue_at = float(int(info.requeue_at))
 
-    def look_again(self, node: str) -> None:
-        """Kueue looks at the parked workloads of this cohort or queue now."""
-        for kind in ("cohort", "queue"):
-            name = f"{kind} {node}"
-            self.owed.discard(name)
-            self._reactivate(name) if kind == "cohort" or self._is_alone(node) else None
-
-    def _finish_backoff(self, info: WorkloadInfo) -> None:
+    def finish_backoff(self, info: WorkloadInfo) -> None:
         """Kueue needs a write of its own for that, and one more before it to forget how long the workload waits."""
-        self.deferred[info.key] = 1 if info.requeue_at is None else self.writes
+        self.deferred[info.key] = 1 if info.requeue_at is None else self.chance.writes
 
     def requeue(self, key: str, writes: int = 1) -> bool:
         """Kueue saw writes of a workload without quota; whether it is queued again for that."""
@@ -152,41 +147,57 @@ class _Engine(Engine):
         if self.deferred[key] > 0:
             return False
         del self.deferred[key]
-        info = self.workloads.get(key)
+        info = self.queues.workloads.get(key)
         if info is None or info.is_reserved:
             return False
-        super()._finish_backoff(info)
+        super().finish_backoff(info)
         return True
+
+    def pods_not_ready(self, key: str) -> list[Decision]:
+        """A timeout that is due is dealt with."""
+        self.queues.decisions = []
+        if key in self.timeouts:
+            self.timeouts.discard(key)
+            super().on_timer(Timer.PODS_READY, key)
+        return self.queues.decisions
+
+
+class _Engine(Engine):
+    """An engine that looks at parked workloads again when Kueue does."""
+
+    controller: _Controller
+
+    def __init__(self, objects: Objects, chance: Chance) -> None:
+        super().__init__(objects, partial(_Controller, chance=chance))
+
+    def look_again(self, node: str) -> None:
+        """Kueue looks at the parked workloads of this cohort or queue now."""
+        for kind in ("cohort", "queue"):
+            name = f"{kind} {node}"
+            self.controller.owed.discard(name)
+            self.queues.reactivate(name) if kind == "cohort" or self._is_alone(node) else None
 
     def open(self) -> None:
         """All queues open, and Kueue will look at them again; it logs that only where something is parked by then."""
         for name in self.cache.queues:
-            self._reactivate_later(name)
-        self.owed.clear()
+            self.queues.reactivate_later(name)
+        self.controller.owed.clear()
 
     def parked_for(self, key: str) -> str | None:
         """Why an equal workload is parked; Kueue says so of one that comes back, without a look at it."""
-        pending = self._pending.get(self.workloads[key].cluster_queue)
+        pending = self.queues.pending.get(self.workloads[key].cluster_queue)
         return None if pending is None else pending.parked_for(key)
 
     def settle(self) -> None:
         """What Kueue does not log: looking again where nothing is parked."""
-        for key in sorted(self.deferred):
-            self.requeue(key, 2)
-        for name in sorted(self.owed):
-            self._reactivate(name)
-        self.owed.clear()
+        for key in sorted(self.controller.deferred):
+            self.controller.requeue(key, 2)
+        for name in sorted(self.controller.owed):
+            self.queues.reactivate(name)
+        self.controller.owed.clear()
 
     def _is_alone(self, node: str) -> bool:
         return node in self.cache.queues and self.cache.queues[node].parent is None
-
-    def time_out(self, key: str) -> list[Decision]:
-        """A timeout that is due is dealt with."""
-        self._decisions = []
-        if key in self.timeouts:
-            self.timeouts.discard(key)
-            super()._go_off(Timer.PODS_READY, key)
-        return self._decisions
 
     def at_cycle(self, number: int) -> None:
         """The next cycle has this number; Kueue counts those without heads of this scenario too."""
@@ -197,7 +208,7 @@ class _Engine(Engine):
         info = self.workloads.get(key)
         if voids and info is not None and info.cluster_queue in self.cache.queues:
             self.cache.queues[info.cluster_queue].generation += 1
-        return self.time_out(key)
+        return self.controller.pods_not_ready(key)
 
 
 class Replay:
@@ -241,7 +252,7 @@ class Replay:
                 self._handle(PodsReadyChanged(now, f"{NAMESPACE}/{item[2]}", True))
             elif kind == "p":
                 self._handle(TimePassed(now))
-                if self.engine.requeue(f"{NAMESPACE}/{item[2]}"):
+                if self.engine.controller.requeue(f"{NAMESPACE}/{item[2]}"):
                     self._come_back(item[2])
             elif kind == "u":
                 self._handle(TimePassed(now))
@@ -249,8 +260,8 @@ class Replay:
             else:
                 yield item, self._cycles(now, item)
         self._handle(TimePassed(max(expand.ZERO + one["end"] / 1000, self.engine.now)))
-        for key in sorted(self.engine.timeouts):
-            self._note(self.engine.time_out(key))
+        for key in sorted(self.engine.controller.timeouts):
+            self._note(self.engine.controller.pods_not_ready(key))
         self.engine.settle()
         self._set_times(one["times"])
 

@@ -8,6 +8,7 @@ do some time later happens at once. Only two things are left to the caller: when
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from kueue_fleet.admission.decisions import Decision, Parked, QuotaReserved, Requeued
@@ -33,24 +34,30 @@ from kueue_fleet.admission.model import Admission, Objects, Snapshot
 from kueue_fleet.admission.preemption.preemptor import PreemptionNotice, queue_path
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
+from kueue_fleet.admission.queue.queues import Queues
 from kueue_fleet.admission.reasons import EvictionReason, RequeueReason
 from kueue_fleet.admission.scheduler.cycle import Head, examine, run_cycle
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.timers import Timer
 from kueue_fleet.admission.workload import lifecycle
-from kueue_fleet.admission.workload.controller import WorkloadControl
+from kueue_fleet.admission.workload.controller import WorkloadController
 from kueue_fleet.admission.workload.state import WorkloadInfo
 
 
-class Engine(WorkloadControl):
+class Engine:
     """Kueue on one cluster: its queues, the workloads in them, and the usage.
 
     `workloads` has every workload that is not finished or deleted. `last_entries` are the entries of the last cycle,
     for whoever wants to explain it.
     """
 
-    def __init__(self, objects: Objects) -> None:
-        super().__init__(objects)
+    def __init__(
+        self, objects: Objects, controller: Callable[[Queues], WorkloadController] = WorkloadController
+    ) -> None:
+        self.queues = Queues(objects)
+        self.controller = controller(self.queues)
+        self.cache = self.queues.cache
+        self.workloads = self.queues.workloads
         self.last_entries: list[Entry] = []
         self.cycles = 0
 
@@ -62,6 +69,16 @@ class Engine(WorkloadControl):
             engine.handle(Submitted(snapshot.now, workload))
         return engine
 
+    @property
+    def objects(self) -> Objects:
+        """What is configured."""
+        return self.queues.objects
+
+    @property
+    def now(self) -> float:
+        """The time of the last event."""
+        return self.queues.now
+
     def snapshot(self) -> Snapshot:
         """The state as plain data. Progress of flavor searches and parking are not part of it."""
         workloads = (self.workloads[key].as_workload() for key in sorted(self.workloads))
@@ -72,8 +89,8 @@ class Engine(WorkloadControl):
         """Whether some active queue has a workload to consider, and nothing blocks admission."""
         if self.cache.blocks_admission and not self.cache.all_pods_ready():
             return False
-        return bool(self._second_ready) or any(
-            self.cache.queues[name].active and queue.has_competitors for name, queue in self._pending.items()
+        return bool(self.controller.second_ready) or any(
+            self.cache.queues[name].active and queue.has_competitors for name, queue in self.queues.pending.items()
         )
 
     def examine(self, key: str) -> Entry:
@@ -85,23 +102,23 @@ class Engine(WorkloadControl):
 
     def next_timer(self) -> float | None:
         """When something happens by itself, if nothing else happens before."""
-        return self._timers.next_due()
+        return self.queues.timers.next_due()
 
     def pending(self, cluster_queue: str) -> PendingQueue:
         """The pending workloads of a ClusterQueue."""
-        return self._pending[cluster_queue]
+        return self.queues.pending[cluster_queue]
 
     def handle(self, event: Event) -> list[Decision]:
         """Let time pass until the event, handle it, and return what was decided, in order."""
         if event.now < self.now:
             raise InvariantError(f"{event!r} is before the time of the engine, {self.now}")
-        self._decisions = []
-        while (due := self._timers.pop_due(event.now)) is not None:
-            self.now = max(self.now, due[0])
-            self._go_off(due[1], due[2])
-        self.now = event.now
+        self.queues.decisions = []
+        while (due := self.queues.timers.pop_due(event.now)) is not None:
+            self.queues.now = max(self.now, due[0])
+            self.controller.on_timer(due[1], due[2])
+        self.queues.now = event.now
         self._dispatch(event)
-        return self._decisions
+        return self.queues.decisions
 
     def _dispatch(self, event: Event) -> None:
         match event:
@@ -123,7 +140,7 @@ class Engine(WorkloadControl):
                 info = self._get(event.key)
                 info.open_gates.add(event.gate)
                 if not info.is_reserved:
-                    self._enqueue(info)
+                    self.queues.enqueue(info)
             case _:
                 pass
 
@@ -136,26 +153,26 @@ class Engine(WorkloadControl):
     def _change_objects(self, objects: Objects) -> None:
         """Take over a new configuration. Where it changed, parked workloads are looked at again soon."""
         before = self.objects
-        self.objects = objects
+        self.queues.objects = objects
         self.cache.load(objects)
         waiting = [info for info in self.workloads.values() if not info.is_reserved]
-        kept = {info.key for info in waiting if self._place(info) in (Place.PARKED, Place.HELD)}
+        kept = {info.key for info in waiting if self.queues.place(info) in (Place.PARKED, Place.HELD)}
         for info in waiting:
-            self._dequeue(info)
-        self._configure()
+            self.queues.dequeue(info)
+        self.queues.configure()
         for info in list(self.workloads.values()):
-            if info.is_reserved and not self._backs_off(info):
-                self._check_stop_policy(info)
+            if info.is_reserved and not self.controller.backs_off(info):
+                self.controller.check_stop_policy(info)
                 if info.is_reserved and not info.is_admitted and not info.is_evicted:
                     lifecycle.sync_checks(info, self.cache.queues[info.cluster_queue], self.now)
-                    self._sync_admitted(info)
+                    self.controller.sync_admitted(info)
         for info in waiting:
             self.cache.refresh(info)
-            self._restart(info)
+            self.queues.restart(info)
             queue = info.cluster_queue
-            self._enqueue(info, parked=info.key in kept and queue == self._target(info))
-        for name in self._touched(before):
-            self._reactivate_later(name)
+            self.queues.enqueue(info, parked=info.key in kept and queue == self.queues.target(info))
+        for name in self.queues.touched(before):
+            self.queues.reactivate_later(name)
 
     def _submit(self, event: Submitted) -> None:
         key = event.workload.key
@@ -167,28 +184,28 @@ class Engine(WorkloadControl):
         self.workloads[key] = info
         if info.is_reserved:
             if info.workload.active and self.cache.add(info):
-                self._go_on(info)
-                self._resume_second_pass(info)
+                self.controller.reconcile(info)
+                self.controller.resume_second_pass(info)
         else:
-            self._enqueue(info)
+            self.queues.enqueue(info)
         if info.requeue_at is not None and info.requeue_at > self.now:
-            self._timers.reset(Timer.BACKOFF, key, info.requeue_at)
+            self.queues.timers.reset(Timer.BACKOFF, key, info.requeue_at)
 
     def _stop(self, event: Deleted | Finished | PodsStopped) -> None:
         info = self._get(event.key)
         if isinstance(event, PodsStopped):
             if not info.is_evicted or not info.is_reserved:
                 raise InvariantError(f"workload {info.key} stopped, but it holds no quota or was not evicted")
-            self._release(info)
+            self.controller.release(info)
             return
         info.finished = isinstance(event, Finished)
         self.cache.remove(info)
-        self._dequeue(info)
+        self.queues.dequeue(info)
         for kind in (Timer.BACKOFF, Timer.PODS_READY, Timer.MAX_EXECUTION, Timer.SECOND_PASS):
-            self._timers.cancel(kind, info.key)
-        self._second_passes.pop(info.key, None)
+            self.queues.timers.cancel(kind, info.key)
+        self.controller.second_passes.pop(info.key, None)
         del self.workloads[info.key]
-        self._wake_others(info)
+        self.queues.wake_others(info)
 
     def _change_workload(self, event: ReclaimableChanged | PriorityChanged | ActiveChanged | GatedByChanged) -> None:
         info = self._get(event.key)
@@ -205,28 +222,28 @@ class Engine(WorkloadControl):
         self.cache.refresh(info)
         if counted:
             self.cache.add(info)
-            self._wake_others(info)
+            self.queues.wake_others(info)
         if isinstance(event, ActiveChanged):
             self._change_active(info)
         elif not info.is_reserved:
-            self._enqueue(info)
+            self.queues.enqueue(info)
 
     def _change_active(self, info: WorkloadInfo) -> None:
         if info.workload.active:
             if info.requeued is False and info.requeued_reason == EvictionReason.DEACTIVATED:
                 info.requeued = True
             if not info.is_reserved:
-                self._enqueue(info)
+                self.queues.enqueue(info)
             elif info.key not in self.cache.queues[info.cluster_queue].workloads:
                 self.cache.add(info)
             return
-        self._forget_backoff(info)
+        self.controller.forget_backoff(info)
         if info.is_reserved:
             if not info.is_evicted:
-                self._evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
-            self._stop_counting(info)
+                self.controller.evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
+            self.controller.stop_counting(info)
         else:
-            self._enqueue(info)
+            self.queues.enqueue(info)
 
     def _change_check(self, event: CheckStateChanged) -> None:
         info = self._get(event.key)
@@ -236,9 +253,9 @@ class Engine(WorkloadControl):
         retry = lifecycle.latest_retry(info)
         if retry is not None and retry > self.now and (info.requeue_at is None or info.requeue_at < retry):
             info.requeue_at = retry
-            self._timers.reset(Timer.BACKOFF, info.key, retry)
-        if info.is_reserved and not info.is_evicted and not self._backs_off(info):
-            self._act_on_checks(info)
+            self.queues.timers.reset(Timer.BACKOFF, info.key, retry)
+        if info.is_reserved and not info.is_evicted and not self.controller.backs_off(info):
+            self.controller.act_on_checks(info)
 
     def _change_pods_ready(self, event: PodsReadyChanged) -> None:
         info = self._get(event.key)
@@ -253,7 +270,7 @@ class Engine(WorkloadControl):
                 queue.not_ready.discard(info.key)
             else:
                 queue.not_ready.add(info.key)
-        self._set_timers(info)
+        self.controller.set_timers(info)
 
     def _cycle(self, without: frozenset[str]) -> None:
         if self.cache.blocks_admission and not self.cache.all_pods_ready():
@@ -261,7 +278,7 @@ class Engine(WorkloadControl):
         self.cycles += 1
         late = [info for key in sorted(without) if self._competes(info := self._get(key))]
         for info in late:
-            self._dequeue(info)
+            self.queues.dequeue(info)
         heads = self._heads()
         self.last_entries = run_cycle(self.cache, heads, number=self.cycles, now=self.now)
         for entry in self.last_entries:
@@ -271,19 +288,19 @@ class Engine(WorkloadControl):
                 self._preempt(entry)
         for entry in self.last_entries:
             if entry.info.is_reserved and entry.outcome is not Outcome.ADMITTED:
-                self._plan_second_pass(entry.info)
+                self.controller.plan_second_pass(entry.info)
             elif entry.outcome is not Outcome.ADMITTED:
                 self._put_back(entry)
         for info in late:
-            self._pending[info.cluster_queue].push(info, self.now)
+            self.queues.pending[info.cluster_queue].push(info, self.now)
 
     def _competes(self, info: WorkloadInfo) -> bool:
-        return not info.is_reserved and self._place(info) is Place.COMPETING
+        return not info.is_reserved and self.queues.place(info) is Place.COMPETING
 
     def _heads(self) -> list[Head]:
         heads = self._second_pass_heads()
-        for name in self._queue_names:
-            queue, pending = self.cache.queues[name], self._pending[name]
+        for name in self.queues.names:
+            queue, pending = self.cache.queues[name], self.queues.pending[name]
             if queue.active and pending.has_competitors:
                 info = pending.pop()
                 if info is not None:
@@ -292,7 +309,7 @@ class Engine(WorkloadControl):
 
     def _second_pass_heads(self) -> list[Head]:
         """Workloads with quota whose pods are still to be placed, and that still wait for it."""
-        ready, self._second_ready = self._second_ready, []
+        ready, self.controller.second_ready = self.controller.second_ready, []
         infos = [self.workloads[key] for key in ready if key in self.workloads]
         return [
             Head(info, self.cache.queues[info.cluster_queue])
@@ -305,13 +322,13 @@ class Engine(WorkloadControl):
         reason = entry.requeue_reason
         if reason is RequeueReason.GENERIC and entry.outcome is not Outcome.INADMISSIBLE:
             reason = RequeueReason.FAILED_AFTER_NOMINATION
-        place = self._pending[name].requeue(info, reason, entry.why, self.now)
+        place = self.queues.pending[name].requeue(info, reason, entry.why, self.now)
         message = entry.message()
         if place is Place.COMPETING:
-            self._decide(Requeued(self.now, info.key, name, reason, entry.why, message))
+            self.queues.decide(Requeued(self.now, info.key, name, reason, entry.why, message))
         else:
-            shape = self._pending[name].parked_for(info.key) is not None
-            self._decide(Parked(self.now, info.key, name, reason, entry.why, message, shape))
+            shape = self.queues.pending[name].parked_for(info.key) is not None
+            self.queues.decide(Parked(self.now, info.key, name, reason, entry.why, message, shape))
 
     def _reserve(self, entry: Entry) -> None:
         info, queue = entry.info, entry.queue
@@ -319,14 +336,14 @@ class Engine(WorkloadControl):
         if info.is_reserved:
             info.admission = admission
             self.cache.refresh(info)
-            self._sync_admitted(info)
+            self.controller.sync_admitted(info)
             return
-        self._pending[queue.name].delete(info.key)
+        self.queues.pending[queue.name].delete(info.key)
         lifecycle.reserve(info, admission, self.now)
         self._take_over(info, queue, entry.assignment)
-        self._decide(QuotaReserved(self.now, info.key, admission, entry.assignment.borrowing))
+        self.queues.decide(QuotaReserved(self.now, info.key, admission, entry.assignment.borrowing))
         lifecycle.sync_checks(info, queue, self.now)
-        self._sync_admitted(info)
+        self.controller.sync_admitted(info)
 
     def _take_over(self, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
         """List an admitted workload in its queue; the cycle has counted its usage already."""
@@ -350,6 +367,6 @@ class Engine(WorkloadControl):
                 queue_path(self.cache.queues[target.info.cluster_queue]),
             )
             target.info.preempted_reason = target.reason
-            self._evict(
+            self.controller.evict(
                 target.info, EvictionReason.PREEMPTED, notice.text, preemptor=entry.info.key, preemption=target.reason
             )

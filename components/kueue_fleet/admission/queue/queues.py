@@ -18,49 +18,50 @@ from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.state import WorkloadInfo
 
 
-class Membership:
-    """The state of an engine, and the part of it that puts workloads into queues and takes them out."""
+class Queues:
+    """The state of one cluster: its objects, the usage, every workload, and in which queue it waits."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
         self.cache = Cache(objects)
         self.workloads: dict[str, WorkloadInfo] = {}
         self.now = 0.0
-        self._timers = Timers()
-        self._pending: dict[str, PendingQueue] = {}
-        self._queue_names: list[str] = []
-        self._local_queues: dict[str, LocalQueue] = {}
-        self._decisions: list[Decision] = []
-        self._second_passes: dict[str, int] = {}
-        self._second_ready: list[str] = []
-        self._configure()
+        self.timers = Timers()
+        self.pending: dict[str, PendingQueue] = {}
+        self.names: list[str] = []
+        self.local_queues: dict[str, LocalQueue] = {}
+        self.decisions: list[Decision] = []
+        self.configure()
 
-    def _configure(self) -> None:
-        old = self._pending
-        self._local_queues = {queue.key: queue for queue in self.objects.local_queues}
-        self._queue_names = sorted(self.cache.queues)
-        self._pending = {}
-        for name in self._queue_names:
+    def configure(self) -> None:
+        """Take over the queues of `objects`; what is pending in one whose strategy stays is kept."""
+        old = self.pending
+        self.local_queues = {queue.key: queue for queue in self.objects.local_queues}
+        self.names = sorted(self.cache.queues)
+        self.pending = {}
+        for name in self.names:
             spec = self.cache.queues[name].spec
             known = old.get(name)
             if known is not None and known.strategy == spec.queueing_strategy:
-                self._pending[name] = known
+                self.pending[name] = known
             else:
-                self._pending[name] = PendingQueue(spec.queueing_strategy, partial(self.cache.namespace_admitted, name))
+                self.pending[name] = PendingQueue(spec.queueing_strategy, partial(self.cache.namespace_admitted, name))
 
-    def _place(self, info: WorkloadInfo) -> Place | None:
-        pending = self._pending.get(info.cluster_queue)
+    def place(self, info: WorkloadInfo) -> Place | None:
+        """Where among the pending workloads of its queue it is; None if it is not."""
+        pending = self.pending.get(info.cluster_queue)
         return None if pending is None else pending.place_of(info.key)
 
-    def _target(self, info: WorkloadInfo) -> str:
-        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+    def target(self, info: WorkloadInfo) -> str:
+        """The ClusterQueue that its LocalQueue leads to; empty where there is none."""
+        local = self.local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
         return "" if local is None else local.cluster_queue
 
-    def _restart(self, info: WorkloadInfo) -> None:
+    def restart(self, info: WorkloadInfo) -> None:
         """A workload evicted because its queue was stopped may be queued again once the queue is not."""
         if info.requeued is not False:
             return
-        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        local = self.local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
         if local is None:
             return
         queue = self.cache.queues.get(local.cluster_queue)
@@ -71,33 +72,34 @@ class Membership:
         ):
             info.requeued = True
 
-    def _dequeue(self, info: WorkloadInfo) -> None:
-        pending = self._pending.get(info.cluster_queue)
+    def dequeue(self, info: WorkloadInfo) -> None:
+        """Take a workload out of its queue."""
+        pending = self.pending.get(info.cluster_queue)
         if pending is not None:
             pending.delete(info.key)
 
-    def _enqueue(self, info: WorkloadInfo, *, parked: bool = False) -> None:
+    def enqueue(self, info: WorkloadInfo, *, parked: bool = False) -> None:
         """Put a workload without quota where it belongs; parked, if it was parked before."""
         blocker = self._blocker(info)
         if blocker is not None:
-            self._dequeue(info)
-            self._decide(Inadmissible(self.now, info.key, *blocker))
+            self.dequeue(info)
+            self.decide(Inadmissible(self.now, info.key, *blocker))
             return
-        name = self._target(info)
+        name = self.target(info)
         if info.cluster_queue != name:
-            self._dequeue(info)
+            self.dequeue(info)
             info.cluster_queue = name
         if self.cache.queues[name].checks or info.checks:
             lifecycle.sync_checks(info, self.cache.queues[name], self.now)
-        place = self._pending[name].push(info, self.now, parked=parked)
-        self._decide(Queued(self.now, info.key, name, place is Place.COMPETING))
+        place = self.pending[name].push(info, self.now, parked=parked)
+        self.decide(Queued(self.now, info.key, name, place is Place.COMPETING))
 
     def _blocker(self, info: WorkloadInfo) -> tuple[str, str] | None:
         """Why a workload is in no queue: reason and message."""
         workload = info.workload
         if not workload.active:
             return "Deactivated", "The workload is deactivated"
-        local = self._local_queues.get(f"{workload.namespace}/{workload.queue}")
+        local = self.local_queues.get(f"{workload.namespace}/{workload.queue}")
         if local is None:
             return QuotaReservedReason.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"
         if local.stop_policy != "None":
@@ -108,7 +110,7 @@ class Membership:
             return QuotaReservedReason.ADMISSION_GATED, f"Admission is gated by: {workload.gated_by}"
         return None
 
-    def _touched(self, before: Objects) -> list[str]:
+    def touched(self, before: Objects) -> list[str]:
         """The ClusterQueues whose own specification, or whose cohort's, is not what it was; LocalQueues do not count.
 
         A change of anything else counts for all of them.
@@ -117,46 +119,48 @@ class Membership:
         if replace(now, local_queues=(), cluster_queues=(), cohorts=()) != replace(
             before, local_queues=(), cluster_queues=(), cohorts=()
         ):
-            return self._queue_names
+            return self.names
         cohorts = {cohort.name for cohort in {*now.cohorts} ^ {*before.cohorts}}
         roots = {self.cache.cohorts[name].root().name for name in cohorts if name in self.cache.cohorts}
         specs = {queue.name: queue for queue in before.cluster_queues}
         found = []
-        for name in self._queue_names:
+        for name in self.names:
             queue = self.cache.queues[name]
             if queue.spec != specs.get(name) or (queue.parent is not None and queue.root().name in roots):
                 found.append(name)
         return found
 
-    def _wake_others(self, info: WorkloadInfo) -> None:
+    def wake_others(self, info: WorkloadInfo) -> None:
         """Quota came free: parked workloads of the tree are looked at again.
 
         Kueue finds the tree by the LocalQueue, and does not know one that is stopped: then none is.
         """
-        local = self._local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        local = self.local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
         if local is not None and local.stop_policy == "None":
-            self._reactivate_later(local.cluster_queue)
+            self.reactivate_later(local.cluster_queue)
 
-    def _reactivate_later(self, cluster_queue: str) -> None:
+    def reactivate_later(self, cluster_queue: str) -> None:
         """Something changed in a cohort tree: its parked workloads are looked at again, with a little delay."""
         queue = self.cache.queues.get(cluster_queue)
         if queue is None:
             return
         name = f"queue {queue.name}" if queue.parent is None else f"cohort {queue.root().name}"
-        self._timers.set(Timer.REACTIVATE, name, self.now + self.cache.configuration.requeue_batch)
+        self.timers.set(Timer.REACTIVATE, name, self.now + self.cache.configuration.requeue_batch)
 
-    def _reactivate(self, name: str) -> None:
+    def reactivate(self, name: str) -> None:
+        """Look at the parked workloads of a tree again: `queue NAME` or `cohort ROOT`."""
         kind, _, node = name.partition(" ")
         if kind == "queue":
-            names = [node] if node in self._pending else []
+            names = [node] if node in self.pending else []
         else:
             names = [
                 q
-                for q in self._queue_names
+                for q in self.names
                 if self.cache.queues[q].parent is not None and self.cache.queues[q].root().name == node
             ]
         for queue in names:
-            self._pending[queue].reactivate(self.now)
+            self.pending[queue].reactivate(self.now)
 
-    def _decide(self, decision: Decision) -> None:
-        self._decisions.append(decision)
+    def decide(self, decision: Decision) -> None:
+        """Add to what was decided."""
+        self.decisions.append(decision)
