@@ -7,7 +7,6 @@ functions directly, so YAML and Pulumi cannot differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kueue_fleet.kueue_api import (
@@ -20,10 +19,10 @@ from kueue_fleet.kueue_api import (
     PriorityClassFields,
     ProvisioningRequestConfigSpec,
     ResourceFlavorSpec,
-    ResourceGroup,
     TopologySpec,
     WorkloadPriorityClassFields,
 )
+from kueue_fleet.kueue_api.base import SpecModel
 from kueue_fleet.kueue_api.names import KUEUE_API
 
 Manifest = dict[str, Any]
@@ -93,38 +92,24 @@ def workload_priority_class_manifest(name: str, fields: WorkloadPriorityClassFie
 
 def topology_manifest(name: str, spec: TopologySpec) -> Manifest:
     """A Topology."""
-    levels = [{"nodeLabel": level.node_label} for level in spec.levels]
-    return manifest(KUEUE_API, "Topology", name, spec={"levels": levels})
+    return manifest(KUEUE_API, "Topology", name, spec=_fields(TopologySpec, spec))
 
 
 def resource_flavor_manifest(name: str, spec: ResourceFlavorSpec) -> Manifest:
     """A ResourceFlavor; parts that are empty are left out."""
-    body: dict[str, Any] = {}
-    if spec.node_labels:
-        body["nodeLabels"] = dict(spec.node_labels)
+    body = _fields(ResourceFlavorSpec, spec)
     if spec.node_taints:
         body["nodeTaints"] = [
-            {key: value for key, value in taint.wire().items() if value != ""} for taint in spec.node_taints
+            {key: value for key, value in taint.items() if value != ""} for taint in body["nodeTaints"]
         ]
-    if spec.tolerations:
-        body["tolerations"] = [toleration.wire() for toleration in spec.tolerations]
-    if spec.topology_name:
-        body["topologyName"] = spec.topology_name
     return manifest(KUEUE_API, "ResourceFlavor", name, spec=body)
 
 
 def provisioning_request_config_manifest(name: str, spec: ProvisioningRequestConfigSpec) -> Manifest:
     """A ProvisioningRequestConfig, with the retry strategy written out."""
-    body: dict[str, Any] = {"provisioningClassName": spec.provisioning_class_name}
-    if spec.parameters:
-        body["parameters"] = dict(spec.parameters)
-    if spec.managed_resources:
-        body["managedResources"] = list(spec.managed_resources)
-    body["retryStrategy"] = spec.retry_strategy.wire()
-    if spec.pod_set_updates is not None and spec.pod_set_updates.node_selector:
-        body["podSetUpdates"] = spec.pod_set_updates.wire()
-    if spec.pod_set_merge_policy is not None:
-        body["podSetMergePolicy"] = spec.pod_set_merge_policy
+    body = _fields(ProvisioningRequestConfigSpec, spec)
+    if spec.pod_set_updates is not None and not spec.pod_set_updates.node_selector:
+        del body["podSetUpdates"]
     return manifest(KUEUE_API, "ProvisioningRequestConfig", name, spec=body)
 
 
@@ -145,78 +130,27 @@ def multikueue_config_manifest(name: str, spec: MultiKueueConfigSpec) -> Manifes
 
 def cohort_manifest(name: str, spec: CohortSpec) -> Manifest:
     """A Cohort, with the weight written out."""
-    body: dict[str, Any] = {}
-    if spec.parent_name:
-        body["parentName"] = spec.parent_name
-    if spec.resource_groups:
-        body["resourceGroups"] = _resource_groups(spec.resource_groups)
-    body["fairSharing"] = {"weight": str(spec.fair_sharing.weight)}
-    return manifest(KUEUE_API, "Cohort", name, spec=body)
+    return manifest(KUEUE_API, "Cohort", name, spec=_fields(CohortSpec, spec))
 
 
 def cluster_queue_manifest(name: str, spec: ClusterQueueSpec) -> Manifest:
     """A ClusterQueue, with every default of the server written out."""
-    body: dict[str, Any] = {}
-    if spec.cohort_name:
-        body["cohortName"] = spec.cohort_name
-    body["queueingStrategy"] = spec.queueing_strategy
-    if spec.namespace_selector is not None:
-        body["namespaceSelector"] = spec.namespace_selector.wire()
-    body["resourceGroups"] = _resource_groups(spec.resource_groups)
-    body["flavorFungibility"] = spec.flavor_fungibility.wire()
-    body["preemption"] = spec.preemption.wire()
-    if spec.admission_checks_strategy is not None:
-        body["admissionChecksStrategy"] = {
-            "admissionChecks": [
-                {"name": rule.name, **({"onFlavors": list(rule.on_flavors)} if rule.on_flavors else {})}
-                for rule in spec.admission_checks_strategy.admission_checks
-            ]
-        }
-    body["stopPolicy"] = spec.stop_policy
-    body["fairSharing"] = {"weight": str(spec.fair_sharing.weight)}
-    if spec.admission_scope is not None:
-        body["admissionScope"] = spec.admission_scope.wire()
-    if spec.concurrent_admission_policy is not None:
-        body["concurrentAdmissionPolicy"] = spec.concurrent_admission_policy.wire()
+    first = ("cohortName", "queueingStrategy", "namespaceSelector", "resourceGroups")
+    body = {"resourceGroups": [], **_fields(ClusterQueueSpec, spec)}
+    body = {**{key: body[key] for key in first if key in body}, **body}
+    for rule in body.get("admissionChecksStrategy", {}).get("admissionChecks", ()):
+        if not rule["onFlavors"]:
+            del rule["onFlavors"]
     return manifest(KUEUE_API, "ClusterQueue", name, spec=body)
 
 
 def local_queue_manifest(namespace: str, name: str, spec: LocalQueueSpec) -> Manifest:
     """A LocalQueue."""
-    body: dict[str, Any] = {"clusterQueue": spec.cluster_queue, "stopPolicy": spec.stop_policy}
-    if spec.fair_sharing is not None:
-        body["fairSharing"] = {"weight": str(spec.fair_sharing.weight)}
-    return manifest(KUEUE_API, "LocalQueue", name, namespace, spec=body)
+    return manifest(KUEUE_API, "LocalQueue", name, namespace, spec=_fields(LocalQueueSpec, spec))
 
 
-def _resource_groups(groups: Iterable[ResourceGroup]) -> list[dict[str, Any]]:
-    return [
-        {
-            "coveredResources": list(group.covered_resources),
-            "flavors": [
-                {
-                    "name": flavor.name,
-                    "resources": [
-                        _quota(
-                            quota.name,
-                            nominal=quota.nominal_quota,
-                            borrow=quota.borrowing_limit,
-                            lend=quota.lending_limit,
-                        )
-                        for quota in flavor.resources
-                    ],
-                }
-                for flavor in group.flavors
-            ],
-        }
-        for group in groups
-    ]
-
-
-def _quota(name: str, *, nominal: object, borrow: object, lend: object) -> Mapping[str, str]:
-    quota = {"name": name, "nominalQuota": str(nominal)}
-    if borrow is not None:
-        quota["borrowingLimit"] = str(borrow)
-    if lend is not None:
-        quota["lendingLimit"] = str(lend)
-    return quota
+def _fields(model: type[SpecModel], spec: SpecModel) -> dict[str, Any]:
+    """The fields of the object, without what is empty. The entry of a file has more than the object."""
+    found = spec.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(model.model_fields))
+    # An empty selector selects every namespace.
+    return {key: value for key, value in found.items() if value not in ("", [], {}) or key == "namespaceSelector"}
