@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, read_objects, read_text, source_name
@@ -23,32 +23,6 @@ if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
 
 _NAMED: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)=(.+)")
-
-
-class Cluster(Protocol):
-    """A cluster whose workloads can be looked up, and explained on a snapshot."""
-
-    name: str
-    source: str
-
-    @property
-    def names(self) -> Iterable[str]:
-        """Every name of a workload, with and without the namespace."""
-
-    def keys(self, name: str) -> list[str]:
-        """The workloads that go by this name: their own, or that of the job that owns them."""
-
-    def queue_of(self, key: str) -> str:
-        """The LocalQueue of a workload, as `namespace/name`."""
-
-    def snapshot(self, key: str, local_queue: str) -> Snapshot:
-        """What matters to the workload `key`, which is here or would come to this LocalQueue."""
-
-    def dispatch(self, key: str) -> ParsedReport | None:
-        """What the fleet's own dispatcher decided about the workload `key`, which is here."""
-
-    def explain_unmanaged(self, name: str) -> Explanation | None:
-        """Why Kueue has no Workload for the Job or pod group `name`, if it is here."""
 
 
 class Dump:
@@ -89,31 +63,34 @@ class Dump:
 
     @property
     def names(self) -> Iterable[str]:
-        """See `Cluster`."""
+        """Every name of a workload, with and without the namespace."""
         return self._index.names
 
     def keys(self, name: str) -> list[str]:
-        """See `Cluster`."""
+        """The workloads that go by this name: their own, or that of the job that owns them."""
         return self._index.keys(name)
 
     def queue_of(self, key: str) -> str:
-        """See `Cluster`."""
+        """The LocalQueue of a workload, as `namespace/name`."""
         return self._index.queue_of(key)
 
     def explain_unmanaged(self, name: str) -> Explanation | None:
-        """See `Cluster`."""
+        """Why Kueue has no Workload for the Job or pod group `name`, if it is here."""
         from kueue_fleet.explain.unmanaged import explain_unmanaged
 
         return explain_unmanaged(self._manifests, name, cluster=self.name)
 
     def dispatch(self, key: str) -> ParsedReport | None:
-        """See `Cluster`."""
+        """What the fleet's own dispatcher decided about the workload `key`, which is here."""
         from kueue_fleet.explain import dispatch_report
 
         return dispatch_report(self._index.workloads[key])
 
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
-        """See `Cluster`. Raises CommandError with every problem of the objects that matter."""
+        """What matters to the workload `key`, which is here or would come to this LocalQueue.
+
+        Raises CommandError with every problem of the objects that matter.
+        """
         from kueue_fleet.admission.errors import NotModelledError, ObjectError
         from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Snapshot
         from kueue_fleet.admission.reading.objects import parse_objects
@@ -168,30 +145,34 @@ class Simulated:
 
     @property
     def names(self) -> Iterable[str]:
-        """See `Cluster`."""
+        """See `Dump`."""
         return self._names
 
     def keys(self, name: str) -> list[str]:
-        """See `Cluster`."""
+        """See `Dump`."""
         return list(self._names.get(name, ()))
 
     def queue_of(self, key: str) -> str:
-        """See `Cluster`."""
+        """See `Dump`."""
         return self._queues[key]
 
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
-        """See `Cluster`: all there is."""
+        """See `Dump`: all there is."""
         return self._snapshot
 
     def dispatch(self, key: str) -> ParsedReport | None:
-        """See `Cluster`."""
+        """See `Dump`."""
         from kueue_fleet.dispatch import describe, parse_report
 
         return parse_report(describe(self._decisions[key])) if key in self._decisions else None
 
     def explain_unmanaged(self, name: str) -> Explanation | None:
-        """See `Cluster`: a simulation has only what Kueue manages."""
+        """See `Dump`: a simulation has only what Kueue manages."""
         return None
+
+
+Cluster = Dump | Simulated
+"""A cluster whose workloads can be looked up, and explained on a snapshot."""
 
 
 class Moment(NamedTuple):
