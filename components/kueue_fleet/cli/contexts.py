@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, read_yaml
+from kueue_fleet.kube.answers import ApiError, Json, refusal
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
+
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfig",
+        help="Has a context for each cluster, named as it.",
+        show_default="$KUBECONFIG or ~/.kube/config",
+    ),
+]
+"""The option of commands that read a live fleet."""
+_TIMEOUT_SECONDS: Final = 30
 
 
 def check_readable(kubeconfig: Path | None) -> None:
@@ -31,16 +47,12 @@ def connect(command: str, cluster: str, kubeconfig: Path | None) -> ApiClient:
 
     Raises CommandError if there is no context of its name, or no client.
     """
-    try:
-        from kubernetes import config
-        from yaml import YAMLError
-    except ImportError:
-        raise console.CommandError(
-            f"{command} needs the Kubernetes client; pip install 'kueue-fleet[rehearsal]' or 'kueue-fleet[controller]'"
-        ) from None
+    from yaml import YAMLError
+
+    config = _client_config(command)
     name = kubeconfig or "kubeconfig"
     try:
-        made: ApiClient = config.new_client_from_config(str(kubeconfig) if kubeconfig else None, context=cluster)  # type: ignore[no-untyped-call]
+        made: ApiClient = config.new_client_from_config(str(kubeconfig) if kubeconfig else None, context=cluster)
     except (config.ConfigException, OSError, ValueError, YAMLError) as wrong:
         words = " ".join(str(wrong).removeprefix("Invalid kube-config file. ").split()).rstrip(".")
         raise console.CommandError(f"{name}: {words}; give a kubeconfig with a context {cluster}") from None
@@ -48,3 +60,59 @@ def connect(command: str, cluster: str, kubeconfig: Path | None) -> ApiClient:
         # The client takes for granted that a kubeconfig has the form of one.
         raise console.CommandError(f"{name}: is not a kubeconfig; give one with a context {cluster}") from None
     return made
+
+
+def context_of(command: str, kubeconfig: Path | None, name: str | None) -> tuple[str, str]:
+    """Name and namespace of a context; None: of the one that kubectl uses. Raises CommandError if there is none."""
+    config = _client_config(command)
+    try:
+        contexts, current = config.list_kube_config_contexts(str(kubeconfig) if kubeconfig else None)
+        found = next(each for each in contexts if each["name"] == name) if name else current
+        return str(found["name"]), str(found["context"].get("namespace") or "default")
+    except (config.ConfigException, OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration):
+        if name is not None:
+            return name, "default"  # `connect` says what is wrong with it.
+    raise console.CommandError(
+        f"{kubeconfig or 'kubeconfig'}: has no current context; give --context with the cluster that jobs are "
+        "submitted to"
+    )
+
+
+def _client_config(command: str) -> Any:
+    try:
+        from kubernetes import config
+    except ImportError:
+        raise console.CommandError(
+            f"{command} needs the Kubernetes client; pip install 'kueue-fleet[rehearsal]' or 'kueue-fleet[controller]'"
+        ) from None
+    return config
+
+
+def request(
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: Json | None = None,
+    params: Mapping[str, str] | None = None,
+    kind: str = "application/json",
+) -> Json:
+    """What an API server answers. Raises ApiError if it refuses, or does not answer."""
+    from urllib3.exceptions import HTTPError
+
+    parts = client.param_serialize(
+        method,
+        path,
+        query_params=list((params or {}).items()),
+        header_params={"Accept": "application/json", "Content-Type": kind},
+        body=body,
+        auth_settings=["BearerToken"],
+    )
+    try:
+        answer = client.call_api(*parts, _request_timeout=_TIMEOUT_SECONDS)
+        text = answer.read()  # type: ignore[no-untyped-call]
+    except HTTPError as failed:
+        reason = getattr(failed, "reason", failed)
+        raise ApiError(0, "", f"no answer: {type(reason).__name__}") from None
+    if answer.status >= 400:
+        raise refusal(answer.status, text)
+    return dict(json.loads(text)) if text else {}

@@ -97,7 +97,7 @@ def explain(
             found = _explain_moment(_simulate(objects, stack, jobs, second, seed, fair_sharing=fair_sharing), workload)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-            found = _explain([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
+            found = explain_clusters([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
     except AdmissionError as refused:
         raise console.CommandError(str(refused)) from None
     finally:
@@ -147,11 +147,11 @@ def _simulate(
 
 
 def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
-    """As `_explain`; a job that has finished, or has yet to arrive, is in no cluster."""
+    """As `explain_clusters`; a job that has finished, or has yet to arrive, is in no cluster."""
     from kueue_fleet.explain import explain_finished
 
     if any(cluster.keys(wanted) for cluster in moment.clusters):
-        return _explain(moment.clusters, wanted)
+        return explain_clusters(moment.clusters, wanted)
     gone = [r for r in moment.result.records if wanted in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
     if len(gone) == 1:
         seconds = moment.result.seconds
@@ -163,14 +163,15 @@ def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
         admitted, finished = seconds(gone[0].admitted_at), seconds(gone[0].finished_at)
         message = f"It ran from second {admitted:g} to second {finished:g}"
         return [explain_finished(gone[0].key, message, cluster=gone[0].cluster or "", queue=gone[0].cluster_queue)]
-    return _explain(moment.clusters, wanted)
+    return explain_clusters(moment.clusters, wanted)
 
 
 def _bare(record: Record) -> str:
     return record.key.partition("/")[2]
 
 
-def _explain(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
+def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
+    """Why the workload `wanted` is where it is on each cluster. Raises CommandError where there is none such."""
     from kueue_fleet.explain import explain as explain_on
     from kueue_fleet.explain import explain_elsewhere
     from kueue_fleet.kueue_api.suggest import instead

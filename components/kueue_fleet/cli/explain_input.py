@@ -118,6 +118,18 @@ class Dump:
         return console.wrong_input(self._path, [with_place(problem, places) for problem in problems])
 
 
+class Listed(Dump):
+    """A cluster as its API server listed its objects."""
+
+    def __init__(self, name: str, manifests: Iterable[Mapping[str, Any]], now: float, *, fair_sharing: bool) -> None:
+        from kueue_fleet.simulation.documents import Document
+
+        self.name = self.source = name
+        self._path = Path(name)
+        self._now, self._fair_sharing = now, fair_sharing
+        self._index_documents([Document(name, manifest) for manifest in manifests])
+
+
 class Simulated:
     """A cluster as a simulation leaves it.
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import sleep, time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.contexts import check_readable, connect
+from kueue_fleet.cli.contexts import check_readable, connect, request
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.progress import line, step
 from kueue_fleet.cli.spec_commands import FleetFile
@@ -25,8 +24,6 @@ from kueue_fleet.kube.tokens import TAKEN_SECONDS, TokenError, renew_token, void
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
-
-_TIMEOUT_SECONDS = 30
 
 
 def register(app: typer.Typer) -> None:
@@ -177,23 +174,4 @@ class _Cluster:
         params: Mapping[str, str] | None = None,
         kind: str = "application/json",
     ) -> Json:
-        from urllib3.exceptions import HTTPError
-
-        parts = self.client.param_serialize(
-            method,
-            path,
-            query_params=list((params or {}).items()),
-            header_params={"Accept": "application/json", "Content-Type": kind},
-            body=body,
-            auth_settings=["BearerToken"],
-        )
-        try:
-            answer = self.client.call_api(*parts, _request_timeout=_TIMEOUT_SECONDS)
-            text = answer.read()  # type: ignore[no-untyped-call]
-        except HTTPError as failed:
-            reason = getattr(failed, "reason", failed)
-            raise ApiError(0, "", f"no answer: {type(reason).__name__}") from None
-        document: Any = json.loads(text) if text else {}
-        if answer.status >= 400:
-            raise ApiError(answer.status, str(document.get("reason", "")), str(document.get("message", "")))
-        return dict(document)
+        return request(self.client, method, path, body, params, kind)

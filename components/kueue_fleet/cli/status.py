@@ -15,7 +15,7 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.console import Styled
-from kueue_fleet.cli.contexts import check_readable, connect
+from kueue_fleet.cli.contexts import Kubeconfig, check_readable, connect
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output
 from kueue_fleet.cli.interrupts import interruptible
@@ -48,14 +48,7 @@ def register(app: typer.Typer) -> None:
 
 def status(
     file: FleetFile,
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            "--kubeconfig",
-            help="Has a context for each cluster, named as it.",
-            show_default="$KUBECONFIG or ~/.kube/config",
-        ),
-    ] = None,
+    kubeconfig: Kubeconfig = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it anew until Ctrl-C.")] = False,
     every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks of --watch.")] = 5.0,
     output: Annotated[
@@ -212,7 +205,7 @@ def _pending(found: FleetStatus) -> Table:
     for each in found.pending[:_SHOWN]:
         where = f" on {each.cluster}" if each.cluster else ""
         name = f"{each.namespace}/{each.name}"
-        table.add(name, each.queue, _span(each.waiting_seconds), [Styled(each.reason, "yellow"), where])
+        table.add(name, each.queue, span(each.waiting_seconds), [Styled(each.reason, "yellow"), where])
     return table
 
 
@@ -225,7 +218,7 @@ def _requests(found: FleetStatus) -> Table:
     )
     for each in found.requests[:_SHOWN]:
         state = f"{each.state}: {each.message}" if each.message else each.state
-        table.add(f"{each.namespace}/{each.name}", each.cluster, _span(each.age_seconds), state)
+        table.add(f"{each.namespace}/{each.name}", each.cluster, span(each.age_seconds), state)
     return table
 
 
@@ -242,7 +235,8 @@ def _credentials(day: str, days: int) -> RenderableType:
     return console.rich_text([Styled(text, style)])
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """A time as people say it."""
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

@@ -1,0 +1,351 @@
+"""`describe`, `logs`, `exec` and `cancel`: one job of a live fleet, by the name that it was submitted with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.contexts import Kubeconfig
+from kueue_fleet.cli.input_files import Output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from kueue_fleet.cli.live_jobs import LiveJob
+    from kueue_fleet.kube.answers import Json
+    from kueue_fleet.status.job import JobStatus
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="NAME, NAMESPACE/NAME or kind/NAME of the job.")]
+"""A job by the name that it was submitted with."""
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        help="Context of the cluster that it was submitted to: the manager.",
+        show_default="the kubeconfig's current context",
+    ),
+]
+"""The option with that cluster."""
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="Namespace of the job.", show_default="the context's, or default"),
+]
+"""The option with its namespace."""
+_Pod = Annotated[
+    str | None,
+    typer.Option("--pod", help="Name of a pod, or its number in `describe`.", show_default=False),
+]
+_Container = Annotated[
+    str | None, typer.Option("--container", "-c", help="Container of the pod.", show_default="as kubectl chooses")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module to APP."""
+    app.command(short_help="Show one job: where it runs, its pods, or why it waits.")(describe)
+    app.command(short_help="Print the logs of a job, from the cluster that runs it.")(logs)
+    app.command("exec", short_help="Run a command in a pod of a job, wherever it runs.")(exec_)
+    app.command(short_help="Delete a job where it was submitted, and so everywhere.")(cancel)
+
+
+def describe(
+    job: JobArgument,
+    context: Context = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
+    ] = Output.text,
+) -> None:
+    """Show one job: its state, the cluster that runs it and its pods there; while it waits, why.
+
+    With the rights of the kubeconfig's user. Whoever may list queues and nodes gets what `explain` says; others get
+    Kueue's own words. The worker's context is named as the worker. Exits 1 if something could not be read.
+
+    \b
+    Examples:
+      kueue-fleet describe train-1 --context manager-europe-west4 -n vision
+      kueue-fleet describe vision/train-1 --kubeconfig kubeconfig
+      kueue-fleet describe jobset/train-1 -o json | jq .cluster
+    """
+    from kueue_fleet.cli.live_jobs import find_job
+
+    found = find_job("describe", job, context, namespace, kubeconfig)
+    status = found.status()
+    explained, refused = [], ""
+    if status.waits:
+        from kueue_fleet.kube.answers import ApiError
+
+        try:
+            explained = found.explanations(fair_sharing=fair_sharing)
+        except (ApiError, console.CommandError) as failed:
+            refused = str(failed)
+    if output is Output.json:
+        from kueue_fleet.explain import render_json
+
+        explanations = render_json(explained)["explanations"] if explained else []
+        console.json_document(
+            {
+                **status.as_json(),
+                "explanations": explanations,
+                "notExplained": refused or None,
+                "problems": found.problems,
+            }
+        )
+    else:
+        now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+        console.show(*_described(status, now, with_reasons=not explained))
+        if refused:
+            console.line()
+            console.paragraph(f"Not explained further: {refused}")
+        if explained:
+            from kueue_fleet.explain import render_clusters
+
+            console.text("\n" + render_clusters(explained))
+        for problem in found.problems:
+            console.warning(f"{problem}; what is there is not shown")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _described(status: JobStatus, now: datetime, *, with_reasons: bool) -> list[RenderableType]:
+    from kueue_fleet.cli.status import span
+    from kueue_fleet.cli.tables import Column, Table
+
+    style = "yellow" if status.waits else "green"
+    where = f" on {status.cluster}" if status.cluster else ""
+    parts: list[RenderableType] = [
+        console.rich_text([f"{_named(status)}: ", console.Styled(status.state, style), where]),
+        console.rich_text([f"  submitted to {status.home}, LocalQueue {status.queue}"]),
+    ]
+    if status.since:
+        seconds = max(0.0, (now - datetime.fromisoformat(status.since)).total_seconds())
+        word = "waits" if status.state == "Pending" else f"{status.state} for"
+        parts.append(console.rich_text([f"  {word} {span(seconds)}, since {status.since}"]))
+    if status.nominated:
+        parts.append(console.rich_text([f"  may go to {', '.join(status.nominated)}"]))
+    if with_reasons:
+        for cluster, (reason, message) in status.reasons.items():
+            at = f" on {cluster}" if status.waits else ""
+            parts.append(console.rich_text([f"  {reason}{at}: {message}"]))
+    if status.pods:
+        table = Table(
+            Column("#", right=True),
+            Column("pod"),
+            Column("state"),
+            Column("ready", leave_out=2),
+            Column("restarts", right=True, leave_out=1),
+            Column("node", leave_out=3),
+        )
+        for number, pod in enumerate(status.pods):
+            ready = "yes" if pod.ready else "no"
+            table.add(str(number), pod.name, pod.phase, ready, str(pod.restarts), pod.node or "-")
+        parts += ["", table]
+    return parts
+
+
+def _named(status: JobStatus) -> str:
+    return f"{status.kind or 'Workload'} {status.namespace}/{status.name}"
+
+
+def logs(
+    job: JobArgument,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing until the job ends.")] = False,
+    pod: _Pod = None,
+    container: _Container = None,
+    tail: Annotated[int | None, typer.Option("--tail", min=0, help="Lines of each pod.", show_default="all")] = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Print the logs of a job's pods, from the cluster that runs it, by `kubectl logs`.
+
+    Lines of several pods begin with the name of their pod. When a job ends, MultiKueue deletes its pods on the worker:
+    then its logs are in Cloud Logging alone.
+
+    \b
+    Examples:
+      kueue-fleet logs vision/train-1 -f
+      kueue-fleet logs train-1 -n vision --pod 0 --tail 100
+      kueue-fleet logs jobset/train-1 --context manager-europe-west4
+    """
+    kubectl = _kubectl("logs")
+    found, pods = _pods("logs", job, context, namespace, kubeconfig, pod)
+    options = [
+        *(["--follow"] if follow else []),
+        *([f"--tail={tail}"] if tail is not None else []),
+        *([f"--container={container}"] if container else []),
+    ]
+    calls = [[*_target(kubectl, found), "logs", *options, each["metadata"]["name"]] for each in pods]
+    if len(calls) == 1:
+        _become(calls[0])
+    # Those that are followed go on side by side; each gets Ctrl-C as this command does.
+    running = []
+    codes = []
+    for call in calls:
+        running.append(subprocess.Popen([*call, "--prefix"]))
+        if not follow:
+            codes.append(running[-1].wait())
+    raise typer.Exit(max(codes or [each.wait() for each in running]))
+
+
+def exec_(
+    job: JobArgument,
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The command and its arguments, behind `--`.")],
+    pod: _Pod = None,
+    container: _Container = None,
+    stdin: Annotated[
+        bool, typer.Option("--stdin", "-i", help="Pass stdin on; on a terminal that is always so.")
+    ] = False,
+    context: Context = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Run a command in a pod of a job, on the cluster that runs it, by `kubectl exec`.
+
+    Of several pods it is the first, or the one that --pod names. Members of teams have no right to exec unless it is
+    given to them on the workers.
+
+    \b
+    Examples:
+      kueue-fleet exec vision/train-1 -- nvidia-smi
+      kueue-fleet exec train-1 -n vision --pod 3 -- bash
+    """
+    kubectl = _kubectl("exec")
+    found, pods = _pods("exec", job, context, namespace, kubeconfig, pod)
+    name = pods[0]["metadata"]["name"]
+    if len(pods) > 1:
+        console.warning(f"{name} is one of {len(pods)} pods; --pod chooses another")
+    terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    options = [
+        *(["--stdin"] if stdin or terminal else []),
+        *(["--tty"] if terminal else []),
+        *([f"--container={container}"] if container else []),
+    ]
+    _become([*_target(kubectl, found), "exec", *options, name, "--", *command])
+
+
+def cancel(
+    job: JobArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    context: Context = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Delete a job on the cluster that it was submitted to; MultiKueue deletes what it has on workers.
+
+    Asks first. A copy on a worker is refused, since the manager would make another one.
+
+    \b
+    Examples:
+      kueue-fleet cancel vision/train-1
+      kueue-fleet cancel jobset/train-1 -n vision --yes
+    """
+    from kueue_fleet.cli.live_jobs import find_job
+    from kueue_fleet.kube.answers import ApiError
+    from kueue_fleet.status.job import job_status
+
+    found = find_job("cancel", job, context, namespace, kubeconfig)
+    if found.is_copy:
+        raise console.CommandError(
+            f"{found.home}: {job} is a copy that MultiKueue made; give --context with the manager"
+        )
+    status = job_status(found.home, found.workload, {})
+    where = f", on {status.cluster}" if status.cluster else ""
+    named = _named(status)
+    if not yes:
+        try:
+            sure = typer.confirm(f"Delete {named} ({status.state}{where}) on {found.home}?")
+        except typer.Abort:
+            raise console.CommandError("cancel: asks first, and there is no answer; give --yes", exit_code=2) from None
+        if not sure:
+            console.line("nothing is deleted")
+            raise typer.Exit(1)
+    try:
+        found.delete()
+    except ApiError as failed:
+        fix = "ask for the rights of a member of the team" if failed.status == 403 else "look with describe"
+        raise console.CommandError(f"{found.home}: {named} is not deleted: {failed}; {fix}") from None
+    console.line(f"{named} is deleted on {found.home}")
+
+
+def _kubectl(command: str) -> str:
+    found = shutil.which("kubectl")
+    if found is None:
+        raise console.CommandError(
+            f"{command}: needs kubectl, which is not on PATH; install it (https://kubernetes.io/docs/tasks/tools), or "
+            "see with `describe` which pods there are"
+        )
+    return found
+
+
+def _target(kubectl: str, found: LiveJob) -> list[str]:
+    kubeconfig = found.clusters.kubeconfig
+    return [
+        kubectl,
+        *([f"--kubeconfig={kubeconfig}"] if kubeconfig else []),
+        f"--context={found.where}",
+        f"--namespace={found.namespace}",
+    ]
+
+
+def _pods(
+    command: str, job: str, context: str | None, namespace: str | None, kubeconfig: Path | None, wanted: str | None
+) -> tuple[LiveJob, list[Json]]:
+    """The job and its pods, or the one that is wanted. Raises CommandError if there are none."""
+    from kueue_fleet.cli.live_jobs import find_job
+    from kueue_fleet.kube.answers import ApiError
+    from kueue_fleet.status.job import job_status
+
+    found = find_job(command, job, context, namespace, kubeconfig)
+    status = job_status(found.home, found.workload, {})
+    named = _named(status)
+    if status.waits:
+        (cluster, (reason, message)) = next(iter(status.reasons.items()))
+        raise console.CommandError(
+            f"{named} has no pods yet: it waits, {reason} on {cluster}: {message}; kueue-fleet describe says more"
+        )
+    try:
+        pods = found.pods()
+    except ApiError as failed:
+        raise console.CommandError(
+            f"{found.where}: the pods of {named} cannot be read: {failed}; check that you may read them there"
+        ) from None
+    if not pods and status.state == "Finished":
+        raise console.CommandError(
+            f"{named} has finished, and its pods on {found.where} are deleted; look for its logs in Cloud Logging"
+        )
+    if not pods:
+        raise console.CommandError(f"{named} has no pods on {found.where} yet; try again, or look with describe")
+    return found, pods if wanted is None else [_chosen(pods, wanted)]
+
+
+def _chosen(pods: Sequence[Json], wanted: str) -> Json:
+    names = [str(pod["metadata"]["name"]) for pod in pods]
+    if wanted in names:
+        return pods[names.index(wanted)]
+    if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 and int(wanted) < len(pods):
+        return pods[int(wanted)]
+    raise console.CommandError(
+        f"--pod {wanted}: there is no such pod; use 0 to {len(pods) - 1}, or a name such as {names[0]}", exit_code=2
+    )
+
+
+def _become(call: list[str]) -> NoReturn:
+    """Go on as another program, with its output, signals and exit code."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execv(call[0], call)  # noqa: S606 - the rest is kubectl's
+    except OSError as failed:
+        raise console.CommandError(f"{call[0]}: cannot be run: {failed.strerror}; install kubectl again") from None

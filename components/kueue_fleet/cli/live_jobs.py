@@ -1,0 +1,224 @@
+"""Finds a job of a live fleet: its Workload where it was submitted, and its copies and pods on workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.contexts import check_readable, connect, context_of, request
+from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kueue_api import syntax
+from kueue_fleet.kueue_api.names import KUEUE_API
+from kueue_fleet.kueue_api.suggest import instead
+from kueue_fleet.status.job import (
+    PODS_SELECTOR,
+    JobName,
+    JobStatus,
+    job_status,
+    jobs_called,
+    owner_of,
+    parse_job_name,
+    pods_of,
+    runs_on,
+)
+
+if TYPE_CHECKING:
+    from kueue_fleet.explain import Explanation
+
+ORIGIN_LABEL: Final = "kueue.x-k8s.io/multikueue-origin"
+"""Label of what MultiKueue made on a worker."""
+_EXPLAINED: Final = {
+    "ResourceFlavor": "resourceflavors",
+    "Cohort": "cohorts",
+    "ClusterQueue": "clusterqueues",
+    "LocalQueue": "localqueues",
+    "AdmissionCheck": "admissionchecks",
+    "Topology": "topologies",
+    "Workload": "workloads",
+}
+_FIXES: Final = {
+    0: "check that you reach the cluster",
+    401: "log in again",
+    403: "ask for the rights of a member of the team (docs/teams.md)",
+    404: "give --context with the cluster that jobs are submitted to",
+}
+
+
+class Clusters:
+    """The clusters of a kubeconfig, each through the context of its name, with the rights of its user."""
+
+    def __init__(self, command: str, kubeconfig: Path | None) -> None:
+        check_readable(kubeconfig)
+        self._command, self.kubeconfig = command, kubeconfig
+        self._clients: dict[str, Any] = {}
+
+    def ask(self, cluster: str, path: str, params: Mapping[str, str] | None = None) -> Json:
+        """What is at `path`. Raises ApiError; CommandError if there is no such context."""
+        return request(self._client(cluster), "GET", path, params=params)
+
+    def delete(self, cluster: str, path: str, uid: str) -> None:
+        """Delete what is at `path` if it still is the object `uid`, and what it owns. Raises ApiError."""
+        body = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+        request(self._client(cluster), "DELETE", path, body)
+
+    def _client(self, cluster: str) -> Any:
+        if cluster not in self._clients:
+            self._clients[cluster] = connect(self._command, cluster, self.kubeconfig)
+        return self._clients[cluster]
+
+
+@dataclass
+class LiveJob:
+    """A job that was found. `home` is the cluster it was submitted to, `workload` its Workload there."""
+
+    clusters: Clusters
+    home: str
+    workload: Json
+    problems: list[str] = field(default_factory=list)
+    """What could not be read of it."""
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace, which is the same on each cluster."""
+        return str(self.workload["metadata"]["namespace"])
+
+    @property
+    def where(self) -> str:
+        """The cluster with its pods; empty: none yet."""
+        return runs_on(self.home, self.workload)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether MultiKueue made it here, so that it was submitted elsewhere."""
+        return ORIGIN_LABEL in (self.workload["metadata"].get("labels") or {})
+
+    def pods(self) -> list[Json]:
+        """Its pods where it runs. Raises ApiError, or CommandError if there is no such context."""
+        if not self.where:
+            return []
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        found = self.clusters.ask(self.where, path, {"labelSelector": PODS_SELECTOR})
+        return [dict(pod) for pod in pods_of(self.workload, found["items"])]
+
+    def delete(self) -> None:
+        """Delete the job, or each pod of a group of pods; a Workload without any is deleted itself. Raises ApiError."""
+        from kueue_fleet.kueue_api.job_kinds import plural_of
+
+        owners = self.workload["metadata"].get("ownerReferences") or ()
+        for owner in owners:
+            prefix = "/api" if "/" not in owner["apiVersion"] else "/apis"
+            path = f"{prefix}/{owner['apiVersion']}/namespaces/{self.namespace}/{plural_of(owner['kind'])}"
+            self.clusters.delete(self.home, f"{path}/{owner['name']}", owner["uid"])
+        if not owners:
+            self.clusters.delete(self.home, self._path(), self.workload["metadata"]["uid"])
+
+    def status(self) -> JobStatus:
+        """How it is; what cannot be read is among `problems`."""
+        nominated = (self.workload.get("status") or {}).get("nominatedClusterNames") or ()
+        copies, pods = {}, []
+        for worker in nominated:
+            try:
+                copies[str(worker)] = self.clusters.ask(str(worker), self._path())
+            except (ApiError, console.CommandError) as failed:
+                if not (isinstance(failed, ApiError) and failed.is_not_found):
+                    self.problems.append(f"{worker}: {failed}")
+        try:
+            pods = self.pods()
+        except (ApiError, console.CommandError) as failed:
+            self.problems.append(f"{self.where}: {failed}")
+        return job_status(self.home, self.workload, copies, pods)
+
+    def _path(self) -> str:
+        return f"/apis/{KUEUE_API}/namespaces/{self.namespace}/workloads/{self.workload['metadata']['name']}"
+
+    def explanations(self, *, fair_sharing: bool) -> list[Explanation]:
+        """Why it waits, by Kueue's rules on the objects of every cluster that may take it.
+
+        Raises ApiError if its user may not list the queues, and CommandError.
+        """
+        from kueue_fleet.admission.errors import AdmissionError
+        from kueue_fleet.cli.explain import explain_clusters
+        from kueue_fleet.cli.explain_input import Listed
+
+        now = time.time()
+        made = [Listed(self.home, self._listed(self.home), now, fair_sharing=fair_sharing)]
+        for worker in (self.workload.get("status") or {}).get("nominatedClusterNames") or ():
+            try:
+                made.append(Listed(worker, self._listed(worker), now, fair_sharing=fair_sharing))
+            except (ApiError, console.CommandError) as failed:
+                if (problem := f"{worker}: {failed}") not in self.problems:
+                    self.problems.append(problem)
+        try:
+            return explain_clusters(made, f"{self.namespace}/{self.workload['metadata']['name']}")
+        except AdmissionError as refused:
+            raise console.CommandError(str(refused)) from None
+
+    def _listed(self, cluster: str) -> Iterable[Json]:
+        for kind, path in (
+            *((kind, f"/apis/{KUEUE_API}/{plural}") for kind, plural in _EXPLAINED.items()),
+            *((("Namespace", "/api/v1/namespaces"), ("Node", "/api/v1/nodes"))),
+        ):
+            # What a list has does not say its kind.
+            yield from ({"kind": kind, **item} for item in self.clusters.ask(cluster, path)["items"])
+
+
+def find_job(command: str, text: str, context: str | None, namespace: str | None, kubeconfig: Path | None) -> LiveJob:
+    """The job that a user calls TEXT. Raises CommandError if there is none, or more than one."""
+    wanted = _parse(text, namespace)
+    clusters = Clusters(command, kubeconfig)
+    home, usual = context_of(command, kubeconfig, context)
+    space = wanted.namespace or usual
+    path = f"/apis/{KUEUE_API}/namespaces/{space}/workloads"
+    try:
+        workloads = clusters.ask(home, path)["items"]
+    except ApiError as failed:
+        fix = _FIXES.get(failed.status, "try again")
+        raise console.CommandError(f"{home}: the Workloads of {space} cannot be read: {failed}; {fix}") from None
+    found = jobs_called(wanted, workloads)
+    if not found:
+        raise _missing(clusters, home, space, wanted, workloads)
+    kinds = {owner_of(workload) for workload in found}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(f"{kind.lower()}/{name}" for kind, name in kinds))
+        raise console.CommandError(f"{text}: may be {names}; name one with its kind", exit_code=2)
+    return LiveJob(clusters, home, dict(found[0]))
+
+
+def _parse(text: str, namespace: str | None) -> JobName:
+    """The name, with the namespace that the option gives. Raises CommandError."""
+    try:
+        wanted = parse_job_name(text)
+    except ValueError as wrong:
+        raise console.CommandError(f"JOB {text!r}: {wrong}", exit_code=2) from None
+    if namespace is None:
+        return wanted
+    if wrong := syntax.dns_label(namespace):
+        raise console.CommandError(f"--namespace {namespace!r}: {wrong}", exit_code=2)
+    if wanted.namespace not in ("", namespace):
+        raise console.CommandError(f"{text} and --namespace {namespace}: are two; leave one out", exit_code=2)
+    return wanted._replace(namespace=namespace)
+
+
+def _missing(
+    clusters: Clusters, home: str, space: str, wanted: JobName, workloads: Iterable[Json]
+) -> console.CommandError:
+    """What to say of a job that has no Workload: Kueue may not manage it."""
+    from kueue_fleet.explain.unmanaged import explain_unmanaged
+
+    for kind, path in (("Job", "/apis/batch/v1"), ("JobSet", "/apis/jobset.x-k8s.io/v1alpha2")):
+        if wanted.kind not in ("", kind):
+            continue
+        try:
+            job = clusters.ask(home, f"{path}/namespaces/{space}/{kind.lower()}s/{wanted.name}")
+        except ApiError:
+            continue  # Not there, or not to be read: what follows is true of it.
+        unmanaged = explain_unmanaged([{"kind": kind, **job}], f"{space}/{wanted.name}")
+        if unmanaged is not None:
+            return console.CommandError(f"{kind} {space}/{wanted.name}: {unmanaged.headline}; {unmanaged.next_step}")
+    known = [owner_of(workload)[1] for workload in workloads]
+    fix = instead(wanted.name, known, "jobs") if known else "give its namespace with --namespace"
+    return console.CommandError(f"{home}: there is no job {wanted.name} in namespace {space}; {fix}")

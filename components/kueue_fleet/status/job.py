@@ -1,0 +1,204 @@
+"""One job of a live fleet: its Workload, the cluster that runs it, and its pods there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from kueue_fleet.kueue_api import syntax
+from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
+from kueue_fleet.status.model import Manifest
+
+WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
+"""Annotation of a pod with the name of its Workload (kueue@v0.19.2 pkg/controller/jobframework/reconciler.go)."""
+PODS_SELECTOR: Final = "kueue.x-k8s.io/podset"
+"""Label of every pod that Kueue has started."""
+SCHEMA_VERSION: Final = 1
+"""Of the JSON document; larger where a reader of the former would misread it."""
+
+_OVER: Final = ("Succeeded", "Failed")
+
+
+class JobName(NamedTuple):
+    """What a user calls a job; an empty kind or namespace is not said."""
+
+    name: str
+    kind: str = ""
+    """As manifests have it, such as JobSet."""
+    namespace: str = ""
+
+
+def parse_job_name(text: str) -> JobName:
+    """`NAME`, `NAMESPACE/NAME` or `kind/NAME`, where `kind` is one that Kueue manages, as kubectl takes kinds.
+
+    Raises ValueError with what is wrong and what to do.
+    """
+    first, slash, name = text.rpartition("/")
+    if not name or "/" in first or (slash and not first):
+        raise ValueError("is no name of a job; write NAME, NAMESPACE/NAME or kind/NAME")
+    kind = _kinds().get(first.lower())
+    for each in (name, *([first] if slash and not kind else [])):
+        if wrong := syntax.dns_subdomain(each):
+            raise ValueError(wrong)
+    return JobName(name, kind, "") if kind else JobName(name, "", first)
+
+
+def _kinds() -> dict[str, str]:
+    """Kind by each of its names, in lower case: kind, plural, and the plural with its group."""
+    found = {}
+    for each in KINDS.values():
+        for name in (each.kind.lower(), each.plural, f"{each.plural}.{each.group}"):
+            found.setdefault(name, each.kind)
+    return found
+
+
+def jobs_called(wanted: JobName, workloads: Iterable[Manifest]) -> list[Manifest]:
+    """The Workloads of the job, or those that have this name themselves; the latest of a job's is the first."""
+    found = []
+    for workload in workloads:
+        kind, name = owner_of(workload)
+        own = workload["metadata"]["name"] == wanted.name and not wanted.kind
+        if own or (name == wanted.name and wanted.kind in ("", kind)):
+            found.append(workload)
+    return sorted(found, key=lambda each: str(each["metadata"].get("creationTimestamp", "")), reverse=True)
+
+
+def owner_of(workload: Manifest) -> tuple[str, str]:
+    """Kind and name of the job that a Workload is for; of a group of pods the name of the Workload is the group's."""
+    owners = workload["metadata"].get("ownerReferences") or ()
+    if not owners or len(owners) > 1:
+        return ("Pod" if owners else ""), str(workload["metadata"]["name"])
+    return str(owners[0].get("kind", "")), str(owners[0]["name"])
+
+
+def pods_of(workload: Manifest, pods: Iterable[Manifest]) -> list[Manifest]:
+    """Those of its pods, by name: Kueue says which, where topology-aware scheduling is on; else their owner does."""
+    name, owner = workload["metadata"]["name"], owner_of(workload)
+    found = []
+    for pod in pods:
+        metadata = pod["metadata"]
+        said = (metadata.get("annotations") or {}).get(WORKLOAD_ANNOTATION)
+        owners = [(each.get("kind"), each["name"]) for each in metadata.get("ownerReferences") or ()]
+        if said == name or (said is None and owner in [*owners, ("Pod", metadata["name"])]):
+            found.append(pod)
+    return sorted(found, key=lambda each: str(each["metadata"]["name"]))
+
+
+@dataclass(frozen=True, slots=True)
+class PodStatus:
+    """A pod of a job."""
+
+    name: str
+    phase: str
+    """Or why its container waits, such as ImagePullBackOff."""
+    ready: bool
+    restarts: int
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """A job at one moment."""
+
+    namespace: str
+    name: str
+    kind: str
+    workload: str
+    queue: str
+    """LocalQueue."""
+    home: str
+    """The cluster that it was submitted to."""
+    state: str
+    """Pending, QuotaReserved, Admitted or Finished."""
+    since: str
+    """When that began, as Kueue wrote it; empty: not known."""
+    cluster: str
+    """Where it runs, or ran; empty: nowhere yet."""
+    nominated: tuple[str, ...]
+    """The workers that may take it, while it waits for one."""
+    reasons: Mapping[str, tuple[str, str]]
+    """Why it is in this state: Kueue's reason and message by cluster."""
+    pods: tuple[PodStatus, ...] = ()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has yet to be admitted."""
+        return self.state in ("Pending", "QuotaReserved")
+
+    def as_json(self) -> dict[str, Any]:
+        """As one document, names in camelCase."""
+        return {
+            "schemaVersion": SCHEMA_VERSION,
+            "namespace": self.namespace,
+            "name": self.name,
+            "kind": self.kind,
+            "workload": self.workload,
+            "queue": self.queue,
+            "submittedTo": self.home,
+            "state": self.state,
+            "since": self.since or None,
+            "cluster": self.cluster or None,
+            "nominatedClusters": list(self.nominated),
+            "reasons": [
+                {"cluster": cluster, "reason": reason, "message": message}
+                for cluster, (reason, message) in self.reasons.items()
+            ],
+            "pods": [
+                {"name": p.name, "phase": p.phase, "ready": p.ready, "restarts": p.restarts, "node": p.node or None}
+                for p in self.pods
+            ],
+        }
+
+
+def job_status(
+    home: str, workload: Manifest, copies: Mapping[str, Manifest], pods: Sequence[Manifest] = ()
+) -> JobStatus:
+    """How the job of `workload`, which is on the cluster `home`, is. `copies` are its Workloads on workers."""
+    state = next((each for each in ("Finished", "Admitted", "QuotaReserved") if is_true(workload, each)), "Pending")
+    status = workload.get("status") or {}
+    kind, name = owner_of(workload)
+    now = condition(workload, state if state != "Pending" else "QuotaReserved") or {}
+    reasons = dominant_reasons(home, workload, copies)
+    if state in ("Finished", "Admitted"):
+        reasons = {home: (str(now.get("reason", "")), str(now.get("message", "")))}
+    created = workload["metadata"].get("creationTimestamp", "")
+    return JobStatus(
+        namespace=workload["metadata"]["namespace"],
+        name=name,
+        kind=kind,
+        workload=workload["metadata"]["name"],
+        queue=str(workload["spec"].get("queueName", "")),
+        home=home,
+        state=state,
+        since=str(created if state == "Pending" else now.get("lastTransitionTime", "")),
+        cluster=runs_on(home, workload),
+        nominated=tuple(status.get("nominatedClusterNames") or ()),
+        reasons=reasons,
+        pods=tuple(_pod(pod) for pod in pods),
+    )
+
+
+def runs_on(home: str, workload: Manifest) -> str:
+    """The cluster with its pods: the worker that won it, or the one it was submitted to; empty: none yet."""
+    there = str((workload.get("status") or {}).get("clusterName") or "")
+    admitted = is_true(workload, "Admitted") or is_true(workload, "Finished")
+    return there or (home if admitted else "")
+
+
+def _pod(pod: Manifest) -> PodStatus:
+    status = pod.get("status") or {}
+    containers = status.get("containerStatuses") or ()
+    states = [each.get("state") or {} for each in containers]
+    waiting = [str(state["waiting"].get("reason", "")) for state in states if state.get("waiting")]
+    phase = str(status.get("phase", "Pending"))
+    if phase not in _OVER and any(waiting):
+        phase = next(filter(None, waiting))
+    return PodStatus(
+        name=pod["metadata"]["name"],
+        phase=phase,
+        ready=bool(containers) and all(each.get("ready") for each in containers),
+        restarts=sum(int(each.get("restartCount", 0)) for each in containers),
+        node=str((pod.get("spec") or {}).get("nodeName", "")),
+    )
