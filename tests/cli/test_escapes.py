@@ -125,6 +125,10 @@ CALLS = {
     "cost": [["cost", "fleet.yaml"], ["cost", FLEET, "--prices", "prices.csv"], ["cost", FLEET, "--prices", HOSTILE]],
     "preflight": [["preflight", "fleet.yaml"]],
     "status": [["status", "fleet.yaml"], ["status", FLEET, "--kubeconfig", HOSTILE]],
+    "describe": [["describe", HOSTILE], ["describe", "x", "--kubeconfig", HOSTILE], ["describe", "x", "-n", HOSTILE]],
+    "logs": [["logs", HOSTILE], ["logs", "x", "--kubeconfig", HOSTILE]],
+    "exec": [["exec", HOSTILE, "ls"], ["exec", "x", "ls", "--kubeconfig", HOSTILE]],
+    "cancel": [["cancel", HOSTILE], ["cancel", "x", "--kubeconfig", HOSTILE, "--yes"]],
     "rotate": [
         ["rotate", "fleet.yaml"], ["rotate", FLEET, "--kubeconfig", HOSTILE], ["rotate", FLEET, "--worker", HOSTILE],
     ],

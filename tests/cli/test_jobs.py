@@ -74,9 +74,10 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fleet]:
             self.end_headers()
             self.wfile.write(text)
 
-        do_DELETE = do_GET
+        def do_DELETE(self) -> None:
+            self.do_GET()
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *_: Any, **__: Any) -> None:
             """Tests are quiet."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -267,7 +268,7 @@ class TestKubectl:
         self, fleet: Fleet, kubectl: Path, monkeypatch: pytest.MonkeyPatch, command: Command
     ) -> None:
         runs(fleet, pod("train-0"), pod("train-1"))
-        call = becomes(monkeypatch, command, "logs train -f --pod 1 -c main --tail 5".split())
+        call = becomes(monkeypatch, command, ["logs", "train", "-f", "--pod", "1", "-c", "main", "--tail", "5"])
         target = [str(kubectl), "--context=worker-a", "--namespace=vision"]
         assert call == [*target, "logs", "--follow", "--tail=5", "--container=main", "train-1"]
 

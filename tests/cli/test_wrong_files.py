@@ -46,6 +46,7 @@ CALLS: Final = (
     f"import a=queues.yaml --node-pools a={{file}} {IDENTITY}",
     "status {file}",
     "status fleet.yaml --kubeconfig {file}",
+    *(f"{name} --kubeconfig {{file}} --context c" for name in ("describe x", "logs x", "exec x ls", "cancel x")),
     "rotate {file}",
     "rotate regions.yaml --kubeconfig {file}",
     "controller --config {file} --workers folder",

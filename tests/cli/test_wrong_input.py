@@ -18,6 +18,26 @@ PROD = "stacks/Pulumi.prod.yaml"
 LOAD = "examples/dws-multikueue/workload.yaml"
 NEW = "--name x --project my-project --region us-central1"
 
+
+def _of_a_job(more: str = "") -> list[tuple[str, int, str]]:
+    """Wrong arguments of a command that takes a job, with `more` behind it."""
+    job = f"train{more}"
+    return [
+        ("", 2, "Missing argument 'JOB'"),
+        (f"Train{more} --kubeconfig other.yaml", 2, "JOB 'Train': has characters or a form that are not allowed"),
+        (f"a/b/c{more} --kubeconfig other.yaml", 2, "is no name of a job; write NAME, NAMESPACE/NAME or kind/NAME"),
+        (f"job/{more} --kubeconfig other.yaml", 2, "is no name of a job; write NAME, NAMESPACE/NAME or kind/NAME"),
+        (f"{job} -n Vision --kubeconfig other.yaml", 2, "--namespace 'Vision': has characters or a form"),
+        (f"a/{job} -n b --kubeconfig other.yaml", 2, "a/train and --namespace b: are two; leave one out"),
+        (f"{job} --kubeconfig nofile", 1, "nofile: no such file; give a kubeconfig with a context for each cluster"),
+        (f"{job} --kubeconfig bad.yaml", 1, "bad.yaml:1: a bracket is opened and not closed"),
+        (f"{job} --kubeconfig stacks", 1, "stacks: is a folder; give a kubeconfig with a context for each"),
+        (f"{job} --kubeconfig other.yaml", 1, "other.yaml: has no current context; give --context"),
+        (f"{job} --kubeconfig other.yaml --context c", 1, "give a kubeconfig with a context c"),
+        (f"{job} --namespac x", 2, "--namespace"),
+    ]
+
+
 # Below each command: arguments, exit code, and what the message says.
 WRONG: dict[str, list[tuple[str, int, str]]] = {
     "": [
@@ -184,6 +204,10 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --every 0", 2, "greater than or equal to 1"),
         (f"{FLEET} --watch -o json", 2, "--watch: shows text only"),
     ],
+    "describe": [*_of_a_job(), ("train -o yaml", 2, "'yaml' is not one of 'text', 'json'")],
+    "logs": [*_of_a_job(), ("train --tail -1", 2, "greater than or equal to 0")],
+    "exec": [*_of_a_job(" ls"), ("train", 2, "Missing argument 'CMD'")],
+    "cancel": [*_of_a_job(), ("train other", 2, "unexpected extra argument")],
     "rotate": [
         ("", 2, "Missing argument 'FILE'"),
         ("nofile", 1, "nofile: no such file"),

@@ -44,7 +44,7 @@ GOOD: Final = {
     "cost": "",
     "preflight": "",
     "status": "--kubeconfig nofile",
-    "rotate": "--kubeconfig nofile",
+    **dict.fromkeys(("describe", "logs", "exec", "cancel", "rotate"), "--kubeconfig nofile"),
 }
 """Options of each command that are right, and end it soon."""
 ARGUMENTS: Final = {
@@ -59,6 +59,8 @@ ARGUMENTS: Final = {
     "cost": ["fleet.yaml"],
     "preflight": ["fleet.yaml"],
     "status": ["fleet.yaml"],
+    **{key: ["train"] for key in ("describe", "logs", "cancel")},
+    "exec": ["train", "ls"],
     "rotate": ["fleet.yaml"],
 }
 

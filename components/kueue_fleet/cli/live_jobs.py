@@ -192,8 +192,8 @@ def _parse(text: str, namespace: str | None) -> JobName:
     """The name, with the namespace that the option gives. Raises CommandError."""
     try:
         wanted = parse_job_name(text)
-    except ValueError as wrong:
-        raise console.CommandError(f"JOB {text!r}: {wrong}", exit_code=2) from None
+    except ValueError as refused:
+        raise console.CommandError(f"JOB {text!r}: {refused}", exit_code=2) from None
     if namespace is None:
         return wanted
     if wrong := syntax.dns_label(namespace):

@@ -47,7 +47,7 @@ def parse_job_name(text: str) -> JobName:
 
 def _kinds() -> dict[str, str]:
     """Kind by each of its names, in lower case: kind, plural, and the plural with its group."""
-    found = {}
+    found: dict[str, str] = {}
     for each in KINDS.values():
         for name in (each.kind.lower(), each.plural, f"{each.plural}.{each.group}"):
             found.setdefault(name, each.kind)
