@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     # The other commands start without the admission core.
     from kueue_fleet.admission.engine import Engine
     from kueue_fleet.admission.model import Snapshot
+    from kueue_fleet.admission.reading.manifests import Manifest
     from kueue_fleet.dispatch import Decision, ParsedReport
     from kueue_fleet.explain import Explanation
     from kueue_fleet.simulation.documents import Document
@@ -121,7 +122,7 @@ class Dump:
 class Listed(Dump):
     """A cluster as its API server listed its objects."""
 
-    def __init__(self, name: str, manifests: Iterable[Mapping[str, Any]], now: float, *, fair_sharing: bool) -> None:
+    def __init__(self, name: str, manifests: Iterable[Manifest], now: float, *, fair_sharing: bool) -> None:
         from kueue_fleet.simulation.documents import Document
 
         self.name = self.source = name
