@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.model.clusters import ExistingNetwork
+from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.kueue_api.problem import Problem, rule
 

@@ -19,7 +19,6 @@ from kueue_fleet.fleet_file.model.clusters import (
     JobSetInstallation,
     KueueInstallation,
     MultiKueue,
-    Network,
 )
 from kueue_fleet.fleet_file.model.dispatch import AdmissionController
 from kueue_fleet.fleet_file.model.entries import (
@@ -34,6 +33,7 @@ from kueue_fleet.fleet_file.model.entries import (
 )
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor, leads_to
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue, ProjectId, ResourceName
+from kueue_fleet.fleet_file.model.network import Network
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry

@@ -1,0 +1,119 @@
+"""The VPC network of a fleet: one that it makes, or one that is there; and how control planes are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from kueue_fleet.fleet_file.model.gcp_names import (
+    AddressRange,
+    GkeClusterName,
+    Ipv4Range,
+    PodIpv4Range,
+    ProjectId,
+    Region,
+    ResourceName,
+)
+from kueue_fleet.kueue_api.base import RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.problem import Problem, rule
+
+
+class AuthorizedNetwork(SpecModel):
+    """A range of addresses from which the control planes can be reached."""
+
+    name: Annotated[Text, Field(min_length=1)]
+    """What the range is called in the console."""
+    cidr: AddressRange
+    """Such as 203.0.113.0/24."""
+
+
+class ExistingSubnet(SpecModel):
+    """A subnet of a network that somebody else made."""
+
+    name: ResourceName
+    """Name of the subnet."""
+    pod_range_name: ResourceName | None = None
+    """Name of its secondary range for pods; default: GKE adds one, which it cannot in another project's network."""
+    service_range_name: ResourceName | None = None
+    """Name of its secondary range for Services, for one cluster; default: GKE's own range."""
+    cidr: Ipv4Range | None = None
+    """Its range, that of the nodes; needed where the manager reaches workers by address."""
+    pod_cidr: PodIpv4Range | None = None
+    """Range of the pods; needed there too, where podRangeName is set."""
+
+
+class ExistingNetwork(SpecModel):
+    """A VPC network that somebody else made, with a way out to image registries; the fleet adds nothing to it."""
+
+    name: ResourceName
+    """Name of the network."""
+    project: ProjectId | None = None
+    """Host project of a Shared VPC; default: the fleet's project."""
+    subnets: Mapping[Region, ExistingSubnet]
+    """The subnet of each region that has a cluster."""
+
+
+class Network(RuledModel):
+    """The VPC network of all clusters, and how their control planes are reached."""
+
+    existing: ExistingNetwork | None = None
+    """A network that exists, such as a Shared VPC; default: the fleet makes one."""
+    name: GkeClusterName | None = None
+    """Default: the fleet's name."""
+    ranges: Mapping[Region, Ipv4Range] = Field(default_factory=dict)
+    """Range of the nodes by region, such as `us-east4: 10.150.0.0/20`. Default: that of Google's auto-mode networks."""
+    pod_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
+    """Range of the pods by region, which its clusters share; default: a /15 of 10.0.0.0/9 that no other region has."""
+    service_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
+    """Range of the Services by region, for one cluster; default: GKE's own, which every cluster can use."""
+    control_plane_access: Literal["DnsEndpoint", "AuthorizedNetworks"] = "DnsEndpoint"
+    """DnsEndpoint (default): by DNS name, for whoever IAM lets in; AuthorizedNetworks: by address, from these only."""
+    authorized_networks: tuple[AuthorizedNetwork, ...] = ()
+    """From where, with AuthorizedNetworks."""
+
+    @property
+    def own_regions(self) -> Mapping[str, object]:
+        """Regions that it has a subnet or a range for, known here or not."""
+        return {**self.ranges, **(self.existing.subnets if self.existing else {})}
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Networks where, and only where, they are asked for; not the whole world."""
+        yield from self._networks()
+        yield from self._of_own_network()
+        if self.control_plane_access == "AuthorizedNetworks" and not self.authorized_networks:
+            yield Problem(
+                "authorizedNetworks",
+                "none, but controlPlaneAccess is AuthorizedNetworks, so nobody gets in",
+                "add {name, cidr} of your office, VPN or runners, or use DnsEndpoint",
+            )
+        if self.control_plane_access != "AuthorizedNetworks" and self.authorized_networks:
+            yield Problem(
+                "authorizedNetworks",
+                f"set, but controlPlaneAccess is {self.control_plane_access}",
+                "remove it, or set controlPlaneAccess to AuthorizedNetworks",
+            )
+
+    @rule
+    def _of_own_network(self) -> Iterator[Problem]:
+        if self.existing is not None:
+            fields = {"name": self.name, "ranges": self.ranges, "podRanges": self.pod_ranges}
+            for field, value in (fields | {"serviceRanges": self.service_ranges}).items():
+                if value:
+                    yield Problem(
+                        field,
+                        "set, but existing says that the network is there",
+                        "remove it; names and ranges of a network that exists are in existing",
+                    )
+
+    @rule
+    def _networks(self) -> Iterator[Problem]:
+        names = [network.name for network in self.authorized_networks]
+        for index, network in enumerate(self.authorized_networks):
+            if network.cidr.endswith("/0"):
+                yield Problem(
+                    f"authorizedNetworks[{index}].cidr", f"{network.cidr} is the whole internet", "name your own ranges"
+                )
+            if network.name in names[:index]:
+                yield Problem(f"authorizedNetworks[{index}].name", f"{network.name} is used twice", "use another name")
