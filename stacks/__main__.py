@@ -46,8 +46,9 @@ def main() -> None:
     )
     pulumi.export("kubeconfig", fleet.kubeconfig)
     # For other stacks: pulumi.StackReference(...).require_output("queues")
-    pulumi.export("network", fleet.network_link)
-    pulumi.export("subnetworks", fleet.subnetwork_links)
+    if fleet.network_link is not None:
+        pulumi.export("network", fleet.network_link)
+        pulumi.export("subnetworks", fleet.subnetwork_links)
     pulumi.export("nodeServiceAccounts", fleet.node_service_accounts)
     pulumi.export("teamServiceAccounts", fleet.team_service_accounts)
     pulumi.export("queues", fleet.queues)

@@ -80,7 +80,7 @@ class GoogleMocks(pulumi_mocks.CloudMocks):
     """Google's outputs as the stand-in makes them."""
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        if not args.typ.startswith("gcp:"):
+        if not args.typ.startswith("gcp:") or args.resource_id:
             return super().new_resource(args)
         return resource_id(args.typ, args.inputs), created(args.typ, args.inputs)
 

@@ -76,9 +76,11 @@ class Recorded:
 class Recording:
     """Every resource of a run, by URN."""
 
-    def __init__(self, resources: Mapping[str, Recorded], hooks: tuple[str, ...]) -> None:
+    def __init__(self, resources: Mapping[str, Recorded], hooks: tuple[str, ...], read: tuple[str, ...] = ()) -> None:
         self.resources = dict(sorted(resources.items()))
         self.hooks = hooks
+        self.read = read
+        """Ids of what was there already."""
 
     def __iter__(self) -> Iterator[Recorded]:
         return iter(self.resources.values())
@@ -151,6 +153,7 @@ class RecordingMonitor(mocks.MockMonitor):
         super().__init__(outputs)
         self.recorded: dict[str, Recorded] = {}
         self.hooks: list[str] = []
+        self.read: list[str] = []
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
         """The URN as the engine makes it: the types of all ancestors, not only of the parent."""
@@ -175,11 +178,13 @@ class RecordingMonitor(mocks.MockMonitor):
         )
 
     def ReadResource(self, request: Any) -> Any:
-        """What is there already; it is not among the recorded."""
+        """What is there already; of it, only the id is known."""
         inputs, _ = _open_secrets(rpc.deserialize_properties(request.properties, keep_unknowns=True))
         args = mocks.MockResourceArgs(request.type, request.name, inputs, request.provider, request.id, custom=True)
         id_, state = self.mocks.new_resource(args)
         urn = self.make_urn(request.parent, request.type, request.name)
+        assert urn not in self.recorded, f"registered twice: {urn}"
+        self.read.append(request.id)
         assert id_ is not None
         self.resources[urn] = mocks.MockMonitor.ResourceRegistration(urn, id_, state)
         return resource_pb2.ReadResourceResponse(urn=urn, properties=_at_once(rpc.serialize_properties(state, {})))
@@ -201,6 +206,9 @@ class CloudMocks(mocks.Mocks):
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         state = dict(args.inputs)
+        if args.typ == "gcp:container/cluster:Cluster" and args.resource_id:
+            _, state["project"], _, state["location"], _, state["name"] = args.resource_id.split("/")
+            state["nodeConfig"] = {"serviceAccount": "theirs@lab-project.iam.gserviceaccount.com"}
         name = state.get("name", args.name)
         match args.typ:
             case "gcp:compute/network:Network" | "gcp:compute/subnetwork:Subnetwork":
@@ -271,7 +279,7 @@ def run(
 
     with asyncio.Runner() as runner:
         runner.run(main())
-    return Recording(monitor.recorded, tuple(monitor.hooks))
+    return Recording(monitor.recorded, tuple(monitor.hooks), tuple(monitor.read))
 
 
 def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -486,3 +486,52 @@ def test_what_an_earlier_release_gave_short_names_is_kept(one_worker: Recording)
     other = pulumi_mocks.run(lambda: Fleet("platform", fleet(WORKER)) and None)
     aliases = {resource.name for resource in other if resource.aliases and not resource.type.startswith("kubernetes:")}
     assert not aliases, "a fleet of another name never had short names; those may be another fleet's"
+
+
+def existing_data(*names: str, **changes: Any) -> dict[str, Any]:
+    """A fleet of which the named clusters are there already."""
+    data = fleet_data(WORKER, **changes)
+    for cluster in data["clusters"]:
+        if cluster["name"] in names:
+            cluster |= {"existing": True, "upsertExistingObjects": True}
+    return data
+
+
+def test_a_cluster_that_exists_is_read_and_only_filled(one_worker: Recording) -> None:
+    recording = run(parse_fleet(existing_data(WORKER)))
+    assert recording.read == (f"projects/lab-project/locations/us-east4/clusters/{WORKER}",)
+    assert {r.place for r in recording.of_type("gcp:container/cluster:Cluster")} == {MANAGER}
+    assert {r.place for r in recording.of_type("Subnetwork")} == {"lab/europe-west4"}
+    assert not recording.of_type("gcp:serviceaccount/account:Account")[0].place.startswith(WORKER)
+    inside = {r.place for r in in_clusters(recording)}
+    assert inside == {r.place for r in in_clusters(one_worker)}, "what is inside is the same"
+    for resource in in_clusters(recording):
+        assert bool(resource.deleted_with) == (cluster_of(resource) == MANAGER), (
+            "objects go one by one, the cluster stays"
+        )
+    upserts = {r.place: r.inputs.get("upsertExistingObjects") for r in recording.of_type("pulumi:providers:kubernetes")}
+    assert upserts == {MANAGER: None, WORKER: "true"}
+
+
+def test_where_all_clusters_exist_there_is_no_network_and_the_api_servers_are_reached_as_their_owner_allows() -> None:
+    recording = run(parse_fleet(existing_data(MANAGER, WORKER, network={"controlPlaneAccess": "DnsEndpoint"})))
+    assert not [r.short for r in recording if r.type.startswith("gcp:") and r.type != "gcp:projects/service:Service"]
+    provider = recording.one("pulumi:providers:kubernetes", WORKER)
+    [cluster] = json.loads(provider.inputs["kubeconfig"])["clusters"]
+    assert cluster["cluster"]["server"] == f"https://{WORKER}.gke.test", "its DNS name is not open to the outside"
+
+
+def test_pools_of_the_file_join_a_cluster_that_exists_with_an_account_of_their_own() -> None:
+    data = company_data()
+    for cluster in data["clusters"]:
+        if cluster["name"] == "worker-us-east4":
+            for field in set(cluster) - {"name", "role", "region", "mode", "zones", "kueue", "diskEncryptionKey"}:
+                del cluster[field]
+            cluster["existing"] = True
+    recording = run(parse_fleet(data))
+    pools = [r for r in recording.of_type("gcp:container/nodePool:NodePool") if r.place.startswith("worker-us-east4/")]
+    assert {r.inputs["cluster"] for r in pools} == {"worker-us-east4"}
+    assert "worker-us-east4/system" not in {r.place for r in pools}
+    assert {r.deleted_with for r in pools} == {""}
+    accounts = {r.inputs["nodeConfig"]["serviceAccount"] for r in pools}
+    assert accounts == {"gke-worker-us-east4@company-batch.iam.gserviceaccount.com"}

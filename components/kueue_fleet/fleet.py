@@ -8,6 +8,7 @@ thing is made after what it needs and destroyed before it. What is inside a clus
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pulumi
 
@@ -56,8 +57,8 @@ class Fleet(pulumi.ComponentResource):
     """What was declared."""
     services: ProjectServices | None
     """The APIs that the fleet enables, unless the file says that it does not."""
-    network: Network | NetworkIds
-    """The VPC of all clusters."""
+    network: Network | NetworkIds | None
+    """The VPC of the clusters that the fleet makes, if it makes any."""
     capacity: ReservedCapacity | None
     """Reservations and commitments, if the fleet makes any."""
     clusters: dict[str, GkeCluster]
@@ -110,7 +111,7 @@ class Fleet(pulumi.ComponentResource):
         self._short_names = short_names
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.services = self._services(name)
-        self.network = network or existing_network(spec) or self._network()
+        self.network = network or existing_network(spec) or (self._network() if spec.new_clusters else None)
         self.capacity = self._capacity(name)
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}
         self.node_pools = {
@@ -137,14 +138,15 @@ class Fleet(pulumi.ComponentResource):
         return {name: cluster.endpoint for name, cluster in self.clusters.items()}
 
     @property
-    def network_link(self) -> pulumi.Output[str]:
-        """Self link of the VPC network, or its name with the project's."""
-        return pulumi.Output.from_input(self.network.self_link)
+    def network_link(self) -> pulumi.Output[str] | None:
+        """Self link of the VPC network, or its name with the project's; none where all clusters were there."""
+        return pulumi.Output.from_input(self.network.self_link) if self.network else None
 
     @property
     def subnetwork_links(self) -> dict[str, pulumi.Output[str]]:
         """Self link of each region's subnet, or its name with project and region."""
-        return {region: pulumi.Output.from_input(link) for region, link in self.network.subnetworks.items()}
+        links = self.network.subnetworks if self.network else {}
+        return {region: pulumi.Output.from_input(link) for region, link in links.items()}
 
     @property
     def node_service_accounts(self) -> dict[str, pulumi.Output[str]]:
@@ -192,7 +194,7 @@ class Fleet(pulumi.ComponentResource):
         return Network(
             f"{self._prefix}{spec.network_name}",
             project=spec.project,
-            regions=[cluster.region for cluster in spec.clusters],
+            regions=[cluster.region for cluster in spec.new_clusters],
             ranges=spec.network.ranges,
             pod_ranges=spec.network.pod_ranges,
             service_ranges=spec.network.service_ranges,
@@ -222,25 +224,31 @@ class Fleet(pulumi.ComponentResource):
         )
 
     def _cluster(self, entry: ClusterEntry) -> GkeCluster:
+        network, region = self.network, entry.region
+        place: dict[str, Any] = {}
+        egress: list[pulumi.Resource] = []
+        if network is not None and not entry.existing:
+            place = {
+                "network": network.self_link,
+                "subnetwork": network.subnetworks[region],
+                "access": self._access(entry, network),
+                "pod_range_name": network.pod_range_names.get(region),
+                "service_range_name": network.service_range_names.get(region),
+            }
+            # Private nodes pull their images through Cloud NAT.
+            egress = [network.egress[region]] if isinstance(network, Network) else []
         return _CLUSTER_CLASSES[entry.role](
             f"{self._prefix}{entry.name}",
             entry,
             project=self.spec.project,
-            network=self.network.self_link,
-            subnetwork=self.network.subnetworks[entry.region],
-            access=self._access(entry),
-            pod_range_name=self.network.pod_range_names.get(entry.region),
-            service_range_name=self.network.service_range_names.get(entry.region),
             managed_prometheus=self.spec.observability.managed_prometheus,
             deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
-            # Private nodes pull their images through Cloud NAT.
-            opts=self._opts(
-                entry.name, *([self.network.egress[entry.region]] if isinstance(self.network, Network) else [])
-            ),
+            opts=self._opts(entry.name, *egress),
+            **place,
         )
 
-    def _access(self, entry: ClusterEntry) -> ControlPlaneAccess:
+    def _access(self, entry: ClusterEntry, network: Network | NetworkIds) -> ControlPlaneAccess:
         """How a control plane is reached; a worker's also by the manager, whose pods speak from its region's ranges."""
         spec = self.spec
         if spec.network.control_plane_access == "DnsEndpoint":
@@ -250,11 +258,11 @@ class Fleet(pulumi.ComponentResource):
         networks: dict[str, pulumi.Input[str]] = {
             network.name: network.cidr for network in spec.network.authorized_networks
         }
-        if entry.role == "worker" and spec.manager is not None:
+        if entry.role == "worker" and spec.manager is not None and not spec.manager.existing:
             region = spec.manager.region
-            networks["nodes of the manager"] = self.network.node_ranges[region]
-            if region in self.network.pod_ranges:
-                networks["pods of the manager"] = self.network.pod_ranges[region]
+            networks["nodes of the manager"] = network.node_ranges[region]
+            if region in network.pod_ranges:
+                networks["pods of the manager"] = network.pod_ranges[region]
         return ControlPlaneAccess(dns=False, networks=networks)
 
     def _node_pool(self, entry: ClusterEntry, pool: NodePoolEntry) -> NodePool:
@@ -273,7 +281,7 @@ class Fleet(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=cluster,
                 depends_on=self.capacity.named(reserved) if self.capacity and reserved else [],
-                deleted_with=cluster.cluster,
+                deleted_with=cluster.deleted_with,
             ),
         )
 
@@ -316,7 +324,7 @@ class Fleet(pulumi.ComponentResource):
                 entry.name,
                 pulumi_name=f"{self._prefix}{entry.name}",
                 component=cluster,
-                cluster=cluster.cluster,
+                cluster=cluster.deleted_with,
                 provider=cluster.provider,
                 endpoint=cluster.internal_endpoint,
                 ca_certificate=cluster.ca_certificate,
@@ -353,7 +361,7 @@ def _given_twice(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Proble
     for field, value in (fields | {"podRanges": section.pod_ranges, "serviceRanges": section.service_ranges}).items():
         if value:
             yield Problem(f"network.{field}", "set, but the program gives the network", "remove it")
-    for region in dict.fromkeys(cluster.region for cluster in spec.clusters):
+    for region in dict.fromkeys(cluster.region for cluster in spec.new_clusters):
         if region not in network.subnetworks:
             yield Problem("network", f"the program gives no subnet of {region}, where a cluster is", "add it")
 

@@ -178,6 +178,13 @@ CLOUD: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusters/1/mode": "Standard", "clusters/1/deletionProtection": False},
         [f"clusters[worker-a].mode: Autopilot -> Standard: worker-a is {AGAIN}{PROTECTED}"],
     ),
+    "a cluster is somebody else's from now on": (
+        {"clusters/1/existing": True},
+        [
+            "clusters[worker-a].existing: false -> true: Pulumi deletes the cluster that it made, with everything on it; "
+            f"take it out of the stack's state first, with `pulumi state delete`{PROTECTED}"
+        ],
+    ),
     "another network": (
         {"network": {"name": "batch"}},
         [f"network.name: test-fleet -> batch: {EVERYWHERE} are {AGAIN}{PROTECTED}"],
@@ -327,6 +334,17 @@ def test_clusters_that_go_or_are_made_again(change: dict[str, Any], expected: li
 @pytest.mark.parametrize(("change", "expected"), POOLS.values(), ids=POOLS)
 def test_pools_and_capacity_that_go_or_are_made_again(change: dict[str, Any], expected: list[str]) -> None:
     assert of(change, company_data()) == expected
+
+
+def test_a_cluster_of_somebody_else_is_never_made_or_deleted_unseen() -> None:
+    before = changed(fleet_data(), {"clusters/2/existing": True})
+    assert of({"clusters/2/existing": False}, before)[0] == (
+        "clusters[worker-b].existing: true -> false: `pulumi up` fails, since a cluster of that name is there; import it "
+        "first: docs/tasks/import-a-platform.md"
+    )
+    gone = of({"clusters/2": REMOVED, "flavors/1/clusters": ["worker-a"]}, before)[0]
+    assert gone.startswith("clusters[worker-b]: worker in europe-west4 stays, but Kueue is deleted from it")
+    assert not [text for text in of({"clusters/2/mode": "Standard"}, before) if AGAIN in text]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ def clusters(draw: Draw) -> list[Data]:
 
 def _cluster(draw: Draw, name: str, role: str) -> Data:
     region = draw(one_of(*ZONES))
-    cluster: Data = {"name": name, "role": role, "region": region}
+    cluster: Data = {"name": name, "role": role, "region": region, **fields(draw, upsertExistingObjects=flags)}
+    if draw(one_of(False, False, False, True)):
+        return cluster | {"existing": True, "mode": draw(one_of("Autopilot", "Standard"))}
     cluster |= fields(
         draw,
         releaseChannel=one_of("RAPID", "REGULAR", "STABLE", "EXTENDED"),

@@ -256,6 +256,9 @@ def _planes(number: int) -> str:
 def _bring_up(session: Session, fleet: FleetSpec) -> None:
     for part in session.stand_ins():
         line("Stand-in", f"{part.executable} for {part.replaces}")
+    if any(cluster.existing for cluster in fleet.clusters):
+        with step("Existing") as say:
+            say(f"{', '.join(session.make_existing_clusters(fleet))}: made for the rehearsal, as if they were there")
     with step("pulumi up") as say:
         _pulumi_up(session, len(fleet.clusters), say)
     session.write_kubeconfig(fleet)
@@ -273,7 +276,7 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
                 kind = event.type.rsplit(":", 1)[-1]
                 if event.done and event.op == "create" and event.type == _CLUSTER_TYPE:
                     ready += 1
-                    say.note(f"{event.name} is ready")
+                    say.note(f"{event.name.rpartition('/')[2]} is ready")
                 if event.op != "same":
                     counts = f"{ready} of {_planes(clusters)}, " if ready else ""
                     say.now(f"{counts}{console.count(finished, 'resource')}; {event.op} {kind} {event.name}")

@@ -14,14 +14,12 @@ from .model.capacity import Spot as Spot
 from .model.cluster_options import NodeAutoProvisioning as NodeAutoProvisioning
 from .model.cluster_options import ResourceLimit as ResourceLimit
 from .model.cluster_options import SystemPool as SystemPool
-from .model.clusters import AuthorizedNetwork as AuthorizedNetwork
 from .model.clusters import ClusterEntry as ClusterEntry
 from .model.clusters import ClusterKueue as ClusterKueue
 from .model.clusters import ClusterProfile as ClusterProfile
 from .model.clusters import JobSetInstallation as JobSetInstallation
 from .model.clusters import KueueInstallation as KueueInstallation
 from .model.clusters import MultiKueue as MultiKueue
-from .model.clusters import Network as Network
 from .model.clusters import ServiceAccountToken as ServiceAccountToken
 from .model.entries import AdmissionCheckEntry as AdmissionCheckEntry
 from .model.entries import ClusterQueueEntry as ClusterQueueEntry
@@ -38,6 +36,10 @@ from .model.kueue_installation import kueue_configuration as kueue_configuration
 from .model.kueue_installation import kueue_helm_values as kueue_helm_values
 from .model.maintenance import Maintenance as Maintenance
 from .model.maintenance import MaintenanceExclusion as MaintenanceExclusion
+from .model.network import AuthorizedNetwork as AuthorizedNetwork
+from .model.network import ExistingNetwork as ExistingNetwork
+from .model.network import ExistingSubnet as ExistingSubnet
+from .model.network import Network as Network
 from .model.node_pools import Accelerator as Accelerator
 from .model.node_pools import NodePoolEntry as NodePoolEntry
 from .model.node_pools import PoolAutoscaling as PoolAutoscaling

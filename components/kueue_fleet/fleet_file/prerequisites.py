@@ -41,7 +41,7 @@ def required_apis(fleet: FleetSpec) -> list[RequiredApi]:
     clusters = fleet.clusters
     some = {
         "gkehub.googleapis.com": (
-            any(cluster.fleet_membership for cluster in clusters),
+            any(cluster.fleet_membership for cluster in fleet.new_clusters),
             "membership of clusters in the project's GKE fleet",
         ),
         "containerfilesystem.googleapis.com": (

@@ -27,7 +27,9 @@ class GkeCluster(pulumi.ComponentResource):
     identifier: str
     """`projects/P/locations/L/clusters/N`: known before the cluster exists and the same for its whole life."""
     cluster: ContainerCluster
-    """The GKE cluster."""
+    """The GKE cluster, made or read."""
+    deleted_with: ContainerCluster | None
+    """What everything in it goes with when it is deleted; None: it stays, and objects are deleted one by one."""
     endpoint: pulumi.Output[str]
     """Address of the API server, without a scheme: its DNS name, or its public IP address."""
     internal_endpoint: pulumi.Output[str]
@@ -56,8 +58,8 @@ class GkeCluster(pulumi.ComponentResource):
         spec: ClusterEntry,
         *,
         project: str,
-        network: pulumi.Input[str],
-        subnetwork: pulumi.Input[str],
+        network: "pulumi.Input[str] | None" = None,
+        subnetwork: "pulumi.Input[str] | None" = None,
         access: ControlPlaneAccess | None = None,
         pod_range_name: "pulumi.Input[str] | None" = None,
         service_range_name: "pulumi.Input[str] | None" = None,
@@ -66,16 +68,16 @@ class GkeCluster(pulumi.ComponentResource):
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the cluster.
+        """Declare the cluster; one that exists, as its entry then says, is read and left as it is.
 
-        `network` and `subnetwork` are self links or names; `access` says how the API server is reached, by default by
-        its DNS name alone; `pod_range_name` and `service_range_name` are secondary ranges of the subnet, by default
-        GKE's choice; `managed_prometheus` runs Google's collectors, which Autopilot always does; `deletion_protection`
-        sets GKE's own protection and Pulumi's `protect`, and must be false in the state before the cluster can be
-        destroyed; `labels` are Google Cloud labels.
+        `network` and `subnetwork`, of a cluster that is made, are self links or names; `access` says how the API server
+        is reached, by default by its DNS name alone; `pod_range_name` and `service_range_name` are secondary ranges of
+        the subnet, by default GKE's choice; `managed_prometheus` runs Google's collectors, which Autopilot always does;
+        `deletion_protection` sets GKE's own protection and Pulumi's `protect`, and must be false in the state before
+        the cluster can be destroyed; `labels` are Google Cloud labels.
 
         Raises:
-            ValueError: the entry has another role than the class.
+            ValueError: the entry has another role than the class, or a cluster that is made has no network.
         """
         if spec.role != self.role:
             raise ValueError(
@@ -85,42 +87,58 @@ class GkeCluster(pulumi.ComponentResource):
         self.cluster_name = spec.name
         self.identifier = f"projects/{project}/locations/{spec.region}/clusters/{spec.name}"
         self.workload_pool = f"{project}.svc.id.goog"
-        identity = NodeIdentity(
-            f"{name}-nodes", project=project, cluster_name=spec.name, opts=pulumi.ResourceOptions(parent=self)
-        )
-        self.node_service_account = identity.email
-        place = Placement(project, network, subnetwork, pod_range_name, service_range_name)
+        access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
-        self.cluster = ContainerCluster(
-            name,
-            cluster_properties(
-                spec,
-                place,
-                access or ControlPlaneAccess(),
-                node_service_account=identity.email,
-                deletion_protection=deletion_protection,
-                labels={"managed-by": "kueue-fleet", "kueue-fleet-role": spec.role, **(labels or {})},
-                managed_prometheus=managed_prometheus,
-            ),
-            pulumi.ResourceOptions(
-                parent=self,
-                protect=deletion_protection,
-                depends_on=identity.roles,
-                # The pool that this described is gone once the cluster stands.
-                ignore_changes=None if autopilot else ["nodeConfig"],
-            ),
-        )
-        self._addresses(access or ControlPlaneAccess())
+        if spec.existing:
+            self.cluster = ContainerCluster(
+                name, {"name": None}, pulumi.ResourceOptions(parent=self, id=self.identifier)
+            )
+        if spec.existing and autopilot:
+            self.node_service_account = self.cluster.output("nodeConfig").apply(_service_account)
+        else:
+            # Of a cluster that exists, for the node pools that the fleet adds to it.
+            identity = NodeIdentity(
+                f"{name}-nodes", project=project, cluster_name=spec.name, opts=pulumi.ResourceOptions(parent=self)
+            )
+            self.node_service_account = identity.email
+        if not spec.existing:
+            if network is None or subnetwork is None:
+                raise ValueError(
+                    f"cluster {spec.name}: no network or no subnetwork; give network=... and subnetwork=..."
+                )
+            self.cluster = ContainerCluster(
+                name,
+                cluster_properties(
+                    spec,
+                    Placement(project, network, subnetwork, pod_range_name, service_range_name),
+                    access,
+                    node_service_account=self.node_service_account,
+                    deletion_protection=deletion_protection,
+                    labels={"managed-by": "kueue-fleet", "kueue-fleet-role": spec.role, **(labels or {})},
+                    managed_prometheus=managed_prometheus,
+                ),
+                pulumi.ResourceOptions(
+                    parent=self,
+                    protect=deletion_protection,
+                    depends_on=identity.roles,
+                    # The pool that this described is gone once the cluster stands.
+                    ignore_changes=None if autopilot else ["nodeConfig"],
+                ),
+            )
+        self.deleted_with = None if spec.existing else self.cluster
+        self._addresses(access)
         self.kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate).apply(
             lambda parts: cluster_kubeconfig(spec.name, *parts)
         )
-        self.system_pool = None if autopilot else self._system_pool(name, project, spec, labels, deletion_protection)
+        own_nodes = not (autopilot or spec.existing)
+        self.system_pool = self._system_pool(name, project, spec, labels, deletion_protection) if own_nodes else None
         self.provider = kubernetes.Provider(
             name,
             kubeconfig=self.kubeconfig.apply(lambda kubeconfig: json.dumps(kubeconfig, sort_keys=True)),
             cluster_identifier=self.identifier,
             # A worker's kubeconfig is rotated in place: the manager never is without it.
             enable_secret_mutable=True,
+            upsert_existing_objects=spec.upsert_existing_objects or None,
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self.system_pool] if self.system_pool else []),
         )
         self.register_outputs(
@@ -186,4 +204,9 @@ def _ca_certificate(master_auth: Mapping[str, Any]) -> str:
 
 def _dns_name(endpoints: Mapping[str, Any] | None) -> str | None:
     dns = (endpoints or {}).get("dnsEndpointConfig") or {}
-    return dns.get("endpoint") or None
+    return dns.get("endpoint") or None if dns.get("allowExternalTraffic") else None
+
+
+def _service_account(node_config: Mapping[str, Any] | None) -> str:
+    """The account of the nodes of a cluster that exists."""
+    return str((node_config or {}).get("serviceAccount") or "default")

@@ -131,6 +131,7 @@ class ContainerCluster(GcpResource):
         "masterVersion",
         "controlPlaneEndpointsConfig",
         "privateClusterConfig",
+        "nodeConfig",
     )
 
 

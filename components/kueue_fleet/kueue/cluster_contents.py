@@ -44,8 +44,8 @@ class ClusterConnection:
     """How Pulumi names of its contents begin."""
     component: pulumi.Resource
     """What its contents hang below."""
-    cluster: pulumi.Resource
-    """What its contents go with when it is deleted."""
+    cluster: pulumi.Resource | None
+    """What its contents go with when it is deleted; None: it stays, and they are deleted one by one."""
     provider: pulumi.ProviderResource
     """Provider for this cluster alone."""
     endpoint: pulumi.Output[str]

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 
 _MIB = 1024**2
+_THEIR_POOL = "default-pool"
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 # An orderly end of four clusters takes a few seconds; on a busy machine, more.
 _END_SECONDS = 60.0
@@ -272,6 +273,22 @@ class Session:
         written = self.paths.simulation.with_suffix(".new")
         written.write_text(json.dumps({} if data is None else data))
         written.replace(self.paths.simulation)
+
+    def make_existing_clusters(self, fleet: FleetSpec) -> list[str]:
+        """Make the clusters that FLEET expects to be there, with nodes of their own, and return their names.
+
+        Raises:
+            RehearsalError: one of them cannot be started.
+        """
+        for entry in (existing := [each for each in fleet.clusters if each.existing]):
+            autopilot = entry.mode == "Autopilot"
+            place = {"project": fleet.project, "location": entry.region}
+            self.client.put_cluster(entry.name, **place, autopilot=autopilot)
+            if not autopilot:
+                nodes = {"cluster": entry.name, "nodeCount": 1, "nodeConfig": {"machineType": "e2-standard-4"}}
+                pool = {**place, "name": _THEIR_POOL, "nodeLocations": list(entry.node_locations), **nodes}
+                self.client.put_node_pool(entry.name, _THEIR_POOL, pool)
+        return [entry.name for entry in existing]
 
     def write_kubeconfig(self, fleet: FleetSpec) -> None:
         """Write the kubeconfig whose contexts are named as the fleet's clusters."""

@@ -53,7 +53,7 @@ def _names(scope: Scope) -> Iterator[Problem]:
     if fleet.network.existing is not None:
         return
     path = "network.name" if fleet.network.name else "name"
-    longest = max((cluster.region for cluster in fleet.clusters), key=len, default="")
+    longest = max((cluster.region for cluster in fleet.new_clusters), key=len, default="")
     made = f"{fleet.network_name}-{longest}"
     if longest and len(made) > LONGEST_NAME:
         excess = len(made) - LONGEST_NAME

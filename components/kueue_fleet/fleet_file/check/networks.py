@@ -22,7 +22,7 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     A range of Services is for one cluster: GKE does not let two share one that is named.
     """
     network = scope.fleet.network
-    regions = Counter(cluster.region for cluster in scope.fleet.clusters)
+    regions = Counter(cluster.region for cluster in scope.fleet.new_clusters)
     if network.existing is not None:
         yield from _existing(scope, network.existing, regions)
         return
@@ -80,7 +80,7 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
 def _of_manager(scope: Scope, network: ExistingNetwork) -> Iterator[Problem]:
     """With addresses, control planes of workers let the manager in by its ranges, which have to be known."""
     manager = scope.fleet.manager
-    if manager is None or scope.fleet.network.control_plane_access != "AuthorizedNetworks":
+    if manager is None or manager.existing or scope.fleet.network.control_plane_access != "AuthorizedNetworks":
         return
     subnet = network.subnets.get(manager.region)
     if subnet is None:

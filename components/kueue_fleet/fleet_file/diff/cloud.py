@@ -34,6 +34,7 @@ _OF_FUTURE_RESERVATION: Final = ("zone",)
 def cloud_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     """Clusters first, then node pools of clusters that stay, then what is reserved or committed."""
     yield from _clusters(old, new)
+    yield from _owners(old, new)
     yield from _subnets(old, new)
     yield from _memberships(old, new)
     yield from _node_pools(old, new, clusters_that_stay(old, new))
@@ -54,7 +55,10 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     for name in old.cluster_names:
         if name not in new.cluster_names:
             entry = old.cluster(name)
-            text = f"{entry.role} in {entry.region} is deleted, with Kueue and every job on it"
+            what = (
+                "stays, but Kueue is deleted from it, with its queues" if entry.existing else "is deleted, with Kueue"
+            )
+            text = f"{entry.role} in {entry.region} {what} and every job on it"
             text += f"; {DRAIN}" if entry.role == "worker" else ""
             text += _PROTECTED if old.protects(name) else ""
             yield Difference("consequences", f"clusters[{name}]", text, whole=True)
@@ -70,6 +74,22 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             text = f"{change}: `pulumi up` fails, since a cluster of that name is there; apply without it first"
         protected = _PROTECTED if any(old.protects(name) for name in names) else ""
         yield _consequence(path, text + protected)
+
+
+def _owners(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Clusters that the fleet made and is to find, and the other way round."""
+    for name in new.cluster_names:
+        before, after = (fleet.cluster(name) if name in fleet.cluster_names else None for fleet in (old, new))
+        if before is None or after is None or before.existing == after.existing:
+            continue
+        text = (
+            "false -> true: Pulumi deletes the cluster that it made, with everything on it; take it out of the stack's "
+            f"state first, with `pulumi state delete`{_PROTECTED if old.protects(name) else ''}"
+            if after.existing
+            else "true -> false: `pulumi up` fails, since a cluster of that name is there; import it first: "
+            "docs/tasks/import-a-platform.md"
+        )
+        yield _consequence(f"clusters[{name}].existing", text)
 
 
 def _subnets(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -100,6 +120,8 @@ def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
     """Why GKE cannot change the cluster in place: path and change."""
     before, after = old.cluster(name), new.cluster(name)
+    if before.existing or after.existing:
+        return []
     sides = old.network, new.network
     at = f"clusters[{name}]"
     found: list[tuple[str, object, object]] = [

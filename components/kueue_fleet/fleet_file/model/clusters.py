@@ -5,7 +5,7 @@ Frozen models with the rules of GKE's names and places, and the defaults of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Annotated, Final, Literal
 
@@ -127,6 +127,12 @@ class ClusterEntry(RuledModel):
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
     region: Region
     """The region that it is in; the control plane is regional."""
+    existing: Flag = False
+    """Whether the cluster is there and stays its owner's: the fleet makes what is inside it, and node pools; default
+    false."""
+    upsert_existing_objects: Flag = False
+    """Whether `pulumi up` takes over objects of the same names that are in the cluster, such as namespaces and queues;
+    default: it fails."""
     zones: tuple[Zone, ...] = ()
     """Zones of the nodes, Standard only; default: the first three of the region."""
     mode: Literal["Autopilot", "Standard"] = "Autopilot"
@@ -182,6 +188,7 @@ class ClusterEntry(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Zones belong to Standard clusters and to the region; so do the fields that only Standard has."""
         yield from self._standard_only()
+        yield from self._of_its_owner()
         yield from self._zones()
         yield from self._group()
         yield from self._keys()
@@ -214,6 +221,17 @@ class ClusterEntry(RuledModel):
                 yield Problem(field, f"the key is in {where}, the cluster in {self.region}", "use a key of that region")
 
     @rule
+    def _of_its_owner(self) -> Iterator[Problem]:
+        for alias in self._said(_OF_ITS_OWNER) if self.existing else ():
+            yield Problem(alias, "set, but existing says that the cluster is there", "remove it, or existing")
+
+    def _said(self, fields: Mapping[str, str]) -> Iterator[str]:
+        """Those of the fields that are not as they are by default."""
+        for name, alias in fields.items():
+            if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
+                yield alias
+
+    @rule
     def _standard_only(self) -> Iterator[Problem]:
         if self.mode != "Autopilot":
             return
@@ -221,9 +239,8 @@ class ClusterEntry(RuledModel):
             yield Problem(
                 "zones", f"{', '.join(self.zones)} given, but mode is Autopilot", "remove zones or set mode to Standard"
             )
-        for name, alias in _STANDARD_ONLY.items():
-            if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
-                yield Problem(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
+        for alias in self._said(_STANDARD_ONLY):
+            yield Problem(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
 
 
 _STANDARD_ONLY: Final = {
@@ -232,6 +249,20 @@ _STANDARD_ONLY: Final = {
     "storage_drivers": "storageDrivers",
     "image_streaming": "imageStreaming",
 }
+_OF_ITS_OWNER: Final = {
+    "release_channel": "releaseChannel",
+    "min_master_version": "minMasterVersion",
+    "system_pool": "systemPool",
+    "node_auto_provisioning": "nodeAutoProvisioning",
+    "maintenance": "maintenance",
+    "database_encryption_key": "databaseEncryptionKey",
+    "rbac_security_group": "rbacSecurityGroup",
+    "binary_authorization": "binaryAuthorization",
+    "fleet_membership": "fleetMembership",
+    "cost_allocation": "costAllocation",
+    "storage_drivers": "storageDrivers",
+}
+"""What is decided where the cluster is made."""
 
 
 _TOKEN_SECONDS: Final = (600, 2**32)

@@ -125,6 +125,11 @@ class FleetSpec(SpecModel):
         return next((cluster for cluster in self.clusters if cluster.role == "manager"), None)
 
     @cached_property
+    def new_clusters(self) -> tuple[ClusterEntry, ...]:
+        """The clusters that the fleet makes."""
+        return tuple(cluster for cluster in self.clusters if not cluster.existing)
+
+    @cached_property
     def cluster_names(self) -> tuple[str, ...]:
         """Every cluster, in the order of the file."""
         return tuple(cluster.name for cluster in self.clusters)
@@ -247,9 +252,10 @@ class FleetSpec(SpecModel):
         return self._pools_by_cluster[cluster]
 
     def system_pool_on(self, cluster: str) -> ResolvedNodePool | None:
-        """The system pool of `cluster`; None on Autopilot. Raises KeyError for an unknown cluster."""
+        """The system pool that the fleet makes on `cluster`; None on Autopilot. Raises KeyError for an unknown one."""
         entry = self.cluster(cluster)
-        return resolve_pool(system_pool_entry(entry), entry) if entry.mode == "Standard" else None
+        made = entry.mode == "Standard" and not entry.existing
+        return resolve_pool(system_pool_entry(entry), entry) if made else None
 
     def flavor_on(self, flavor: FlavorEntry, cluster: str) -> ResourceFlavorSpec:
         """The flavor as it is on `cluster`: as written, or with what its node pool there gives it."""

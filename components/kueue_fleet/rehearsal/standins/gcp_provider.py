@@ -12,6 +12,7 @@ what only Pulumi's state knows, custom endpoints.
 from __future__ import annotations
 
 import difflib
+import re
 import threading
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
@@ -87,6 +88,8 @@ SETTINGS: Final = (
     "zone",
 )
 """Settings of the real provider, less its endpoints, and the two that every provider has."""
+
+_CLUSTER_ID: Final = re.compile("projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/clusters/(?P<name>[^/]+)")
 
 T = TypeVar("T")
 
@@ -299,6 +302,8 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         try:
             find_kind(request.type)
             state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
+            if not state and request.type == CLUSTER:
+                return self._found_cluster(request)
             if not state:
                 raise PluginError(
                     f"{request.type}: the stand-in of the Google Cloud provider imports nothing; let Pulumi create it"
@@ -314,6 +319,20 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=request.inputs)
+
+    def _found_cluster(self, request: provider_pb2.ReadRequest) -> provider_pb2.ReadResponse:
+        """A cluster that the state does not have, by its id; empty where there is none."""
+        found = _CLUSTER_ID.fullmatch(request.id)
+        if found is None:
+            raise PluginError(f"{request.id}: is no id of a cluster; write projects/P/locations/L/clusters/NAME")
+        live = self._ask(
+            request.urn, f"Reading {found['name']}", lambda client: _cluster_or_none(client, found["name"])
+        )
+        if live is None or any(live[key] != found[key] for key in ("project", "location")):
+            return provider_pb2.ReadResponse()
+        given = {**found.groupdict(), "enableAutopilot": bool(live["autopilot"])}
+        state = answered(CLUSTER, given, request.id, live)
+        return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=render_struct(given))
 
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
         """Removes the resource; a cluster with deletion protection in its state is kept, as Google's provider does."""
