@@ -34,7 +34,7 @@ def main() -> None:
     gc.set_threshold(_NEW_OBJECTS)
     config = pulumi.Config("kueue-fleet")
     spec = read_fleet(config)
-    fleet = Fleet(spec.name, spec)
+    fleet = Fleet(spec.name, spec, team_secrets=config.get_secret_object("teamSecrets"))
     pulumi.export("fleet", spec.name)
     pulumi.export("manager", spec.manager.name if spec.manager else None)
     pulumi.export(

@@ -535,3 +535,33 @@ def test_pools_of_the_file_join_a_cluster_that_exists_with_an_account_of_their_o
     assert {r.deleted_with for r in pools} == {""}
     accounts = {r.inputs["nodeConfig"]["serviceAccount"] for r in pools}
     assert accounts == {"gke-worker-us-east4@company-batch.iam.gserviceaccount.com"}
+
+
+def with_secrets() -> FleetSpec:
+    data = fleet_data(WORKER)
+    data["teams"][0] |= {"namespaces": ["team-a", "team-a-dev"], "secrets": ["hugging-face"]}
+    return parse_fleet(data)
+
+
+def test_what_teams_keep_secret_is_in_their_namespaces_where_jobs_run_and_nowhere_in_clear() -> None:
+    spec = with_secrets()
+    secrets = {"hugging-face": {"token": "hf-1234"}, "another": {"key": "not-asked-for"}}
+    recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec, team_secrets=secrets))
+    made = {r.place: r for r in recording.of_type("Secret") if "hugging-face" in r.place}
+    assert set(made) == {f"{WORKER}/team-a/{space}/Secret/hugging-face" for space in ("team-a", "team-a-dev")}
+    for secret in made.values():
+        assert base64.b64decode(secret.inputs["data"]["token"]) == b"hf-1234"
+        assert "data" in secret.secrets
+        assert set(secret.secret_outputs) >= {"data", "stringData"}
+        assert recording.is_before(recording.one("Namespace", secret.place.rpartition("/Secret/")[0]), secret)
+    plain = json.dumps([[r.inputs, r.outputs] for r in recording if not r.secrets])
+    for value in ("hf-1234", base64.b64encode(b"hf-1234").decode(), "not-asked-for"):
+        assert value not in plain
+
+
+def test_secrets_of_teams_that_nobody_gives() -> None:
+    spec = with_secrets()
+    with pytest.raises(SpecError, match=r"teams\[team-a\].secrets: set, but the program gives nothing"):
+        run(spec)
+    with pytest.raises(pulumi.RunError, match="kueue-fleet:teamSecrets.hugging-face.KEY"):
+        run(spec, team_secrets={"hugging-fac": {"token": "hf-1234"}})

@@ -21,6 +21,7 @@ NOT_DRAWN = {
     "MultiKueueConfiguration.incrementalDispatcherConfig": "is the fleet's multiKueue.incremental",
     "ClusterProfileConfiguration.credentialsProviders": "is deprecated, and excludes accessProviders",
     "IncrementalDispatcherConfig.stepSize": "is the fleet's multiKueue.incremental",
+    "TeamEntry.secrets": "are nothing without the stack's config, which has what is in them",
     "TeamEntry.priorityClasses": "names classes of the file, which a drawn team need not have",
     "NodePoolEntry.acceleratorNetworkProfile": "is for A3 and newer machines, and no pool is of them",
     "DeviceClassSource.capacity": "needs an alpha gate of Kueue, and is of the same model as counter",

@@ -60,6 +60,14 @@ def test_the_program_makes_the_fleet_of_the_config_and_exports_how_to_reach_it()
     assert not {"dashboardUrl", "grafanaDashboard"} & outputs.keys()
 
 
+def test_secrets_of_teams_are_taken_from_the_config() -> None:
+    data = fleet_data(WORKER)
+    data["teams"][0]["secrets"] = ["hugging-face"]
+    recording, outputs, _ = run(fleet=data, teamSecrets={"hugging-face": {"token": "hf-1234"}})
+    assert recording.one("Secret", f"{WORKER}/team-a/team-a/Secret/hugging-face").secrets
+    assert "hf-1234" not in json.dumps(outputs)
+
+
 def test_the_dashboard_is_there_for_any_grafana() -> None:
     _, outputs, _ = run(fleet=fleet_data(WORKER, observability={}))
     assert json.loads(outputs["grafanaDashboard"])["title"] == "lab: GPU batch fleet"

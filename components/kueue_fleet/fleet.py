@@ -82,6 +82,7 @@ class Fleet(pulumi.ComponentResource):
         spec: FleetSpec,
         *,
         network: NetworkIds | None = None,
+        team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
@@ -92,12 +93,13 @@ class Fleet(pulumi.ComponentResource):
         with clusters of the same names comes into the program, or Pulumi refuses both.
 
         `network` is one that the program or another stack made; by default it is the file's, or one that the fleet
-        makes.
+        makes. `team_secrets` has what is in the Secrets that teams name, by name and key; it is kept secret in the
+        state, whether it comes from `config.get_secret_object` or is plain.
 
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
         """
-        problems = [*check_fleet(spec), *_given_twice(spec, network)]
+        problems = [*check_fleet(spec), *_given_twice(spec, network), *_not_given(spec, team_secrets)]
         if errors_of(problems):
             raise SpecError(problems)
         short_names = name == spec.name
@@ -109,6 +111,7 @@ class Fleet(pulumi.ComponentResource):
         self.spec = spec
         self._prefix = _prefix(name)
         self._short_names = short_names
+        self._team_secrets = team_secrets
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.services = self._services(name)
         self.network = network or existing_network(spec) or (self._network() if spec.new_clusters else None)
@@ -331,7 +334,7 @@ class Fleet(pulumi.ComponentResource):
                 kubernetes_version=cluster.cluster.output("masterVersion"),
             )
             workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
-            self.contents[entry.name] = ClusterContents(self.spec, connection, workers)
+            self.contents[entry.name] = ClusterContents(self.spec, connection, workers, self._team_secrets)
 
     def _dashboards(self, name: str) -> Dashboards | None:
         spec = self.spec
@@ -364,6 +367,17 @@ def _given_twice(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Proble
     for region in dict.fromkeys(cluster.region for cluster in spec.new_clusters):
         if region not in network.subnetworks:
             yield Problem("network", f"the program gives no subnet of {region}, where a cluster is", "add it")
+
+
+def _not_given(spec: FleetSpec, team_secrets: object) -> Iterator[Problem]:
+    for team in spec.teams if team_secrets is None else ():
+        if team.secrets:
+            yield Problem(
+                f"teams[{team.name}].secrets",
+                "set, but the program gives nothing that is in them",
+                "run pulumi config set --secret --path 'kueue-fleet:teamSecrets."
+                f"{team.secrets[0]}.KEY'; a program of your own passes team_secrets to Fleet",
+            )
 
 
 def _prefix(name: str) -> str:

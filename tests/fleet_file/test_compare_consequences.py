@@ -181,8 +181,8 @@ CLOUD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a cluster is somebody else's from now on": (
         {"clusters/1/existing": True},
         [
-            "clusters[worker-a].existing: false -> true: Pulumi deletes the cluster that it made, with everything on it; "
-            f"take it out of the stack's state first, with `pulumi state delete`{PROTECTED}"
+            "clusters[worker-a].existing: false -> true: Pulumi deletes the cluster that it made, with everything on "
+            f"it; take it out of the stack's state first, with `pulumi state delete`{PROTECTED}"
         ],
     ),
     "another network": (
@@ -339,8 +339,8 @@ def test_pools_and_capacity_that_go_or_are_made_again(change: dict[str, Any], ex
 def test_a_cluster_of_somebody_else_is_never_made_or_deleted_unseen() -> None:
     before = changed(fleet_data(), {"clusters/2/existing": True})
     assert of({"clusters/2/existing": False}, before)[0] == (
-        "clusters[worker-b].existing: true -> false: `pulumi up` fails, since a cluster of that name is there; import it "
-        "first: docs/tasks/import-a-platform.md"
+        "clusters[worker-b].existing: true -> false: `pulumi up` fails, since a cluster of that name is there; import "
+        "it first: docs/tasks/import-a-platform.md"
     )
     gone = of({"clusters/2": REMOVED, "flavors/1/clusters": ["worker-a"]}, before)[0]
     assert gone.startswith("clusters[worker-b]: worker in europe-west4 stays, but Kueue is deleted from it")

@@ -62,8 +62,8 @@ def test_all_problems_at_once_each_at_its_path() -> None:
 
 def test_what_is_missing_and_what_is_not_known() -> None:
     with pytest.raises(SpecError) as raised:
-        read_arguments(WorkerCluster, {"spec": CLUSTER, "network": "n", "subnetwerk": "s", "project": "p"})
-    assert {problem.path for problem in raised.value.problems} == {"subnetwork", "subnetwerk"}
+        read_arguments(WorkerCluster, {"spec": CLUSTER, "network": "n", "subnetwerk": "s"})
+    assert {problem.path for problem in raised.value.problems} == {"project", "subnetwerk"}
     assert "did you mean subnetwork?" in str(raised.value)
 
 

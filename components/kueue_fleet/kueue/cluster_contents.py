@@ -86,9 +86,14 @@ class ClusterContents:
         spec: FleetSpec,
         cluster: ClusterConnection,
         workers: "Mapping[str, ClusterContents]",
+        team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
     ) -> None:
-        """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager."""
+        """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager.
+
+        `team_secrets` has what is in the teams' Secrets, by name and key.
+        """
         self._spec = spec
+        self._team_secrets = team_secrets
         self._cluster = cluster
         self._objects = objects_on(spec, cluster.name)
         self._made: dict[str, pulumi.Resource] = {}
@@ -250,6 +255,7 @@ class ClusterContents:
                 team,
                 objects=objects,
                 cluster_queues=self.cluster_queues,
+                secrets=self._team_secrets if self._spec.cluster(here).runs_jobs else None,
                 opts=self._opts(self.kueue.release),
             )
             self._made |= {f"Namespace/{name}": made for name, made in self.teams[team.name].namespaces.items()}

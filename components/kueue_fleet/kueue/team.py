@@ -4,6 +4,7 @@ Namespaces with LocalQueues, the account of its jobs, rights of its members and 
 account is not here.
 """
 
+import base64
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -13,7 +14,7 @@ from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
 from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.manifests import namespace_manifest
+from kueue_fleet.kueue_api.manifests import manifest, namespace_manifest
 
 
 class Namespaces(pulumi.ComponentResource):
@@ -29,10 +30,10 @@ class Namespaces(pulumi.ComponentResource):
         super().__init__("kueue-fleet:index:Namespaces", name, None, opts)
         self.objects = {}
         for item in spec:
-            manifest = namespace_manifest(item) if isinstance(item, str) else item
-            namespace = manifest["metadata"]["name"]
+            made = namespace_manifest(item) if isinstance(item, str) else item
+            namespace = made["metadata"]["name"]
             self.objects[namespace] = declare_object(
-                self, f"{name}/{namespace}", manifest, deleted_with=opts.deleted_with if opts else None
+                self, f"{name}/{namespace}", made, deleted_with=opts.deleted_with if opts else None
             )
         self.register_outputs({"names": list(self.objects)})
 
@@ -44,6 +45,8 @@ class Team(pulumi.ComponentResource):
     """The team's namespaces by name."""
     local_queues: dict[tuple[str, str], LocalQueue]
     """The team's LocalQueues by namespace and name."""
+    secrets: dict[tuple[str, str], KubernetesObject]
+    """The team's Secrets by namespace and name."""
     objects: list[KubernetesObject]
     """What else it has: ServiceAccount, Role, RoleBinding, ResourceQuota, NetworkPolicy, and the policy on its jobs."""
 
@@ -54,13 +57,15 @@ class Team(pulumi.ComponentResource):
         *,
         objects: Sequence[Manifest] = (),
         cluster_queues: Mapping[str, ClusterQueue] | None = None,
+        secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the team.
 
         `objects` are what `objects.teams` renders for it on this cluster, each after its namespace. With
         `cluster_queues`, the cluster's queues by name, only LocalQueues of those are made, after the queue they lead
-        to; without, all of them are.
+        to; without, all of them are. `secrets` has what is in the Secrets that the team's entry names, by name and key;
+        without it, none are made.
         """
         super().__init__("kueue-fleet:index:Team", name, None, opts)
         deleted_with = opts.deleted_with if opts else None
@@ -81,18 +86,38 @@ class Team(pulumi.ComponentResource):
                     cluster_queue=(cluster_queues or {}).get(queue.cluster_queue),
                     opts=pulumi.ResourceOptions(parent=self, depends_on=[place], deleted_with=deleted_with),
                 )
+        self.secrets = {}
+        if secrets is not None:
+            given = pulumi.Output.secret(secrets)
+            for namespace, place in self.namespaces.items():
+                for secret in spec.secrets:
+                    data = given.apply(lambda values, secret=secret: _secret_data(spec.name, secret, values))
+                    made = manifest("v1", "Secret", secret, namespace, type="Opaque", data=data)
+                    self.secrets[namespace, secret] = declare_object(
+                        self, f"{name}/{namespace}/Secret/{secret}", made, deleted_with=deleted_with, depends_on=[place]
+                    )
         self.objects = []
-        for manifest in objects:
-            metadata = manifest["metadata"]
+        for each in objects:
+            metadata = each["metadata"]
             namespace = metadata.get("namespace")
-            label = (namespace, manifest["kind"], metadata["name"]) if namespace else (manifest["kind"],)
+            label = (namespace, each["kind"], metadata["name"]) if namespace else (each["kind"],)
             self.objects.append(
                 declare_object(
                     self,
                     "/".join((name, *label)),
-                    manifest,
+                    each,
                     deleted_with=deleted_with,
                     depends_on=[self.namespaces[namespace]] if namespace else self.objects[-1:],
                 )
             )
         self.register_outputs({"namespaces": list(self.namespaces)})
+
+
+def _secret_data(team: str, secret: str, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """What is in a Secret, as Kubernetes has it. Raises RunError where there is nothing; never names a value."""
+    if not isinstance(values.get(secret), Mapping) or not values[secret]:
+        raise pulumi.RunError(
+            f"teams[{team}].secrets: nothing is given for {secret}; "
+            f"run pulumi config set --secret --path 'kueue-fleet:teamSecrets.{secret}.KEY'"
+        )
+    return {key: base64.b64encode(str(value).encode()).decode() for key, value in values[secret].items()}

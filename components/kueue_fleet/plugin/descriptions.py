@@ -44,9 +44,11 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "serviceAccount": "Address of the account of the nodes, as the cluster gives it out.",
     "serviceRangeName": "Secondary range of the subnet for Services; by default GKE's choice.",
     "serviceRanges": "Range of the Services by region, for one cluster; default: GKE's own.",
+    "secrets": "What is in the Secrets that the team names, by name and key; without it, none are made.",
     "stoppedQueues": "ClusterQueues that are inactive on purpose, for which no alert is raised.",
     "subnetwork": "Self link or name of the subnet.",
     "team": "Name of the team.",
+    "teamSecrets": "What is in the Secrets that teams name, by name and key.",
     "values": "Values of the chart; by default what the fleet file's configuration asks for.",
     # Fields of ControlPlaneAccess.
     "dns": "By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone.",

@@ -147,8 +147,9 @@ class PulumiProject:
         # The copy lies elsewhere, so a relative virtual environment would not be found; this one has what is needed,
         # and pip, unlike uv, installs nothing before a run.
         project["runtime"] = {"name": "python", "options": {"toolchain": "pip", "virtualenv": sys.prefix}}
-        settings |= self._kept_settings()
-        settings["config"] = {**(settings.get("config") or {}), **overrides}
+        # What is encrypted can be read with the stack's own key only, which a rehearsal does not ask for.
+        settings = {key: value for key, value in settings.items() if key not in _KEYS} | self._kept_settings()
+        settings["config"] = {**_without_secrets(settings.get("config") or {}), **overrides}
         self.paths.project.mkdir(parents=True, exist_ok=True)
         (self.paths.project / "Pulumi.yaml").write_text(yaml.safe_dump(project, sort_keys=False))
         self._copied_stack_file.write_text(yaml.safe_dump(settings, sort_keys=False))
@@ -162,7 +163,7 @@ class PulumiProject:
         if not self._copied_stack_file.is_file():
             return {}
         earlier = yaml.safe_load(self._copied_stack_file.read_text()) or {}
-        return {key: earlier[key] for key in ("secretsprovider", "encryptionsalt", "encryptedkey") if key in earlier}
+        return {key: earlier[key] for key in _KEYS if key in earlier}
 
     def select(self) -> None:
         """Make the stack in the rehearsal's own backend, unless it is there already."""
@@ -332,6 +333,15 @@ class PulumiRun:
     def _log_tail(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
         return "\n".join(lines[-20:])
+
+
+def _without_secrets(value: Any) -> Any:
+    """Config with a text of no use in the place of each encrypted value."""
+    if isinstance(value, Mapping):
+        if value.keys() == {"secure"}:
+            return "not-in-a-rehearsal"
+        return {key: _without_secrets(part) for key, part in value.items()}
+    return [_without_secrets(part) for part in value] if isinstance(value, list) else value
 
 
 def _resource_event(raw: Mapping[str, Any]) -> PulumiEvent | None:

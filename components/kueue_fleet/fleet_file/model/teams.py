@@ -70,6 +70,9 @@ class TeamEntry(RuledModel):
     """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters."""
     allowed_regions: tuple[Region, ...] = ()
     """Regions in which its jobs may run; default: any."""
+    secrets: tuple[DnsSubdomain, ...] = ()
+    """Names of Secrets in each of its namespaces, wherever jobs run; what is in them is in the stack's config,
+    `kueue-fleet:teamSecrets`, by name and key."""
     priority_classes: tuple[DnsSubdomain, ...] | None = None
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
@@ -97,6 +100,7 @@ class TeamEntry(RuledModel):
         yield from self.listed_once("members", "member")
         yield from self.listed_once("allowed_regions", "region")
         yield from self.listed_once("priority_classes", "priority class")
+        yield from self.listed_once("secrets", "Secret")
         yield from self._limits()
 
     @rule
