@@ -561,7 +561,7 @@ def test_what_teams_keep_secret_is_in_their_namespaces_where_jobs_run_and_nowher
 
 def test_secrets_of_teams_that_nobody_gives() -> None:
     spec = with_secrets()
-    with pytest.raises(SpecError, match=r"teams\[team-a\].secrets: set, but the program gives nothing"):
+    with pytest.raises(SpecError, match=r"teams\[team-a\]\.secrets: set, but the program gives nothing"):
         run(spec)
-    with pytest.raises(pulumi.RunError, match="kueue-fleet:teamSecrets.hugging-face.KEY"):
+    with pytest.raises(pulumi.RunError, match=r"kueue-fleet:teamSecrets\.hugging-face\.KEY"):
         run(spec, team_secrets={"hugging-fac": {"token": "hf-1234"}})

@@ -79,6 +79,17 @@ def test_writing_again_keeps_the_salt_that_pulumi_wrote_and_never_touches_the_us
     assert "encryptionsalt" not in (source / "stacks" / "Pulumi.dev.yaml").read_text()
 
 
+def test_what_is_encrypted_needs_no_key_in_a_rehearsal(source: Path, paths: RehearsalPaths) -> None:
+    secret = {"config": {"kueue-fleet:teamSecrets": {"hub": {"token": {"secure": "v1:abc:def"}}}, "other": 1}}
+    theirs = {"encryptionsalt": "v1:theirs", "secretsprovider": "gcpkms://key", **secret}
+    (source / "stacks" / "Pulumi.dev.yaml").write_text(yaml.safe_dump(theirs))
+    PulumiProject("dev", paths).write(source, {})
+    settings = yaml.safe_load((paths.project / "Pulumi.dev.yaml").read_text())
+    assert settings == {
+        "config": {"kueue-fleet:teamSecrets": {"hub": {"token": "not-in-a-rehearsal"}}, "other": 1},
+    }
+
+
 def test_an_unknown_stack_names_the_known_ones(source: Path, paths: RehearsalPaths) -> None:
     with pytest.raises(RehearsalError, match=r"^stack prod: there is no .*/Pulumi\.prod\.yaml; use one of .*: dev$"):
         PulumiProject("prod", paths).stack_file(source)

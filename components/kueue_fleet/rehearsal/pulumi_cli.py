@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import psutil
 import yaml
@@ -37,6 +37,7 @@ _CANCEL_SECONDS = 10.0
 _END_SECONDS = 3.0
 _LOCK_SECONDS = 20.0
 # Of a failure, the screen gets the beginning; all of it is in the log.
+_KEYS: Final = ("secretsprovider", "encryptionsalt", "encryptedkey")
 _SHOWN_MESSAGES, _SHOWN_NAMES, _SHOWN_CHARACTERS = 5, 3, 1200
 
 
