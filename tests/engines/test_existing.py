@@ -60,7 +60,7 @@ def test_what_exists_is_taken_over_and_the_cluster_stays(tmp_path_factory: pytes
         assert lab.session.make_existing_clusters(lab.fleet) == [NAME]
         lab.session.write_kubeconfig(lab.fleet)
         made: Any = config.new_client_from_config(str(lab.session.paths.kubeconfig), context=NAME)  # type: ignore[no-untyped-call]
-        core = client.CoreV1Api(made)
+        core: Any = client.CoreV1Api(made)
         core.create_namespace({"metadata": {"name": "vision", "labels": {"owner": "them"}}})
         before = core.read_namespace("vision").metadata
         lab.up()

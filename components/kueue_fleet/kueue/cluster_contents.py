@@ -255,7 +255,7 @@ class ClusterContents:
                 team,
                 objects=objects,
                 cluster_queues=self.cluster_queues,
-                secrets=self._team_secrets if self._role != "manager" else None,
+                secrets=self._team_secrets if self._spec.cluster(self._cluster.name).runs_jobs else None,
                 opts=self._opts(self.kueue.release),
             )
             self._made |= {f"Namespace/{name}": made for name, made in self.teams[team.name].namespaces.items()}

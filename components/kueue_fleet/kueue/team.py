@@ -6,6 +6,7 @@ account is not here.
 
 import base64
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pulumi
 
@@ -91,7 +92,7 @@ class Team(pulumi.ComponentResource):
             given = pulumi.Output.secret(secrets)
             for namespace, place in self.namespaces.items():
                 for secret in spec.secrets:
-                    data = given.apply(lambda values, secret=secret: _secret_data(spec.name, secret, values))
+                    data = given.apply(partial(_secret_data, spec.name, secret))
                     made = manifest("v1", "Secret", secret, namespace, type="Opaque", data=data)
                     self.secrets[namespace, secret] = declare_object(
                         self, f"{name}/{namespace}/Secret/{secret}", made, deleted_with=deleted_with, depends_on=[place]
