@@ -23,6 +23,7 @@ from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import InvariantError
 from kueue_fleet.admission.events import (
     ActiveChanged,
+    AllowedFlavorsChanged,
     CheckStateChanged,
     CycleStarted,
     Deleted,
@@ -37,6 +38,7 @@ from kueue_fleet.admission.events import (
     TimePassed,
 )
 from kueue_fleet.admission.flavors.evidence import InsufficientQuota
+from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.model import (
     AdmissionCheck,
     CheckState,
@@ -137,6 +139,26 @@ class TestQueueing:
         assert isinstance(found, Inadmissible)
         assert found.reason == "AdmissionGated"
         cluster.engine.handle(GatedByChanged(0, "ns/a", ""))
+        cluster.cycle()
+        assert cluster.admitted == {"a"}
+
+    def test_a_workload_gets_the_flavors_that_it_may_have(self) -> None:
+        cluster = Cluster(queue(), configuration=Configuration(gates=Gates(concurrent_admission=True)))
+        cluster.submit(job("a", allowed_flavors=("other",)))
+        (parked,) = cluster.cycle()
+        assert isinstance(parked, Parked)
+        assert "due to WorkloadAllowedResourceFlavorAnnotation annotation" in parked.message
+        # Another one of the same shape may have them all, and is not parked with it.
+        cluster.submit(job("b", uid="b"))
+        cluster.cycle()
+        assert cluster.admitted == {"b"}
+        cluster.engine.handle(AllowedFlavorsChanged(0, "ns/a", None))
+        cluster.cycle()
+        assert cluster.admitted == {"a", "b"}
+
+    def test_without_the_feature_gate_it_may_have_all(self) -> None:
+        cluster = Cluster(queue())
+        cluster.submit(job("a", allowed_flavors=("other",)))
         cluster.cycle()
         assert cluster.admitted == {"a"}
 

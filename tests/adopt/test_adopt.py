@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import small_fleets
 from adopt.existing_platform import configuration_map
 from fleet_file.builders import REMOVED, changed, fleet_data, manager_quotas, standalone_data
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
@@ -101,6 +102,15 @@ def test_a_fleet_survives_the_round_trip(change: dict[str, Any]) -> None:
 def test_one_cluster_alone_survives_it_too() -> None:
     adopted = assert_round_trip(parse_fleet(standalone_data()))
     assert [cluster["role"] for cluster in adopted.data["clusters"]] == ["standalone"]
+
+
+def test_how_long_jobs_wait_for_nodes_comes_back_with_the_controller() -> None:
+    data = small_fleets.standalone_data(admissionController={"image": "example.com/controller:1"})
+    data["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    data["clusterQueues"][0]["fallback"] = [{"flavor": "l4", "patience": "30m"}]
+    adopted = assert_round_trip(parse_fleet(data))
+    assert adopted.data["clusterQueues"][0]["fallback"] == [{"flavor": "l4", "patience": "30m"}]
+    assert [check["name"] for check in adopted.data["admissionChecks"]] == ["dws"]
 
 
 def test_the_example_stack_comes_back_in_its_own_words() -> None:

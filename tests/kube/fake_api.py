@@ -97,6 +97,9 @@ class FakeApi:
             raise ApiError(409, "Conflict", "the object has been modified")
         self.applied.append((path, body, manager))
         changed = copy.deepcopy(item)
+        if not path.endswith("/status"):
+            changed["metadata"].setdefault("annotations", {}).update(body["metadata"].get("annotations", {}))
+            return self.put(list_path, changed)
         status: dict[str, Any] = changed.setdefault("status", {})
         for field, value in body["status"].items():
             if field in ("conditions", "admissionChecks"):

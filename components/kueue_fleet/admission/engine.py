@@ -15,6 +15,7 @@ from kueue_fleet.admission.decisions import Decision, Parked, QuotaReserved, Req
 from kueue_fleet.admission.errors import InvariantError
 from kueue_fleet.admission.events import (
     ActiveChanged,
+    AllowedFlavorsChanged,
     CheckStateChanged,
     CycleStarted,
     Deleted,
@@ -42,6 +43,8 @@ from kueue_fleet.admission.timers import Timer
 from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.controller import WorkloadController
 from kueue_fleet.admission.workload.state import WorkloadInfo
+
+_Change = ReclaimableChanged | PriorityChanged | ActiveChanged | GatedByChanged | AllowedFlavorsChanged
 
 
 class Engine:
@@ -134,7 +137,9 @@ class Engine:
                 self._change_check(event)
             case PodsReadyChanged():
                 self._change_pods_ready(event)
-            case ReclaimableChanged() | PriorityChanged() | ActiveChanged() | GatedByChanged():
+            case (
+                ReclaimableChanged() | PriorityChanged() | ActiveChanged() | GatedByChanged() | AllowedFlavorsChanged()
+            ):
                 self._change_workload(event)
             case PreemptionGateOpened():
                 info = self._get(event.key)
@@ -207,7 +212,7 @@ class Engine:
         del self.workloads[info.key]
         self.queues.wake_others(info)
 
-    def _change_workload(self, event: ReclaimableChanged | PriorityChanged | ActiveChanged | GatedByChanged) -> None:
+    def _change_workload(self, event: _Change) -> None:
         info = self._get(event.key)
         counted = self.cache.remove(info)
         match event:
@@ -219,6 +224,8 @@ class Engine:
                 info.workload = replace(info.workload, active=event.active)
             case GatedByChanged():
                 info.workload = replace(info.workload, gated_by=event.gated_by)
+            case AllowedFlavorsChanged():
+                info.workload = replace(info.workload, allowed_flavors=event.flavors)
         self.cache.refresh(info)
         if counted:
             self.cache.add(info)

@@ -100,6 +100,15 @@ class GatedByChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class AllowedFlavorsChanged:
+    """The annotation kueue.x-k8s.io/workload-allowed-resource-flavors changes; None when it goes."""
+
+    now: float
+    key: str
+    flavors: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class PreemptionGateOpened:
     """A preemption gate of a workload opens."""
 
@@ -145,6 +154,7 @@ Event = (
     | PriorityChanged
     | ActiveChanged
     | GatedByChanged
+    | AllowedFlavorsChanged
     | PreemptionGateOpened
     | ObjectsChanged
     | TimePassed

@@ -39,13 +39,14 @@ class Gates:
     scheduler_long_requeue_interval: bool = False
     unadmitted_workloads_observability: bool = False
     multi_kueue_orchestrated_preemption: bool = False
+    concurrent_admission: bool = False
+    """Of it: the flavors that a workload may use. A queue's concurrentAdmissionPolicy is refused."""
 
 
 _FIELDS: Final = {field.name for field in fields(Gates)}
 
 # On in the wrong direction they change admission in a way that is not modelled.
 REFUSED: Final[Mapping[str, bool]] = {
-    "ConcurrentAdmission": False,
     "TASBalancedPlacement": False,
     "TASRespectNodeAffinityPreferred": False,
     "SchedulerLibraryIntegration": False,

@@ -215,7 +215,8 @@ class Workload:
     """A workload as submitted, and its status.
 
     `uid` breaks ties between workloads of the same priority and time, so it must be given. `reclaimable` counts pods
-    per pod set that will not be needed any more. `gated_by` is the annotation kueue.x-k8s.io/admission-gated-by.
+    per pod set that will not be needed any more. `gated_by` is the annotation kueue.x-k8s.io/admission-gated-by,
+    `allowed_flavors` kueue.x-k8s.io/workload-allowed-resource-flavors; None: all.
     """
 
     namespace: str
@@ -230,6 +231,7 @@ class Workload:
     reclaimable: tuple[tuple[str, int], ...] = ()
     max_execution_seconds: float | None = None
     gated_by: str = ""
+    allowed_flavors: tuple[str, ...] | None = None
     preemption_gates: tuple[str, ...] = ()
     job_uid: str = ""
     problem: str = ""

@@ -17,15 +17,13 @@ def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data |
 
     It is a problem where objects speak of the controller and its settings are not given.
     """
-    name = f"{platform.manager}.ConfigMap {CONTROLLER_NAME}"
-    for cluster, item in platform.others("ConfigMap"):
-        if cluster == platform.manager and item["metadata"]["name"] == CONTROLLER_NAME:
-            settings = platform.yaml_in(item, "config.yaml", name)
-            section = dict(settings.get("controller") or {})
-            if dispatcher != DISPATCHER_NAME:
-                # The section has this only where the controller dispatches.
-                section.pop("dispatch", None)
-            return section, settings.get("teamRegions") or {}
+    settings = controller_settings(platform)
+    if settings is not None:
+        section = dict(settings.get("controller") or {})
+        if dispatcher != DISPATCHER_NAME:
+            # The section has this only where the controller dispatches.
+            section.pop("dispatch", None)
+        return section, settings.get("teamRegions") or {}
     checks = [spec for specs in platform.found("AdmissionCheck").values() for spec in specs.values()]
     if dispatcher == DISPATCHER_NAME or any(spec.get("controllerName") in _OWN_CONTROLLERS for spec in checks):
         platform.problem(
@@ -34,3 +32,12 @@ def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data |
             f"add the ConfigMap {CONTROLLER_NAME} of the manager to them",
         )
     return None, {}
+
+
+def controller_settings(platform: Platform) -> Data | None:
+    """What the ConfigMap of the controller says, on the manager or on the only cluster; None where there is none."""
+    home = platform.manager or platform.clusters[0].name
+    for cluster, item in platform.others("ConfigMap"):
+        if cluster == home and item["metadata"]["name"] == CONTROLLER_NAME:
+            return platform.yaml_in(item, "config.yaml", f"{home}.ConfigMap {CONTROLLER_NAME}")
+    return None

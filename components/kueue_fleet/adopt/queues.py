@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kueue_fleet.adopt.controller import controller_settings
 from kueue_fleet.adopt.platform import Data, Platform, Specs
 from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, rules_of
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, FALLBACK_CHECK
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -101,6 +102,7 @@ def adopt_queues(platform: Platform) -> list[Data]:
     """Entries of `clusterQueues`, with the manager's quotas of those that it dispatches."""
     made = _made_checks(platform)
     on_manager = platform.of_manager.of("ClusterQueue")
+    fallback = (controller_settings(platform) or {}).get("fallback") or {}
     entries = []
     for name, specs in platform.found("ClusterQueue").items():
         dispatched = name in on_manager and any(rule["name"] in made for rule in rules_of(on_manager[name]))
@@ -119,6 +121,8 @@ def adopt_queues(platform: Platform) -> list[Data]:
         platform.problems += problems
         if dispatched:
             _add_managers(entry, _without(on_manager[name], made))
+        if name in fallback:
+            entry["fallback"] = fallback[name]["fallback"]
         entries.append({"name": name, **platform.where(own), **entry})
     return entries
 
@@ -135,7 +139,7 @@ def _made_checks(platform: Platform) -> set[str]:
     return {
         name
         for name, specs in platform.found("AdmissionCheck").items()
-        if any(spec.get("controllerName") in _MADE_BY_FLEET for spec in specs.values())
+        if name == FALLBACK_CHECK or any(spec.get("controllerName") in _MADE_BY_FLEET for spec in specs.values())
     }
 
 
@@ -160,7 +164,7 @@ def adopt_checks(platform: Platform) -> list[Data]:
     configs = platform.found("ProvisioningRequestConfig")
     for name, specs in platform.found("AdmissionCheck").items():
         spec = platform.same("AdmissionCheck", name, specs)
-        if spec.get("controllerName") in _MADE_BY_FLEET:
+        if name == FALLBACK_CHECK or spec.get("controllerName") in _MADE_BY_FLEET:
             continue
         entry: Data = {"name": name, **platform.where(specs)}
         if spec.get("controllerName") != PROVISIONING_CONTROLLER:

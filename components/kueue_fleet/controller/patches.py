@@ -9,7 +9,7 @@ Source: kueue@v0.19.2 config/components/map/manifests.yaml, pkg/workload/patchin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kueue_fleet.admission.model import CheckState
@@ -22,7 +22,7 @@ from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kueue_api.names import KUEUE_API
+from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION, KUEUE_API
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 """Field manager of nominations."""
@@ -30,6 +30,8 @@ CHECK_MANAGER: Final = "kueue-fleet-checks"
 """Field manager of the states of admission checks."""
 REJECT_MANAGER: Final = "kueue-fleet-rejections"
 """Field manager of MultiKueue checks that are rejected. Not the dispatcher's: its next body would remove the check."""
+FALLBACK_MANAGER: Final = "kueue-fleet-fallback"
+"""Field manager of the flavors that a Workload may have, and of the check by which it is taken back from one."""
 ASSIGNMENT_MANAGER: Final = "kueue-fleet-assignment"
 """Field manager of assignments, on the manager and on the workers."""
 _EVENT_TEXT: Final = 1024
@@ -39,6 +41,19 @@ def status_path(key: str) -> str:
     """Where the status of the Workload `namespace/name` is."""
     namespace, _, name = key.partition("/")
     return f"{KUEUE}/namespaces/{namespace}/workloads/{name}/status"
+
+
+def workload_path(key: str) -> str:
+    """Where the Workload `namespace/name` is."""
+    return status_path(key).removesuffix("/status")
+
+
+def allowed_flavors_body(record: Record, flavors: Sequence[str]) -> Json:
+    """The annotation by which Kueue gives a Workload these flavors only."""
+    body = _body(record, {})
+    del body["status"]
+    body["metadata"]["annotations"] = {ALLOWED_FLAVORS_ANNOTATION: ",".join(flavors)}
+    return body
 
 
 def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, GivenUp], stays: str = "") -> Json:

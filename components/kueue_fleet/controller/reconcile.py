@@ -11,6 +11,7 @@ from typing import Final, TypeGuard
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.assigner import Assigner
+from kueue_fleet.controller.fallback import Fallback
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.places import places_of
@@ -42,9 +43,9 @@ from kueue_fleet.dispatch import (
 from kueue_fleet.dispatch.rescue import STUCK_COPY
 from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.dispatch.scoring import judge
-from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
+from kueue_fleet.dispatch.settings import check_rules, fallback_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
-from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
+from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.client import Api
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
@@ -105,6 +106,8 @@ class Reconciler:
         self._tell = tell
         self._clock = clock
         self._rescue = Rescue(manager, workers, api, metrics, tell, self._watchdog.stuck_after)
+        rules = {name: fallback_rules(q.flavors, q.fallback) for name, q in configuration.fallback.items()}
+        self._fallback = Fallback(rules, manager, api, metrics, tell, clock)
         self.assigner = Assigner(manager, workers, api, apis, metrics, clock)
         self._ready_since: dict[str, float] = {}
 
@@ -122,10 +125,11 @@ class Reconciler:
             self._forget(key, record)
             if record is not None and record.holds_quota:
                 await self.assigner.remember(record)
-            return None
+            again = await self._fallback.look_at(key)
+            return again if again < math.inf else None
         if not self._manager.knows_namespace(record.namespace):
             return None
-        again = await self._answer_checks(record)
+        again = min(await self._answer_checks(record), await self._fallback.look_at(key))
         # What was written came back, and is known by now.
         record = self._manager.records.get(key)
         if record is None or not self._waits_for_kueue(record):
@@ -407,7 +411,7 @@ class Reconciler:
         found = self._manager.checks.get(name)
         if found is None or found.controller != CHECK_CONTROLLER:
             return
-        known = name in self._rules
+        known = name in self._rules or (name == FALLBACK_CHECK and bool(self._configuration.fallback))
         if found.active is known:
             return
         body: Json = patches.check_active_body(name, found.version, known=known, now=self._clock())

@@ -3,14 +3,16 @@
 `dispatcher.decide` filters the worker clusters, scores the rest and nominates; `books.Books` is what it knows of a
 worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
 `checks` decides admission checks, `watchdog` about capacity that was promised and does not come, `rescue` about
-evictions that Kueue does not finish. `report` turns decisions into the text of a condition and back. Time is an
-argument; whoever calls keeps nothing between two calls but the books, which follow from the objects of the clusters.
+evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report` turns decisions into
+the text of a condition and back. Time is an argument; whoever calls keeps nothing between two calls but the books,
+which follow from the objects of the clusters.
 """
 
 from __future__ import annotations
 
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Place, Step, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import decide, rounds_begun
+from kueue_fleet.dispatch.fallback import FallbackDecision, FallbackRules, decide_fallback
 from kueue_fleet.dispatch.fleet_checks import CheckDecision, CheckRules, Window, decide_check
 from kueue_fleet.dispatch.model import (
     Action,
@@ -46,6 +48,8 @@ __all__ = [
     "Copy",
     "Decision",
     "DispatchSettings",
+    "FallbackDecision",
+    "FallbackRules",
     "FilterReason",
     "Filtered",
     "Fit",
@@ -71,6 +75,7 @@ __all__ = [
     "decide",
     "decide_assignment",
     "decide_check",
+    "decide_fallback",
     "describe",
     "dispatch_settings",
     "parse_regions",

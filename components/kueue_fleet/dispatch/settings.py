@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from kueue_fleet.dispatch.fallback import FallbackRules
 from kueue_fleet.dispatch.fleet_checks import CheckRules, Window
 from kueue_fleet.dispatch.model import DispatchSettings, Weights
 from kueue_fleet.dispatch.watchdog import WatchdogSettings
 from kueue_fleet.fleet_file.model.dispatch import AdmissionController, Dispatch, FleetCheck, Watchdog
+from kueue_fleet.fleet_file.model.entries import FlavorPatience
 
 
 def dispatch_settings(section: AdmissionController | Dispatch) -> DispatchSettings:
@@ -25,6 +29,11 @@ def dispatch_settings(section: AdmissionController | Dispatch) -> DispatchSettin
 def watchdog_settings(section: Watchdog) -> WatchdogSettings:
     """The section `watchdog`."""
     return WatchdogSettings(section.provisioning_timeout.seconds, section.retries, section.stuck_after.seconds)
+
+
+def fallback_rules(flavors: Sequence[str], fallback: Iterable[FlavorPatience]) -> FallbackRules:
+    """A queue's `fallback`, with its flavors in order."""
+    return FallbackRules(tuple(flavors), {entry.flavor: entry.patience.seconds for entry in fallback})
 
 
 def check_rules(check: FleetCheck) -> CheckRules:

@@ -10,6 +10,7 @@ from kueue_fleet.admission.model import CheckState
 from kueue_fleet.admission.scheduler.entry import Outcome
 from kueue_fleet.explain.answer import Explanation, ResourceFigures
 from kueue_fleet.explain.diagnosis import Diagnosis
+from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
@@ -31,6 +32,9 @@ def headline(made: Explanation, found: Diagnosis) -> str:
     """The dominant reason in plain words."""
     if made.state == "QuotaReserved" and SINGLE_POD_SET_REFUSAL in found.message:
         return "GKE refuses its ProvisioningRequest, so it keeps its quota and never starts."
+    waits = _waits_for_nodes(made, found)
+    if waits:
+        return f"{waits}."
     if made.state != "Pending":
         return _STATES.get(made.state) or _RESERVED.get(made.reason or "", found.message)
     if found.blocked or found.entry is None:
@@ -49,6 +53,13 @@ def headline(made: Explanation, found: Diagnosis) -> str:
     if not found.entry.queue.active:
         return f"ClusterQueue {made.cluster_queue} is inactive: {found.entry.queue.inactive_message}"
     return f"{found.message}."
+
+
+def _waits_for_nodes(made: Explanation, found: Diagnosis) -> str:
+    """What the fleet's controller says of a job that goes on to another flavor if its nodes do not come."""
+    info = found.engine.workloads.get(made.workload)
+    check = info.checks.get(FALLBACK_CHECK) if info is not None and info.is_reserved else None
+    return "" if check is None or info is None or info.is_evicted or info.pods_ready else check.message
 
 
 def _about_flavors(made: Explanation) -> str:

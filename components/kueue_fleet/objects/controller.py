@@ -56,12 +56,13 @@ def manager_rules() -> list[dict[str, Any]]:
     ]
 
 
-def manager_job_rules(*, job_set: bool) -> list[dict[str, Any]]:
+def manager_job_rules(*, job_set: bool, fallback: bool) -> list[dict[str, Any]]:
     """What the controller does on the manager in each namespace that has jobs of the fleet."""
     kinds = [("batch", "jobs"), *([("jobset.x-k8s.io", "jobsets")] if job_set else [])]
     return [
         policy_rule("", "events", ["create"]),
         policy_rule(KUEUE_GROUP, "workloads/status", ["patch"]),
+        *([policy_rule(KUEUE_GROUP, "workloads", ["patch"])] if fallback else []),
         *(policy_rule(group, kind, ["get"]) for group, kind in kinds),
         *(policy_rule(group, f"{kind}/status", ["patch"]) for group, kind in kinds),
     ]
@@ -126,9 +127,9 @@ def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manif
 
 
 def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
-    """The controller's objects on the manager, in apply order; none elsewhere, or where the fleet has no controller."""
+    """The controller's objects on the manager or standalone cluster, in apply order; none elsewhere."""
     section = fleet.admission_controller
-    if section is None or fleet.multi_kueue is None or fleet.cluster(cluster).role != "manager":
+    if section is None or fleet.controller_cluster != cluster:
         return []
     namespace = section.namespace
     text = yaml.safe_dump(controller_configuration(fleet).wire(), sort_keys=True, width=1000)
@@ -138,7 +139,10 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
         *cluster_grant(CONTROLLER_NAME, manager_rules(), subject),
         *namespace_grants(
-            JOBS_ROLE_NAME, manager_job_rules(job_set=fleet.job_set.enabled), subject, job_namespaces(fleet)
+            JOBS_ROLE_NAME,
+            manager_job_rules(job_set=fleet.job_set.enabled, fallback=any(q.fallback for q in fleet.cluster_queues)),
+            subject,
+            job_namespaces(fleet),
         ),
         *role_grant(CONTROLLER_NAME, namespace, lease_rules(), subject),
         *(

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic import Field
+
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionController
+from kueue_fleet.fleet_file.model.entries import FlavorPatience
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken, token_credentials, worker_tokens
@@ -33,6 +36,15 @@ class WorkerConfiguration(SpecModel):
     """Kueue's Configuration there, as far as it decides."""
 
 
+class QueueFallback(SpecModel):
+    """How long jobs of a queue wait for nodes of its flavors."""
+
+    flavors: tuple[Text, ...]
+    """Every flavor of the queue, in its order."""
+    fallback: tuple[FlavorPatience, ...]
+    """As in the fleet file."""
+
+
 class ControllerConfiguration(SpecModel):
     """Everything that the controller takes from the fleet."""
 
@@ -52,6 +64,8 @@ class ControllerConfiguration(SpecModel):
     """Regions where a team's jobs may run, by namespace; a namespace that is not there has no such rule."""
     kueue: Mapping[str, Any]
     """Kueue's Configuration on the manager, as far as it decides."""
+    fallback: Mapping[Text, QueueFallback] = Field(default_factory=dict)
+    """How long jobs wait for nodes, by ClusterQueue."""
     tokens: tuple[WorkerToken, ...] = ()
     """The tokens by which the workers are reached, to be renewed."""
     token_lifetime: Duration = Duration("168h")
@@ -59,26 +73,36 @@ class ControllerConfiguration(SpecModel):
 
 
 def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
-    """What the controller of this fleet is told. Raises ValueError for a fleet without one, or without a manager."""
-    section, settings = fleet.admission_controller, fleet.multi_kueue
-    if section is None or settings is None or fleet.manager is None:
-        raise ValueError("the fleet has no admissionController on a manager; add the section, and multiKueue")
+    """What the controller of this fleet is told. Raises ValueError for a fleet without one."""
+    section, settings, home = fleet.admission_controller, fleet.multi_kueue, fleet.controller_cluster
+    if section is None or home is None:
+        raise ValueError("the fleet has no admissionController; add the section")
     credentials = token_credentials(fleet)
     return ControllerConfiguration(
         fleet=fleet.name,
         namespace=section.namespace,
-        origin=kueue_configuration(fleet, fleet.manager.name).get("multiKueue", {}).get("origin", DEFAULT_ORIGIN),
-        dispatches=settings.dispatcher_name == DISPATCHER_NAME,
+        origin=kueue_configuration(fleet, home).get("multiKueue", {}).get("origin", DEFAULT_ORIGIN),
+        dispatches=settings is not None and settings.dispatcher_name == DISPATCHER_NAME,
         controller=section.model_copy(update={"checks": fleet_checks(fleet)}),
         workers=tuple(
             WorkerConfiguration(name=name, region=fleet.cluster(name).region, kueue=_decisive(fleet, name))
             for name in _workers(fleet)
         ),
         team_regions=_team_regions(fleet),
-        kueue=_decisive(fleet, fleet.manager.name),
+        kueue=_decisive(fleet, home),
+        fallback=queue_fallback(fleet),
         tokens=worker_tokens(fleet),
         **({"token_lifetime": credentials.lifetime} if credentials is not None else {}),
     )
+
+
+def queue_fallback(fleet: FleetSpec) -> dict[str, QueueFallback]:
+    """How long jobs wait for nodes, by ClusterQueue; queues without `fallback` are not there."""
+    return {
+        queue.name: QueueFallback(flavors=tuple(dict.fromkeys(queue.flavor_names)), fallback=queue.fallback)
+        for queue in fleet.cluster_queues
+        if queue.fallback
+    }
 
 
 def _workers(fleet: FleetSpec) -> tuple[str, ...]:

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
+from kueue_fleet.fleet_file.model.dispatch import (
+    ASSIGNMENT_CHECK,
+    ASSIGNMENT_CONTROLLER,
+    CHECK_CONTROLLER,
+    FALLBACK_CHECK,
+)
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.placement import (
@@ -154,6 +159,7 @@ def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     found += _part("multikueue", map(render_multikueue_config, groups))
     found += [ClusterObject(render_admission_check(item), parts[item.name]) for item in checks]
     found += _part("", render_assignment_check(fleet, cluster))
+    found += _part("", render_fallback_check(fleet, cluster))
     return found + _part("multikueue", map(render_multikueue_check, groups))
 
 
@@ -187,6 +193,13 @@ def render_provisioning_request_config(check: AdmissionCheckEntry) -> list[Manif
 def render_admission_check(check: AdmissionCheckEntry) -> Manifest:
     """A check of the file; the same on each of its clusters."""
     return admission_check_manifest(check.name, check.check_spec)
+
+
+def render_fallback_check(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """The check by which the fleet's own controller takes jobs back from flavors whose nodes do not come."""
+    if fleet.controller_cluster != cluster or not any(queue.fallback for queue in fleet.queues_on(cluster)):
+        return []
+    return [admission_check_manifest(FALLBACK_CHECK, AdmissionCheckSpec(controller_name=CHECK_CONTROLLER))]
 
 
 def render_assignment_check(fleet: FleetSpec, cluster: str) -> list[Manifest]:

@@ -17,7 +17,7 @@ from kueue_fleet.dispatch.residency import Residency
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, FALLBACK_CHECK
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
 from kueue_fleet.simulation.provisioning_request import refused_by_gke
@@ -64,8 +64,9 @@ class Checks:
         if name in self._rules:
             yield from self._by_rules(job, name, at)
             return
-        if name == ASSIGNMENT_CHECK:
-            # The controller assigns a job to the first worker that has quota for it, in far less than a second.
+        if name in (ASSIGNMENT_CHECK, FALLBACK_CHECK):
+            # The controller assigns a job to the first worker that has quota for it, in far less than a second, and
+            # holds none back from the flavor that it got.
             yield Answer(at, CheckState.READY)
             return
         flavors = {flavor for ps in job.admissions[cluster].pod_sets for _, flavor in ps.flavors}

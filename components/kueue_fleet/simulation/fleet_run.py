@@ -41,6 +41,7 @@ from kueue_fleet.simulation.admission_checks import Answer, Checks
 from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
+from kueue_fleet.simulation.fallback import Fallback
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.nodes import Nodes
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher
@@ -81,6 +82,7 @@ class FleetRun:
         own = fleet.multi_kueue is not None and fleet.multi_kueue.dispatcher == "External"
         self.dispatcher: Dispatcher = FleetDispatcher(fleet, self.clusters, objects) if own else KueueDispatcher(fleet)
         self._checks = Checks(fleet, file, seed, self.dispatcher)
+        self._fallback = Fallback(fleet, home, self.clusters[home].engine, self._plan_for, self.handle)
         self._nodes = {name: Nodes(fleet, name) for name in objects}
         self._waiting_for_nodes: dict[str, dict[str, None]] = {name: {} for name in objects}
         timeout = fleet.multi_kueue.worker_lost_timeout if fleet.multi_kueue is not None else None
@@ -184,6 +186,7 @@ class FleetRun:
         record.take(decision, at)
         if isinstance(decision, QuotaReserved):
             job.admissions[home] = decision.admission
+            self._fallback.wait(job, at, at)
         elif isinstance(decision, ChecksPending):
             rest = [name for name in decision.checks if name not in self._dispatch_checks]
             if rest:
@@ -388,6 +391,7 @@ class FleetRun:
         if why:
             job.record.message = why
             self._waiting_for_nodes[where][job.record.key] = None
+            self._fallback.wait(job, now, now)
         else:
             self._start(job, where, now)
 

@@ -256,7 +256,6 @@ class TestWhatIsRefused:
         ("configuration", "feature"),
         [
             ({"admissionFairSharing": {"usageHalfLifeTime": "1h"}}, "admission fair sharing"),
-            ({"featureGates": {"ConcurrentAdmission": True}}, "ConcurrentAdmission=true"),
             ({"featureGates": {"TASProfileMixed": False}}, "TASProfileMixed=false"),
         ],
     )

@@ -80,7 +80,7 @@ def test_jobs_do_not_go_from_dws_to_the_next_flavor_when_google_has_no_machines(
     assert problems(changed(pools_data(), {FLAVORS: [flavor_quota(name) for name in NAMES]})) == [
         "warning: clusterQueues[gpu].resourceGroups[0].flavors[queued]: comes before calendar, but a job that got "
         "quota here waits for DWS, however long that takes: the next flavor is for when quota is used up, not for when "
-        "Google has no machines; put it last"
+        "Google has no machines; put it last, or say in the queue's fallback how long a job waits for it"
     ]
 
 

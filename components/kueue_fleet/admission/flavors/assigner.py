@@ -29,6 +29,7 @@ from kueue_fleet.admission.flavors.assignment import (
 from kueue_fleet.admission.flavors.evidence import (
     Evidence,
     ExceedsCapacity,
+    FlavorNotAllowed,
     InsufficientQuota,
     NotNominated,
     ResourceUnavailable,
@@ -200,7 +201,7 @@ def _find_flavor(
         against = _against(search, members, resource, flavor, group)
         if against is not None:
             evidence.append(against)
-            if not isinstance(against, NotNominated):
+            if not isinstance(against, (NotNominated, FlavorNotAllowed)):
                 attempts.append(
                     FlavorAttempt(
                         flavor, Mode.NO_FIT, evidence=(against,), no_fit_reason=QuotaReservedReason.NO_MATCHING_FLAVOR
@@ -232,6 +233,9 @@ def _against(
     nomination = search.info.nomination
     if nomination and all(nomination.get(requests.name, {}).get(resource) != flavor for _, requests in members):
         return NotNominated(flavor, resource)
+    allowed = search.info.workload.allowed_flavors
+    if allowed is not None and flavor not in allowed and search.cache.gates.concurrent_admission:
+        return FlavorNotAllowed(flavor)
     for _, requests in members:
         found = search.cache.eligibility(requests, flavor, search.queue, group)
         if found is not None:

@@ -112,6 +112,17 @@ class NotNominated(NamedTuple):
         )
 
 
+class FlavorNotAllowed(NamedTuple):
+    """The workload's annotation names other flavors only."""
+
+    flavor: str
+
+    @property
+    def text(self) -> str:
+        """Kueue's sentence."""
+        return f"skipping flavor {self.flavor} due to WorkloadAllowedResourceFlavorAnnotation annotation"
+
+
 class FlavorLacksResource(NamedTuple):
     """Seen for another resource of the workload, the flavor cannot be chosen for this one."""
 
@@ -156,6 +167,7 @@ Evidence = (
     | ExceedsCapacity
     | InsufficientQuota
     | NotNominated
+    | FlavorNotAllowed
     | FlavorLacksResource
     | TopologyMismatch
     | TopologyPlacement

@@ -29,6 +29,7 @@ from kueue_fleet.admission.reading.pods import (
     topology_from_annotations,
 )
 from kueue_fleet.admission.reading.topology import parse_topology_assignment
+from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION
 
 _PREFIX: Final = "kueue.x-k8s.io/"
 MOST_KEPT: Final = 1000
@@ -82,6 +83,7 @@ def parse_workload(fields: Fields, context: Context) -> Workload:
         ),
         max_execution_seconds=float(limit) if limit else None,
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
+        allowed_flavors=_allowed(annotations),
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
         job_uid=metadata.child("labels").text(f"{_PREFIX}job-uid"),
         problem=problem,
@@ -119,7 +121,9 @@ def _parse_pod_sets(spec: Fields, context: Context) -> tuple[tuple[PodSet, ...],
 def _refuse(fields: Fields, annotations: Fields) -> None:
     if annotations.text(f"{_PREFIX}elastic-job") == "true":
         raise NotModelledError("elastic jobs (workload slices)", fields.path)
-    if f"{_PREFIX}workload-allowed-resource-flavors" in annotations:
+    if f"{_PREFIX}concurrent-admission-parent" in fields.child("metadata").child("labels") or any(
+        owner.text("kind") == "Workload" for owner in fields.child("metadata").children("ownerReferences")
+    ):
         raise NotModelledError("concurrent admission", fields.path)
     status = fields.child("status")
     if any(status.children("unhealthyNodes")):
@@ -131,6 +135,13 @@ def _refuse(fields: Fields, annotations: Fields) -> None:
     updates = [update for check in status.children("admissionChecks") for update in check.children("podSetUpdates")]
     if pending and any("nodeSelector" in update or "tolerations" in update for update in updates):
         raise NotModelledError("placement by an admission check's podSetUpdates", fields.path)
+
+
+def _allowed(annotations: Fields) -> tuple[str, ...] | None:
+    if ALLOWED_FLAVORS_ANNOTATION not in annotations:
+        return None
+    text = annotations.text(ALLOWED_FLAVORS_ANNOTATION)
+    return tuple(name.strip() for name in text.split(",")) if text.strip() else ()
 
 
 def _boost(annotations: Fields) -> int:

@@ -285,7 +285,8 @@ def refresh_shape(info: WorkloadInfo, gates: Gates, shapes: Interner) -> None:
         )
         for requests in info.pod_sets
     )
-    info.shape = shapes.id((info.priority, parts))
+    allowed = info.workload.allowed_flavors if gates.concurrent_admission else None
+    info.shape = shapes.id((info.priority, parts, allowed))
 
 
 def _counts_after_reclaim(workload: Workload, gates: Gates) -> dict[str, int]:

@@ -15,6 +15,7 @@ from kueue_fleet.fleet_file.check.accounts import check_accounts
 from kueue_fleet.fleet_file.check.clusters import check_clusters
 from kueue_fleet.fleet_file.check.cohorts import check_cohorts
 from kueue_fleet.fleet_file.check.dispatch import check_dispatch
+from kueue_fleet.fleet_file.check.fallback import check_fallback
 from kueue_fleet.fleet_file.check.flavor_pools import check_flavor_pools
 from kueue_fleet.fleet_file.check.flavors import check_admission_checks, check_flavors
 from kueue_fleet.fleet_file.check.google_cloud import check_google_cloud
@@ -50,6 +51,7 @@ _RULES = (
     check_cohorts,
     check_queues,
     check_waiting_copies,
+    check_fallback,
     check_manager_quotas,
     check_priorities,
     check_tenants,

@@ -15,6 +15,7 @@ from kueue_fleet.fleet_file.model.dispatch import (
     ASSIGNMENT_CHECK,
     CHECK_CONTROLLER,
     DISPATCHER_NAME,
+    FALLBACK_CHECK,
     AdmissionController,
 )
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
@@ -44,7 +45,7 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
     settings = scope.fleet.multi_kueue
     ours = settings is not None and settings.dispatcher_name == DISPATCHER_NAME
     if section is not None and settings is None:
-        yield Problem(_AT, "set, but there is no multiKueue section", "remove it, or add workers and multiKueue")
+        yield from _alone(scope, section)
     elif section is None and ours:
         yield Problem(
             "multiKueue.external.name",
@@ -66,17 +67,28 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
 
 
 @rule
+def _alone(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+    """On a standalone cluster it has something to do, and is asked nothing about workers."""
+    if not section.checks and not any(queue.fallback for queue in scope.fleet.cluster_queues):
+        what = "set, but there is no multiKueue section, and it has no checks, and no queue has fallback"
+        yield Problem(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
+    for check in section.checks:
+        if check.regions:
+            yield Problem(f"{_AT}.checks[{check.name}].regions", "set, but there are no workers", "remove it")
+
+
+@rule
 def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
     """Admission checks of our controller that it knows nothing of: Kueue would wait for them for ever."""
     answered = {check.name for check in section.checks} if section is not None else set()
-    manager = scope.fleet.manager.name if scope.fleet.manager is not None else None
+    manager = scope.fleet.manager.name if scope.fleet.manager is not None else scope.fleet.controller_cluster
     for entry in scope.fleet.admission_checks:
         yield from _answered(scope, entry, answered, manager)
 
 
 @rule
 def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], manager: str | None) -> Iterator[Problem]:
-    if entry.name == ASSIGNMENT_CHECK:
+    if entry.name in (ASSIGNMENT_CHECK, FALLBACK_CHECK):
         yield Problem(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
     if entry.controller_name != CHECK_CONTROLLER:
         return

@@ -74,11 +74,15 @@ def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterat
 
     Source: https://github.com/kubernetes-sigs/kueue/issues/2560 and KEP-8691.
     """
-    if scope.fleet.admission_controller is not None:
+    if scope.fleet.admission_controller is not None and scope.fleet.multi_kueue is not None:
         return
+    patient = {entry.flavor for entry in queue.fallback}
     with_workers = scope.fleet.multi_kueue is not None
     for number, group in enumerate(queue.resource_groups):
-        asks = [_waits_for_dws(scope, queue, scope.fleet.flavor(each.name), cluster) for each in group.flavors]
+        asks = [
+            each.name not in patient and _waits_for_dws(scope, queue, scope.fleet.flavor(each.name), cluster)
+            for each in group.flavors
+        ]
         index = asks.index(True) if True in asks else len(asks)
         later = [each.name for each, asked in zip(group.flavors[index:], asks[index:], strict=True) if not asked]
         if later:
@@ -86,8 +90,12 @@ def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterat
                 f"{scope.path(queue)}.resourceGroups[{number}].flavors[{group.flavors[index].name}]",
                 f"comes before {later[0]}, but a job that got quota here waits for DWS, however long that takes: the "
                 "next flavor is for when quota is used up, not for when Google has no machines",
-                "put it last"
-                + (", or add admissionController, whose watchdog gives such requests up" if with_workers else ""),
+                "put it last, "
+                + (
+                    "or add admissionController, whose watchdog gives such requests up"
+                    if with_workers
+                    else "or say in the queue's fallback how long a job waits for it"
+                ),
                 "warning",
             )
 

@@ -44,7 +44,7 @@ def _capacities(fleet: FleetSpec, check: FleetCheck) -> Iterator[object]:
             continue
         for name in dict.fromkeys(flavor.name for group in queue.resource_groups for flavor in group.flavors):
             entry = fleet.flavor(name)
-            for cluster in fleet.worker_names:
+            for cluster in fleet.worker_names or fleet.job_clusters:
                 if entry is not None and name in fleet.flavors_on(cluster):
                     pools = fleet.flavor_nodes(entry, cluster)
                     yield from (pool.capacity for pool in pools)

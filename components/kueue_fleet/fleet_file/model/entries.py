@@ -26,6 +26,7 @@ from kueue_fleet.kueue_api import (
     WorkloadPriorityClassFields,
 )
 from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.problem import Problem
 from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityField
@@ -124,6 +125,20 @@ class CohortEntry(CohortSpec):
     """Quota of the cohort itself, for all of its queues."""
 
 
+class FlavorPatience(RuledModel):
+    """How long a job waits for nodes of a flavor."""
+
+    flavor: DnsSubdomain
+    """A flavor of the queue that others come after."""
+    patience: Duration
+    """How long a job may have quota on the flavor without all of its pods running: `30m`."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """At least a second: Kueue counts in seconds."""
+        if self.patience.nanoseconds < 10**9:
+            yield Problem("patience", f"{self.patience} is less than a second", "write 1s or longer")
+
+
 class ClusterQueueEntry(ClusterQueueSpec):
     """A ClusterQueue and the clusters where it exists."""
 
@@ -133,6 +148,9 @@ class ClusterQueueEntry(ClusterQueueSpec):
     """Default: every cluster that runs jobs. The manager's copy of a dispatched queue is made of itself."""
     resource_groups: Annotated[tuple[FleetResourceGroup, ...], Field(max_length=16)] = ()
     """What may be used: resources that go together, with their flavors and amounts."""
+    fallback: Annotated[tuple[FlavorPatience, ...], Field(max_length=64)] = ()
+    """Flavors whose nodes may not come: DWS, Spot or on-demand machines that are out of stock. After the patience, the
+    job gives its quota there back, and goes on to the other flavors in their order. Needs admissionController."""
     manager: ManagerQueue | None = None
     """The manager's quotas by hand; absent: the sum of the workers'."""
 

@@ -105,7 +105,7 @@ class FleetSpec(SpecModel):
     multi_kueue: MultiKueue | None = None
     """Dispatch from the manager to the workers; needed with workers."""
     admission_controller: AdmissionController | None = None
-    """The fleet's own dispatcher and admission checks, on the manager; absent: not deployed."""
+    """The fleet's own dispatcher and admission checks, on the manager or standalone cluster; absent: not deployed."""
     observability: Observability = NO_OBSERVABILITY
     """Metrics, dashboards and alerts; without the section there are none."""
 
@@ -128,6 +128,13 @@ class FleetSpec(SpecModel):
     def new_clusters(self) -> tuple[ClusterEntry, ...]:
         """The clusters that the fleet makes."""
         return tuple(cluster for cluster in self.clusters if not cluster.existing)
+
+    @cached_property
+    def controller_cluster(self) -> str | None:
+        """Where the fleet's own controller runs, if there is one: the manager, or the standalone cluster."""
+        if self.admission_controller is None:
+            return None
+        return next((cluster.name for cluster in self.clusters if cluster.role != "worker"), None)
 
     @cached_property
     def cluster_names(self) -> tuple[str, ...]:

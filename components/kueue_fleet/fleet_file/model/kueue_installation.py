@@ -41,6 +41,9 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     base = default_configuration(fleet.kueue.namespace, observed=observed, job_sets=fleet.job_set.enabled)
     # A selector of one's own stands alone: merged, it would have to hold beside this one.
     base |= {name: value for name, value in _managed_jobs(fleet).items() if name not in own}
+    if any(queue.fallback for queue in fleet.queues_on(cluster)):
+        # With it, Kueue gives a Workload only the flavors that its annotation names.
+        base["featureGates"]["ConcurrentAdmission"] = True
     merged = overlay(base, own)
     if entry.role == "manager" and fleet.multi_kueue is not None:
         merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})

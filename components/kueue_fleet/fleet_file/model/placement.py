@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import is_
 
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, FALLBACK_CHECK
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.kueue_api import (
@@ -159,6 +159,9 @@ def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Cluste
         rules.append(AdmissionCheckStrategyRule.model_construct(name=group.check_name, on_flavors=()))
     if is_assigned(fleet, queue, cluster):
         rules.append(AdmissionCheckStrategyRule.model_construct(name=ASSIGNMENT_CHECK, on_flavors=()))
+    patient = tuple(entry.flavor for entry in queue.fallback)
+    if patient and fleet.controller_cluster == cluster and not dispatching:
+        rules.append(AdmissionCheckStrategyRule.model_construct(name=FALLBACK_CHECK, on_flavors=patient))
     return ClusterQueueSpec.model_construct(
         resource_groups=groups,
         cohort_name=queue.cohort_name,

@@ -1,0 +1,95 @@
+"""Jobs that wait for nodes which do not come, on the cluster of the controller: they go on to other flavors.
+
+Decided by `dispatch.fallback`. Written are the flavors that the Workload may have, and then the state of the
+fleet's own check, by which Kueue takes the quota back. A leader that ends between the two is followed by one that
+decides the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.controller import patches
+from kueue_fleet.controller.manager import ManagerState
+from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.records import Record
+from kueue_fleet.dispatch import CheckDecision, FallbackDecision, FallbackRules, decide_fallback
+from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
+from kueue_fleet.kube.client import Api
+
+FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
+"""Reason of the event about a job that goes on to another flavor."""
+_REQUEUE_SECONDS: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Fallback:
+    """Decides and writes. `rules` are those of the queues; `clock` gives seconds of the epoch."""
+
+    def __init__(
+        self,
+        rules: Mapping[str, FallbackRules],
+        manager: ManagerState,
+        api: Api,
+        metrics: Metrics,
+        tell: Callable[[Record, str, str, bool], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._rules = rules
+        self._manager = manager
+        self._api = api
+        self._metrics = metrics
+        self._tell = tell
+        self._clock = clock
+
+    async def look_at(self, key: str) -> float:
+        """Answer for a Workload, and take it back if its patience is over; when to look again. Raises ApiError."""
+        record = self._manager.records.get(key)
+        check = record.checks.get(FALLBACK_CHECK) if record is not None else None
+        if record is None or not record.holds_quota or check is None or record.unreadable:
+            return math.inf
+        if check.state not in (CheckState.PENDING, CheckState.READY):
+            return math.inf
+        found = self._decide(record)
+        if found is None:
+            if check.state == CheckState.PENDING:
+                await self._answer(record, CheckDecision(CheckState.READY, "Waits for no nodes"))
+            return math.inf
+        if not found.give_up:
+            if (check.state, check.message) != (CheckState.READY, found.message):
+                await self._answer(record, CheckDecision(CheckState.READY, found.message))
+            return found.due
+        if record.workload.allowed_flavors != found.allowed:
+            body = patches.allowed_flavors_body(record, found.allowed)
+            answer = await self._api.apply(patches.workload_path(key), body, patches.FALLBACK_MANAGER)
+            self._manager.take_answer(record, answer)
+            record = self._manager.records.get(key, record)
+        await self._answer(record, CheckDecision(CheckState.RETRY, found.message))
+        self._tell(record, FLAVOR_GIVEN_UP, found.message, True)
+        return math.inf
+
+    def _decide(self, record: Record) -> FallbackDecision | None:
+        """None for a job whose pods have all been running, and for one that waits for no flavor with a patience."""
+        status = record.workload.status
+        started = status.pods_ready or status.waits_for_recovery or status.pods_ready_since is None
+        rules = self._rules.get(record.cluster_queue)
+        if rules is None or record.reserved_at is None or (record.admitted_at is not None and started):
+            return None
+        pod_sets = status.admission.pod_sets if status.admission is not None else ()
+        used = {flavor for pod_set in pod_sets for _, flavor in pod_set.flavors}
+        since = record.reserved_at if record.admitted_at is None else record.admitted_at
+        return decide_fallback(rules, used, record.workload.allowed_flavors, since, self._clock())
+
+    async def _answer(self, record: Record, decision: CheckDecision) -> None:
+        wanted = _REQUEUE_SECONDS if decision.state is CheckState.RETRY else None
+        body = patches.check_body(record, {FALLBACK_CHECK: (decision, wanted)}, self._clock())
+        answer = await self._api.apply(patches.status_path(record.key), body, patches.FALLBACK_MANAGER)
+        self._manager.take_answer(record, answer)
+        self._metrics.checks.labels(FALLBACK_CHECK, decision.state.value).inc()
+        fields = {"workload": record.key, "state": decision.state.value, "why": decision.message}
+        log.info("fallback", extra={"fields": fields})

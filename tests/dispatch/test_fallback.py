@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from kueue_fleet.dispatch import FallbackRules, decide_fallback
+
+RULES = FallbackRules(("reserved", "flex", "spot", "od"), {"flex": 600.0, "spot": 60.0})
+SINCE = 1_800_000_000.0
+
+
+def test_it_waits_and_says_since_when_and_what_comes_next() -> None:
+    found = decide_fallback(RULES, ["flex"], None, SINCE, SINCE + 599)
+    assert found is not None
+    assert not found.give_up
+    assert found.due == SINCE + 600
+    assert found.message == (
+        "Waits for nodes of flex since 2027-01-15T08:00:00Z; goes on to spot at 2027-01-15T08:10:00Z"
+    )
+
+
+def test_after_its_patience_it_may_have_every_flavor_but_this_one() -> None:
+    found = decide_fallback(RULES, ["flex"], None, SINCE, SINCE + 600)
+    assert found is not None
+    assert found.give_up
+    # What comes earlier stays: its quota may be free by then.
+    assert found.allowed == ("reserved", "spot", "od")
+    assert found.message == "No nodes of flex within 600 s; goes on to spot"
+
+
+def test_flavors_that_were_given_up_before_stay_out() -> None:
+    found = decide_fallback(RULES, ["spot"], ("reserved", "spot", "od"), SINCE, SINCE + 60)
+    assert found is not None
+    assert found.allowed == ("reserved", "od")
+    assert "goes on to od" in found.message
+
+
+@pytest.mark.parametrize("used", [["od"], ["reserved"], []])
+def test_other_flavors_are_waited_for(used: list[str]) -> None:
+    assert decide_fallback(RULES, used, None, SINCE, SINCE + 1e6) is None
+
+
+def test_of_several_flavors_the_first_that_is_due_is_given_up() -> None:
+    found = decide_fallback(RULES, ["flex", "spot"], None, SINCE, SINCE + 60)
+    assert found is not None
+    assert found.allowed == ("reserved", "flex", "od")
+
+
+def test_what_comes_next_is_never_a_flavor_that_was_given_up() -> None:
+    found = decide_fallback(RULES, ["flex"], ("reserved", "flex"), SINCE, SINCE + 600)
+    assert found is not None
+    assert found.message.endswith("goes back to reserved")

@@ -1,0 +1,120 @@
+"""DWS without stock on a real control plane: the fleet's controller and real Kueue move a job to the next flavor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import call
+from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, job, queue_data
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.workload_file import WorkloadFile
+from one_cluster import KUEUE, Json, condition, wait_until
+
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+DUMPED = ("workloads", "resourceflavors", "clusterqueues", "admissionchecks", "localqueues")
+PATIENCE = 8
+
+
+def data() -> Json:
+    """One cluster in Europe, where DWS has no B200; the next flavor has L4 on demand."""
+    made = fleet_data({}, checks=[])
+    del made["multiKueue"], made["admissionChecks"][1:]
+    made["clusters"] = [{"name": MANAGER, "role": "standalone", "region": "europe-west4"}]
+    queue, later = queue_data("gpu", "b200", 8), queue_data("gpu", "l4", 8)
+    queue["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
+    queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["b200"]}]}
+    queue["fallback"] = [{"flavor": "b200", "patience": f"{PATIENCE}s"}]
+    made["clusterQueues"] = [queue]
+    made["localQueues"] = [{"namespace": "team", "name": "gpu", "clusterQueue": "gpu"}]
+    return made
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
+    with controller_lab(tmp_path_factory.mktemp("lab"), data()) as made:
+        yield made
+
+
+def test_a_job_goes_on_within_its_patience_runs_once_and_leaves_no_quota_behind(
+    lab: ControllerLab, tmp_path: Path
+) -> None:
+    lab.start_controller()
+    lab.submit(job("stock-out", seconds=2))
+
+    waiting = wait_until(lambda: fallback_check(lab))
+    assert waiting["state"] == "Ready"
+    assert waiting["message"].startswith("Waits for nodes of b200 since ")
+    [request] = wait_until(lambda: lab.manager.items(REQUESTS))
+    said = explained(lab, tmp_path)
+    assert "Waits for nodes of b200 since " in said
+    assert "; goes on to l4 at " in said
+
+    wait_until(lambda: condition(lab.workload("stock-out") or {}, "Finished") == "True")
+    workload = lab.workload("stock-out")
+    assert workload is not None
+    assert workload["metadata"]["annotations"]["kueue.x-k8s.io/workload-allowed-resource-flavors"] == "l4"
+    times = {one["type"]: datetime.fromisoformat(one["lastTransitionTime"]) for one in workload["status"]["conditions"]}
+    asked = datetime.fromisoformat(request["metadata"]["creationTimestamp"])
+    assert PATIENCE <= (times["Admitted"] - asked).total_seconds() <= PATIENCE + 10
+    ran = lab.manager.get(f"{JOBS}/stock-out")["status"]
+    assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
+    assert lab.manager.items(REQUESTS) == []
+    wait_until(lambda: not used(lab))
+    events = lab.manager.items("/api/v1/namespaces/team/events")
+    assert [one["message"] for one in events if one["reason"] == "FlavorGivenUp"] == [
+        f"No nodes of b200 within {PATIENCE} s; goes on to l4"
+    ]
+    assert (flavors_of(workload), evictions(workload)) == simulated()
+
+
+def fallback_check(lab: ControllerLab) -> Json | None:
+    checks = (lab.workload("stock-out") or {}).get("status", {}).get("admissionChecks", [])
+    return next((one for one in checks if one["name"] == "kueue-fleet-fallback" and one["message"]), None)
+
+
+def explained(lab: ControllerLab, folder: Path) -> str:
+    """What `explain` says of the job, by a dump of the cluster."""
+    items = []
+    for plural in DUMPED:
+        found = lab.manager.get(f"{KUEUE}/{plural}")
+        kind = found["kind"].removesuffix("List")
+        items += [{**item, "apiVersion": found["apiVersion"], "kind": kind} for item in found["items"]]
+    dump = folder / "dump.json"
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    workload = lab.workload("stock-out")
+    assert workload is not None
+    done = call("explain", f"team/{workload['metadata']['name']}", "--objects", dump)
+    assert done.returncode == 0, done.stderr
+    return " ".join(done.stdout.split())
+
+
+def used(lab: ControllerLab) -> list[Any]:
+    status = lab.manager.get(f"{KUEUE}/clusterqueues/gpu")["status"]
+    return [one for flavor in status["flavorsReservation"] for one in flavor["resources"] if one["total"] != "0"]
+
+
+def flavors_of(workload: Json) -> set[str]:
+    [assigned] = workload["status"]["admission"]["podSetAssignments"]
+    return set(assigned["flavors"].values())
+
+
+def evictions(workload: Json) -> dict[str, int]:
+    return {one["reason"]: one["count"] for one in workload["status"]["schedulingStats"]["evictions"]}
+
+
+def simulated() -> tuple[set[str], dict[str, int]]:
+    """Flavors and evictions of the same job, as the simulation has them."""
+    requests = {"nvidia.com/gpu": 1, "cpu": 1}
+    jobs = {"name": "stock-out", "namespace": "team", "queue": "gpu", "runSeconds": 2, "requests": requests}
+    file = WorkloadFile.model_validate({"jobs": [jobs], "waits": [{"flavor": "b200", "seconds": 1e6}]})
+    [found] = prepare_fleet(parse_fleet(data()), file, Delays()).run().as_json()["workloads"]
+    reasons = [one["reason"] for one in found["evictions"]]
+    return set(found["flavors"]["main"].values()), {one: reasons.count(one) for one in reasons}

@@ -1,0 +1,110 @@
+"""Queues with `fallback`: what it needs, and what comes next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.kueue_api import SpecError
+from kueue_fleet.objects import render_cluster
+from small_fleets import fleet_data, standalone_data
+
+CONTROLLER = {"image": "example.com/controller:1"}
+
+
+def data(*fallback: tuple[str, str], **changes: Any) -> dict[str, Any]:
+    made = standalone_data(admissionController=CONTROLLER, **changes)
+    made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    made["clusterQueues"][0]["fallback"] = [{"flavor": name, "patience": patience} for name, patience in fallback]
+    return made
+
+
+def problems(made: dict[str, Any]) -> list[str]:
+    with pytest.raises(SpecError) as refused:
+        parse_fleet(made)
+    return [str(problem) for problem in refused.value.problems if problem.severity == "error"]
+
+
+def test_what_it_makes_on_the_cluster() -> None:
+    fleet = parse_fleet(data(("l4", "30m")))
+    objects = {(item["kind"], item["metadata"]["name"]): item for item in render_cluster(fleet, "batch")}
+    check = objects["AdmissionCheck", "kueue-fleet-fallback"]
+    assert check["spec"] == {"controllerName": "kueue-fleet.dev/admission-check"}
+    strategy = objects["ClusterQueue", "gpu"]["spec"]["admissionChecksStrategy"]["admissionChecks"]
+    assert {"name": "kueue-fleet-fallback", "onFlavors": ["l4"]} in strategy
+    assert "fallback" not in objects["ClusterQueue", "gpu"]["spec"]
+    assert kueue_configuration(fleet, "batch")["featureGates"]["ConcurrentAdmission"] is True
+    rules = objects["ClusterRole", "kueue-fleet-controller-jobs"]["rules"]
+    assert {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads"], "verbs": ["patch"]} in rules
+    assert ("Deployment", "kueue-fleet-controller") in objects
+
+
+def test_without_it_nothing_of_it_is_there() -> None:
+    made = standalone_data()
+    made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    fleet = parse_fleet(made)
+    assert "kueue-fleet-fallback" not in [item["metadata"]["name"] for item in render_cluster(fleet, "batch")]
+    assert "ConcurrentAdmission" not in kueue_configuration(fleet, "batch")["featureGates"]
+
+
+@pytest.mark.parametrize(
+    ("fallback", "problem"),
+    [
+        (("l4", "100ms"), "clusterQueues[gpu].fallback[0].patience: 100ms is less than a second; write 1s or longer"),
+        (
+            ("h100", "30m"),
+            "clusterQueues[gpu].fallback[0].flavor: h100 is the last flavor, and nothing comes after it; remove it, or "
+            "add a flavor",
+        ),
+        (
+            ("t4", "30m"),
+            "clusterQueues[gpu].fallback[0].flavor: the queue has no quota on flavor t4; use one of the flavors of the "
+            "queue: l4, h100",
+        ),
+    ],
+)
+def test_wrong_entries(fallback: tuple[str, str], problem: str) -> None:
+    assert problems(data(fallback)) == [problem]
+
+
+def test_a_flavor_is_there_once() -> None:
+    [found] = problems(data(("l4", "30m"), ("l4", "40m")))
+    assert found == "clusterQueues[gpu].fallback[1].flavor: l4 is there twice; keep one of them"
+
+
+def test_somebody_has_to_take_jobs_back() -> None:
+    made = data(("l4", "30m"))
+    del made["admissionController"]
+    assert problems(made) == [
+        "clusterQueues[gpu].fallback: set, but only the fleet's controller takes jobs back; add admissionController"
+    ]
+
+
+def test_a_controller_without_anything_to_do() -> None:
+    [found] = problems(data())
+    assert found.startswith("admissionController: set, but there is no multiKueue section, and no queue has fallback; ")
+
+
+def test_the_feature_gate_stays_on() -> None:
+    gates = {"configuration": {"featureGates": {"ConcurrentAdmission": False}}}
+    [found] = problems(data(("l4", "30m"), kueue=gates))
+    assert found.startswith("kueue.configuration.featureGates.ConcurrentAdmission: false, and queue gpu has fallback")
+
+
+def test_jobs_of_workers_are_the_watchdogs() -> None:
+    made = fleet_data("worker-us-east4", admissionController=CONTROLLER)
+    made["clusterQueues"][0]["fallback"] = [{"flavor": "l4", "patience": "30m"}]
+    [found] = problems(made)
+    assert found.startswith("clusterQueues[gpu].fallback: set, but MultiKueue sends the queue's jobs to workers")
+    assert "admissionController.watchdog" in found
+
+
+def test_the_name_of_the_check_is_taken() -> None:
+    made = data(("l4", "30m"))
+    made["admissionChecks"].append({"name": "kueue-fleet-fallback", "controllerName": "example.com/other"})
+    assert problems(made) == [
+        "admissionChecks[kueue-fleet-fallback].name: is the fleet's own check of that name; use another name"
+    ]

@@ -1,0 +1,104 @@
+"""Queues whose jobs go on to other flavors where nodes do not come, on the simulated cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.workload_file import WorkloadFile
+
+GPU = "nvidia.com/gpu"
+
+
+def fleet(patience: str | None = "10m", quota: int = 8, nodes: int = 4) -> FleetSpec:
+    flavors = ("flex", "od", "last")
+    pools: list[dict[str, Any]] = [
+        {"name": name, "machineType": "g2-standard-24", "autoscaling": {"totalMaxNodeCount": count}}
+        for name, count in zip(flavors, (4, nodes, 4), strict=True)
+    ]
+    pools[0]["capacity"] = {"type": "flexStart"}
+    resources = [{"name": GPU, "nominalQuota": quota}, {"name": "cpu", "nominalQuota": 40}]
+    queue: dict[str, Any] = {
+        "name": "q",
+        "namespaceSelector": {},
+        "resourceGroups": [
+            {"coveredResources": [GPU, "cpu"], "flavors": [{"name": name, "resources": resources} for name in flavors]}
+        ],
+        "admissionChecksStrategy": {"admissionChecks": [{"name": "dws", "onFlavors": ["flex"]}]},
+    }
+    if patience is not None:
+        queue["fallback"] = [{"flavor": name, "patience": patience} for name in ("flex", "od")]
+    provisioning = {"provisioningClassName": "queued-provisioning.gke.io", "managedResources": [GPU]}
+    data = {
+        "name": "lab",
+        "project": "lab-project",
+        "clusters": [
+            {
+                "name": "c",
+                "role": "standalone",
+                "region": "us-central1",
+                "mode": "Standard",
+                "zones": ["us-central1-a"],
+            }
+        ],
+        "nodePools": pools,
+        "flavors": [{"name": name, "nodePool": name} for name in flavors],
+        "admissionChecks": [{"name": "dws", "provisioningRequest": provisioning}],
+        "clusterQueues": [queue],
+        "localQueues": [{"namespace": "t", "name": "q", "clusterQueue": "q"}],
+        **({"admissionController": {"image": "example.com/controller:1"}} if patience is not None else {}),
+    }
+    return parse_fleet(data)
+
+
+def run(
+    spec: FleetSpec, wait: float, *, count: int = 1, gpus: int = 2, cpu: int = 1, until: float | None = None
+) -> list[dict[str, Any]]:
+    jobs = {"name": "j", "namespace": "t", "queue": "q", "count": count, "runSeconds": 60}
+    jobs["requests"] = {GPU: gpus, "cpu": cpu}
+    file = WorkloadFile.model_validate({"jobs": [jobs], "waits": [{"flavor": "flex", "seconds": wait}]})
+    found: list[dict[str, Any]] = prepare_fleet(spec, file, Delays(), until=until).run().as_json()["workloads"]
+    return found
+
+
+def fate(workload: dict[str, Any]) -> tuple[Any, ...]:
+    flavors = list(dict.fromkeys(name for pod_set in workload["flavors"].values() for name in pod_set.values()))
+    return workload["admittedAt"], flavors, [eviction["reason"] for eviction in workload["evictions"]]
+
+
+def test_without_stock_a_job_goes_on_when_its_patience_is_over() -> None:
+    [found] = run(fleet(), wait=1e6)
+    # A second of back-off lies between the eviction and the next flavor.
+    assert fate(found) == (601, ["od"], ["AdmissionCheck"])
+    assert found["finishedAt"] == 661
+    assert len(found["runs"]) == 1
+
+
+def test_nodes_that_come_in_time_are_used() -> None:
+    [found] = run(fleet(), wait=599)
+    assert fate(found) == (599, ["flex"], [])
+
+
+def test_without_fallback_it_waits_as_long_as_dws_takes() -> None:
+    [found] = run(fleet(None), wait=1e6)
+    assert fate(found) == (1e6, ["flex"], [])
+
+
+def test_an_admitted_job_whose_nodes_do_not_come_goes_on_too() -> None:
+    """Three jobs have quota on od, where one fits on each of two nodes."""
+    found = run(fleet(patience="30s", quota=4, nodes=2), wait=1e6, count=3, gpus=1, cpu=13)
+    *_, last = sorted(found, key=lambda one: one["finishedAt"])
+    assert sorted(one["flavors"]["main"][GPU] for one in found) == ["last", "od", "od"]
+    assert [eviction["reason"] for eviction in last["evictions"]] == ["AdmissionCheck", "AdmissionCheck"]
+    assert [(run["flavors"], run["end"]) for run in last["runs"]] == [
+        (["od"], "AdmissionCheck"),
+        (["last"], "Succeeded"),
+    ]
+
+
+def test_the_quota_of_the_flavor_is_free_again() -> None:
+    """Eight GPUs in each flavor, for jobs of eight: what the first one leaves, the second one gets."""
+    found = run(fleet(), wait=1e6, count=4, gpus=8, until=601)
+    assert [one["flavors"].get("main", {}).get(GPU) for one in found] == ["od", "flex", "last", None]
