@@ -85,7 +85,20 @@ def test_somebody_has_to_take_jobs_back() -> None:
 
 def test_a_controller_without_anything_to_do() -> None:
     [found] = problems(data())
-    assert found.startswith("admissionController: set, but there is no multiKueue section, and no queue has fallback; ")
+    assert found == (
+        "admissionController: set, but there is no multiKueue section, and it has no checks, and no queue has fallback; "
+        "remove it, add workers and multiKueue, or set fallback in a queue"
+    )
+
+
+def test_checks_of_the_controller_are_answered_on_one_cluster_too() -> None:
+    check = {"name": "fleet", "controllerName": "kueue-fleet.dev/admission-check"}
+    made = data()
+    made["admissionController"] = CONTROLLER | {"checks": [{"name": "fleet", "runDuration": {}}]}
+    made["admissionChecks"].append(check)
+    assert parse_fleet(made).controller_cluster == "batch"
+    made["admissionController"]["checks"][0]["regions"] = True
+    assert problems(made) == ["admissionController.checks[fleet].regions: set, but there are no workers; remove it"]
 
 
 def test_the_feature_gate_stays_on() -> None:
