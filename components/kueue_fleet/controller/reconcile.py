@@ -402,6 +402,8 @@ class Reconciler:
         ), None
 
     def _regions(self, record: Record) -> tuple[str | None, ...]:
+        if self._configuration.region:
+            return (self._configuration.region,)
         check = self._manager.dispatch_check(record)
         names = self._manager.clusters_of(check) if check is not None else ()
         return tuple(self._workers[name].region if name in self._workers else None for name in names)

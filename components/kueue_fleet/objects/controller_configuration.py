@@ -52,6 +52,8 @@ class ControllerConfiguration(SpecModel):
     """Name of the fleet."""
     namespace: Text
     """Where the Lease is."""
+    region: Text = ""
+    """Region of the cluster that it runs on, where that runs jobs itself; else empty."""
     origin: Text
     """Mark on the copies that the manager makes on the workers."""
     dispatches: Flag
@@ -81,6 +83,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
     return ControllerConfiguration(
         fleet=fleet.name,
         namespace=section.namespace,
+        region=fleet.cluster(home).region if fleet.cluster(home).runs_jobs else "",
         origin=kueue_configuration(fleet, home).get("multiKueue", {}).get("origin", DEFAULT_ORIGIN),
         dispatches=settings is not None and settings.dispatcher_name == DISPATCHER_NAME,
         controller=section.model_copy(update={"checks": fleet_checks(fleet)}),

@@ -10,6 +10,7 @@ from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects import render_cluster
+from kueue_fleet.objects.controller_configuration import controller_configuration
 from small_fleets import fleet_data, standalone_data
 
 CONTROLLER = {"image": "example.com/controller:1"}
@@ -86,8 +87,8 @@ def test_somebody_has_to_take_jobs_back() -> None:
 def test_a_controller_without_anything_to_do() -> None:
     [found] = problems(data())
     assert found == (
-        "admissionController: set, but there is no multiKueue section, and it has no checks, and no queue has fallback; "
-        "remove it, add workers and multiKueue, or set fallback in a queue"
+        "admissionController: set, but there is no multiKueue section, and it has no checks, and no queue has "
+        "fallback; remove it, add workers and multiKueue, or set fallback in a queue"
     )
 
 
@@ -96,9 +97,9 @@ def test_checks_of_the_controller_are_answered_on_one_cluster_too() -> None:
     made = data()
     made["admissionController"] = CONTROLLER | {"checks": [{"name": "fleet", "runDuration": {}}]}
     made["admissionChecks"].append(check)
-    assert parse_fleet(made).controller_cluster == "batch"
-    made["admissionController"]["checks"][0]["regions"] = True
-    assert problems(made) == ["admissionController.checks[fleet].regions: set, but there are no workers; remove it"]
+    fleet = parse_fleet(made)
+    assert fleet.controller_cluster == "batch"
+    assert controller_configuration(fleet).region == "us-central1"
 
 
 def test_the_feature_gate_stays_on() -> None:

@@ -68,13 +68,10 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
 
 @rule
 def _alone(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
-    """On a standalone cluster it has something to do, and is asked nothing about workers."""
+    """On a standalone cluster it has something to do."""
     if not section.checks and not any(queue.fallback for queue in scope.fleet.cluster_queues):
         what = "set, but there is no multiKueue section, and it has no checks, and no queue has fallback"
         yield Problem(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
-    for check in section.checks:
-        if check.regions:
-            yield Problem(f"{_AT}.checks[{check.name}].regions", "set, but there are no workers", "remove it")
 
 
 @rule
