@@ -77,6 +77,11 @@ def test_own_prices_replace_those_of_the_library() -> None:
     assert isinstance(prices.price("nvidia-l4", "us-east4", "spot"), Missing), "a line replaces all of a line"
 
 
+def test_a_table_of_a_spreadsheet() -> None:
+    prices, problems = parse_prices(f"\ufeff{HEADER}nvidia-l4,us-east4,0.4,,\n".replace("\n", "\r\n"), "ours.csv")
+    assert (list(problems), prices.price("nvidia-l4", "us-east4", "onDemand")) == ([], 0.4)
+
+
 def test_a_table_without_a_date_has_that_of_its_name() -> None:
     assert parse_prices(HEADER, "our.csv") == (Prices("our.csv", {}), [])
 

@@ -115,6 +115,8 @@ class Project:
     """What in requests, or in answers, does not fit the descriptions."""
     calls: list[str] = field(default_factory=list)
     """The methods that were called."""
+    headers: list[dict[str, str]] = field(default_factory=list)
+    """Of each request, in small letters."""
 
     @contextmanager
     def served(self) -> Iterator[dict[str, str]]:
@@ -143,6 +145,7 @@ def _answer(project: Project, request: BaseHTTPRequestHandler) -> None:
     length = int(request.headers.get("Content-Length") or 0)
     body = json.loads(request.rfile.read(length)) if length else None
     url = urlsplit(request.path)
+    project.headers.append({name.lower(): value for name, value in request.headers.items()})
     failure = _checked(project, request.command, url.path, parse_qsl(url.query, keep_blank_values=True), body)
     if isinstance(failure, Failure):
         status, answer, headers = failure

@@ -8,11 +8,12 @@ import google.auth
 import httplib2
 import pytest
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
+from google.oauth2.credentials import Credentials
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation
 from kueue_fleet.preflight.findings import Finding, findings
-from kueue_fleet.preflight.google_cloud import TRIES, CannotAskError, Google, connect, read_facts
+from kueue_fleet.preflight.google_cloud import SCOPES, TRIES, CannotAskError, Google, connect, read_facts
 from kueue_fleet.preflight.needs import needs_of
 from kueue_fleet.preflight.quotas import Metric
 from preflight import google_api
@@ -164,10 +165,18 @@ def test_what_exists_is_read_as_the_api_has_it(project: Project, read: Read) -> 
     ],
 )
 def test_a_read_that_is_refused_is_named_and_the_others_go_on(
-    project: Project, read: Read, method: str, failure: Failure, part: str, wrong: str, fix: str
+    project: Project,
+    read: Read,
+    caplog: pytest.LogCaptureFixture,
+    method: str,
+    failure: Failure,
+    part: str,
+    wrong: str,
+    fix: str,
 ) -> None:
     project.failures[method] = [failure]
     facts = read()
+    assert caplog.records == [], "nothing is printed beside what the command says"
     assert dict(facts.unread) == {part: f"{wrong}; {fix}"}
     found = not_fitting(facts)
     assert {each.part for each in found} == {part}
@@ -215,6 +224,25 @@ def test_a_zone_that_does_not_answer(project: Project, read: Read) -> None:
 
 
 class TestCredentials:
+    def test_requests_have_them(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The whole way, with those of a person: a token, the fleet's project as the one that is charged, our name."""
+        person = Credentials(token="secret-token")  # type: ignore[no-untyped-call]
+        asked: list[object] = []
+
+        def default(**arguments: object) -> tuple[Credentials, None]:
+            asked.append(arguments["scopes"])
+            return person, None
+
+        monkeypatch.setattr(google.auth, "default", default)
+        with project.served() as endpoints:
+            assert not_fitting(read_facts(needs(), connect("my-project", endpoints))) == []
+        assert asked == [SCOPES]
+        (headers,) = {
+            (sent["authorization"], sent["x-goog-user-project"], sent["user-agent"].partition(" ")[0])
+            for sent in project.headers
+        }
+        assert headers == ("Bearer secret-token", "my-project", "kueue-fleet-preflight")
+
     def test_there_are_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def none(**_: object) -> None:
             raise DefaultCredentialsError("Your default credentials were not found.")  # type: ignore[no-untyped-call]

@@ -6,6 +6,7 @@ Reads that Google asks to repeat are repeated, a few times, after the time that 
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +28,10 @@ with warnings.catch_warnings():
     from googleapiclient.discovery import build
     from googleapiclient.errors import HttpError
     from googleapiclient.http import set_user_agent
+
+for _library in ("google.auth", "googleapiclient"):
+    # Their warnings repeat on stderr what answers say.
+    logging.getLogger(_library).setLevel(logging.ERROR)
 
 SCOPES: Final = (
     "https://www.googleapis.com/auth/cloud-platform.read-only",
@@ -113,14 +118,17 @@ class Google:
                 return
 
 
-def connect(project: str) -> Google:
-    """Clients with the user's own credentials.
+def connect(project: str, endpoints: Mapping[str, str] | None = None) -> Google:
+    """Clients with the user's own credentials; `endpoints` as of `Google`.
 
     Raises:
         CannotAskError: there are none.
     """
     try:
-        credentials, _ = google.auth.default(scopes=SCOPES)
+        with warnings.catch_warnings():
+            # That credentials of people have no project to charge, which they get below.
+            warnings.simplefilter("ignore", UserWarning)
+            credentials, _ = google.auth.default(scopes=SCOPES)
     except DefaultCredentialsError:
         raise CannotAskError(f"there are no Google credentials here; {_LOGIN}") from None
     except GoogleAuthError as wrong:
@@ -128,7 +136,7 @@ def connect(project: str) -> Google:
     if getattr(credentials, "quota_project_id", "") is None and hasattr(credentials, "with_quota_project"):
         credentials = credentials.with_quota_project(project)
     http = google_auth_httplib2.AuthorizedHttp(credentials, http=httplib2.Http(timeout=TIMEOUT_SECONDS))
-    return Google(set_user_agent(http, "kueue-fleet-preflight"))
+    return Google(set_user_agent(http, "kueue-fleet-preflight"), endpoints)
 
 
 def read_facts(needs: Needs, google: Google) -> Facts:
