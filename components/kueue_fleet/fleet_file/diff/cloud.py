@@ -113,7 +113,7 @@ def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             end = "end that with `gcloud container fleet memberships unregister`"
             yield _consequence(f"clusters[{name}].fleetMembership", f"{text}: {end}")
         if before.rbac_security_group and after.rbac_security_group is None:
-            text = f'{before.rbac_security_group} keeps its rights: write "" to take them away'
+            text = f"{before.rbac_security_group} keeps its rights: write an empty text to take them away"
             yield _consequence(f"clusters[{name}].rbacSecurityGroup", text)
 
 
