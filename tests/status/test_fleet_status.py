@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
-from kueue_fleet.status import ClusterObjects, FleetStatus, fleet_status
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.status import ClusterObjects, FleetStatus, calendar_status, fleet_status
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 Object = dict[str, Any]
@@ -162,3 +164,21 @@ def test_json_is_in_camel_case_with_a_version_and_days_left() -> None:
     assert document["schemaVersion"] == 1
     assert (document["rotateBy"], document["daysLeft"]) == ("2026-12-01", 10)
     assert document["pending"][0]["waitingSeconds"] == 600.0
+
+
+def test_calendar_reservations_that_have_not_ended() -> None:
+    text = (Path(__file__).parents[2] / "examples/jobs/fleet.yaml").read_text()
+    fleet = parse_fleet_text(text, "fleet.yaml")
+
+    def at(day: str) -> list[tuple[bool, int]]:
+        now = datetime.fromisoformat(day)
+        return [(each.is_open, each.days_left) for each in calendar_status(fleet, now)]
+
+    assert at("2027-02-27T00:00:00Z") == [(False, 2)]
+    assert at("2027-03-01T00:00:00Z") == [(True, 14)]
+    assert at("2027-03-14T12:00:00Z") == [(True, 0)]
+    assert at("2027-03-15T00:00:00Z") == []
+    [found] = calendar_status(fleet, datetime.fromisoformat("2027-03-02T00:00:00Z"))
+    assert (found.reservation, found.pool, found.ends) == ("h100-march", "h100-calendar", "2027-03-15T00:00Z")
+    document = fleet_status("f", {}, None, NOW, [found]).as_json()
+    assert document["calendars"][0]["daysLeft"] == 13

@@ -26,7 +26,7 @@ from kueue_fleet.fleet_file import FleetSpec
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from kueue_fleet.status import ClusterObjects, FleetStatus
+    from kueue_fleet.status import CalendarStatus, ClusterObjects, FleetStatus
 
 _KUEUE = ("kueue.x-k8s.io", "v1beta2")
 _KINDS = {
@@ -96,14 +96,15 @@ def _watch(fleet: FleetSpec, kubeconfig: Path | None, every: float) -> NoReturn:
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None) -> FleetStatus:
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
-    from kueue_fleet.status import fleet_status
+    from kueue_fleet.status import calendar_status, fleet_status
 
     clusters = [fleet.cluster(name) for name in fleet.cluster_names]
     by_name = _read_all({cluster.name: cluster.role for cluster in clusters}, kubeconfig)
     credentials = token_credentials(fleet)
     renewed = fleet.admission_controller is not None
     rotate_by = credentials.rotate_by if credentials is not None and not renewed else None
-    return fleet_status(fleet.name, by_name, rotate_by, datetime.now(UTC))  # noqa: TID251 - the edge has the clock
+    now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+    return fleet_status(fleet.name, by_name, rotate_by, now, list(calendar_status(fleet, now)))
 
 
 def _read_all(roles: Mapping[str, str], kubeconfig: Path | None) -> dict[str, ClusterObjects]:
@@ -151,6 +152,8 @@ def _rendered(found: FleetStatus) -> list[RenderableType]:
     for rows, table in ((found.pending, _pending), (found.requests, _requests)):
         if rows:
             parts += ["", table(found), *_more(len(rows))]
+    if found.calendars:
+        parts += ["", *map(_calendar, found.calendars)]
     if found.rotate_by is not None and found.days_left is not None:
         parts += ["", _credentials(found.rotate_by.isoformat(), found.days_left)]
     return parts
@@ -224,6 +227,13 @@ def _requests(found: FleetStatus) -> Table:
 
 def _more(rows: int) -> list[RenderableType]:
     return [f"and {rows - _SHOWN} more; --output json has all"] if rows > _SHOWN else []
+
+
+def _calendar(each: CalendarStatus) -> RenderableType:
+    what, when = ("ends", each.ends) if each.is_open else ("begins", each.starts)
+    left = "today" if each.days_left == 0 else f"in {console.count(each.days_left, 'day')}"
+    text = f"calendar: {each.reservation}, node pool {each.pool} on {each.cluster}, {what} {when}, {left}"
+    return console.rich_text([Styled(text, "yellow" if each.is_open and each.days_left <= _REMIND_DAYS else "")])
 
 
 def _credentials(day: str, days: int) -> RenderableType:

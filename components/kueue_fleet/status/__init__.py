@@ -4,8 +4,9 @@ Pure: the command line does the listing.
 """
 
 from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
-from kueue_fleet.status.fleet_status import fleet_status
+from kueue_fleet.status.fleet_status import calendar_status, fleet_status
 from kueue_fleet.status.model import (
+    CalendarStatus,
     ClusterObjects,
     ClusterStatus,
     FleetStatus,
@@ -16,6 +17,7 @@ from kueue_fleet.status.model import (
 )
 
 __all__ = [
+    "CalendarStatus",
     "ClusterObjects",
     "ClusterStatus",
     "FleetStatus",
@@ -23,6 +25,7 @@ __all__ = [
     "QueueStatus",
     "RequestStatus",
     "Use",
+    "calendar_status",
     "condition",
     "dominant_reasons",
     "fleet_status",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import date, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
+from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
 from kueue_fleet.status.model import (
+    CalendarStatus,
     ClusterObjects,
     ClusterStatus,
     FleetStatus,
@@ -23,9 +25,13 @@ _REQUEST_STATES: Final = ("CapacityRevoked", "BookingExpired", "Failed", "Provis
 
 
 def fleet_status(
-    fleet: str, clusters: Mapping[str, ClusterObjects], rotate_by: date | None, now: datetime
+    fleet: str,
+    clusters: Mapping[str, ClusterObjects],
+    rotate_by: date | None,
+    now: datetime,
+    calendars: Sequence[CalendarStatus] = (),
 ) -> FleetStatus:
-    """How `fleet` is at `now`; `clusters` is in the order to show them, and `rotate_by` comes from its file."""
+    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by` and `calendars` are of its file."""
     home = next((name for name, found in clusters.items() if found.role != "worker"), "")
     connections = _connections(clusters.get(home))
     return FleetStatus(
@@ -41,7 +47,22 @@ def fleet_status(
         ),
         rotate_by=rotate_by,
         days_left=(rotate_by - now.date()).days if rotate_by else None,
+        calendars=tuple(calendars),
     )
+
+
+def calendar_status(fleet: FleetSpec, now: datetime) -> Iterator[CalendarStatus]:
+    """The pools of calendar reservations that have not ended, and the days that are left."""
+    for cluster in fleet.job_clusters:
+        for pool in fleet.node_pools_on(cluster):
+            capacity = pool.capacity
+            if isinstance(capacity, Calendar) and now < capacity.end:
+                is_open = capacity.start <= now
+                starts, ends = (
+                    each.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ") for each in (capacity.start, capacity.end)
+                )
+                days = ((capacity.end if is_open else capacity.start) - now).days
+                yield CalendarStatus(pool.name, cluster, capacity.reservation, starts, ends, days, is_open)
 
 
 def _connections(manager: ClusterObjects | None) -> dict[str, tuple[bool, str]]:

@@ -103,6 +103,21 @@ class RequestStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CalendarStatus:
+    """A node pool of a calendar reservation that has not ended."""
+
+    pool: str
+    cluster: str
+    reservation: str
+    starts: str
+    ends: str
+    """Both as Kubernetes writes times."""
+    days_left: int
+    """Whole days until it ends; until it begins where `is_open` is false."""
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FleetStatus:
     """A fleet at one moment."""
 
@@ -114,6 +129,7 @@ class FleetStatus:
     rotate_by: date | None
     """Day by which the workers' credentials are to be rotated; None: they are not tokens."""
     days_left: int | None
+    calendars: tuple[CalendarStatus, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As one document; times in seconds, names in camelCase."""

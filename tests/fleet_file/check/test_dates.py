@@ -74,6 +74,20 @@ CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
     "begun and open": (
         {"nodePools/5/capacity/active": True, "futureReservations/0/planningStatus": "SUBMITTED"},
         date(2026, 12, 5),
+        [
+            "nodePools[calendar].capacity.duration: reservation december ends on 2026-12-15, in 10 days: Google "
+            "removes its nodes then, and the pods of jobs that still run end; keep longer jobs out with an "
+            "admission check of admissionController that has calendar, or with stopPolicy Hold on its queues"
+        ],
+    ),
+    "long before its end": (
+        {
+            "nodePools/5/capacity/active": True,
+            "nodePools/5/capacity/start": "2026-11-01T00:00:00Z",
+            "nodePools/5/capacity/duration": "1440h",
+            "futureReservations": [],
+        },
+        date(2026, 12, 5),
         [],
     ),
     "open too early": (

@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.worker_tokens import token_credentials
 from kueue_fleet.kueue_api.problem import Problem
 
 WARNING_DAYS: Final = 14
-"""How many days before `rotateBy` a warning begins."""
+"""How many days before `rotateBy`, or before a calendar reservation ends, a warning begins."""
 
 
 def check_dates(fleet: FleetSpec, today: date) -> list[Problem]:
@@ -54,6 +54,15 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                     f"{path}.active",
                     f"true, but reservation {capacity.reservation} begins on {start}",
                     "set it to false until then",
+                    "warning",
+                )
+            elif start <= today and (end - today).days <= WARNING_DAYS:
+                yield Problem(
+                    f"{path}.duration",
+                    f"reservation {capacity.reservation} ends on {end}, in {(end - today).days} days: Google removes "
+                    "its nodes then, and the pods of jobs that still run end",
+                    "keep longer jobs out with an admission check of admissionController that has calendar, or with "
+                    "stopPolicy Hold on its queues",
                     "warning",
                 )
             if cluster not in pool.per_cluster:
