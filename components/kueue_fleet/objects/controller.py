@@ -233,20 +233,21 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
                 "containers": [_container(section.image)],
                 "volumes": [
                     {"name": "configuration", "configMap": {"name": CONTROLLER_NAME}},
-                    {"name": "workers", "projected": {"sources": _kubeconfigs(fleet)}},
+                    {"name": "workers", **_workers_volume(fleet)},
                 ],
             },
         },
     }
 
 
-def _kubeconfigs(fleet: FleetSpec) -> list[dict[str, Any]]:
+def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
     """A file with a kubeconfig for each worker, under the worker's name; each Secret is renewed by itself."""
-    return [
+    sources = [
         {"secret": {"name": token.secret, "items": [{"key": KUBECONFIG_KEY, "path": token.worker}]}}
         for token in worker_tokens(fleet)
         if token.account == CONTROLLER_NAME
     ]
+    return {"projected": {"sources": sources}} if sources else {"emptyDir": {}}
 
 
 def _container(image: str) -> dict[str, Any]:

@@ -40,7 +40,9 @@ def test_what_it_makes_on_the_cluster() -> None:
     assert kueue_configuration(fleet, "batch")["featureGates"]["ConcurrentAdmission"] is True
     rules = objects["ClusterRole", "kueue-fleet-controller-jobs"]["rules"]
     assert {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads"], "verbs": ["patch"]} in rules
-    assert ("Deployment", "kueue-fleet-controller") in objects
+    pod = objects["Deployment", "kueue-fleet-controller"]["spec"]["template"]["spec"]
+    # A projected volume without sources would come back from the API server with none at all.
+    assert {"name": "workers", "emptyDir": {}} in pod["volumes"]
 
 
 def test_without_it_nothing_of_it_is_there() -> None:

@@ -41,7 +41,7 @@ def volume_sources(volume: Json) -> dict[Source, bool]:
     if "secret" in volume:
         return {Source("secrets", volume["secret"]["secretName"]): bool(volume["secret"].get("optional"))}
     needed: dict[Source, bool] = {}
-    for part in (volume.get("projected") or {}).get("sources", ()):
+    for part in (volume.get("projected") or {}).get("sources") or ():
         for key, kind in (("configMap", "configmaps"), ("secret", "secrets")):
             if key in part:
                 needed[Source(kind, part[key]["name"])] = bool(part[key].get("optional"))
@@ -56,7 +56,7 @@ def token_projections(volume: Json) -> list[TokenProjection]:
             part["serviceAccountToken"].get("audience"),
             part["serviceAccountToken"].get("expirationSeconds", 3600),
         )
-        for part in (volume.get("projected") or {}).get("sources", ())
+        for part in ((volume.get("projected") or {}).get("sources") or ())
         if "serviceAccountToken" in part
     ]
 
@@ -76,7 +76,7 @@ def volume_files(
     if "downwardAPI" in volume:
         return _from_downward(pod, volume["downwardAPI"], facts)
     files: dict[str, VolumeFile] = {}
-    for part in (volume.get("projected") or {}).get("sources", ()):
+    for part in (volume.get("projected") or {}).get("sources") or ():
         if "configMap" in part:
             files |= _from_source("configmaps", part["configMap"]["name"], part["configMap"], sources)
         elif "secret" in part:
