@@ -68,3 +68,12 @@ def test_a_flavor_has_the_gpus_of_its_node_pool() -> None:
     asked = workload("16", check=check, flavor="h100-flex")
     found = beyond_stock(fleet, DwsSettings(high=8), fleet.worker_names[0], asked)
     assert str(found).startswith("asks for 16 nvidia-h100-80gb, and the simulated DWS never has more than 8")
+
+
+def test_a_job_that_goes_on_to_another_flavor_is_waited_for() -> None:
+    example = Path(__file__).parents[3] / "examples/fallback/fleet.yaml"
+    fleet = parse_fleet_text(example.read_text(), "fleet")
+    asked = workload("4", check="dws", flavor="l4-flex")
+    assert beyond_stock(fleet, DwsSettings(high=0), "batch", asked)
+    asked["status"]["admission"]["clusterQueue"] = "training"
+    assert beyond_stock(fleet, DwsSettings(high=0), "batch", asked) is None

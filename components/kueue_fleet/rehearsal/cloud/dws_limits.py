@@ -13,14 +13,21 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings, stock_range
 def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload: Mapping[str, Any]) -> str | None:
     """Why DWS never has the GPUs for which the Workload has quota on the cluster; None if it may have them.
 
-    DWS gives out whole nodes, which have at least the GPUs that are asked for.
+    DWS gives out whole nodes, which have at least the GPUs that are asked for. A flavor of the queue's `fallback` does
+    not count: the job goes on to another one.
     """
     checks = {check.name for check in fleet.admission_checks if check.provisioning_request is not None}
     states = workload["status"].get("admissionChecks") or ()
     if not any(check["name"] in checks and check["state"] != "Ready" for check in states):
         return None
     region = fleet.cluster(cluster).region
-    kinds = {flavor.name: fleet.flavor_on(flavor, cluster).node_labels.get(ACCELERATOR, "") for flavor in fleet.flavors}
+    queue = fleet.queue((workload["status"].get("admission") or {}).get("clusterQueue", ""))
+    patient = {entry.flavor for entry in queue.fallback} if queue is not None else ()
+    kinds = {
+        flavor.name: fleet.flavor_on(flavor, cluster).node_labels.get(ACCELERATOR, "")
+        for flavor in fleet.flavors
+        if flavor.name not in patient
+    }
     for kind, gpus in _gpus(workload, kinds).items():
         most = stock_range(settings, region, kind)[1]
         if gpus > most:
