@@ -79,6 +79,7 @@ DISKS = {"INSTANCES": 3, "SSD_TOTAL_GB": 300}
             {**DISKS, "NVIDIA_L4_GPUS": 6, "GPUS_ALL_REGIONS": 6},
         ),
         ({"capacity": {"type": "reserved", "reservation": "r"}}, DISKS),
+        ({"capacity": {"type": "reserved", "reservation": "r", "project": "my-project"}}, DISKS),
         (
             {"machineType": "x9-standard-4", "accelerator": {"type": "nvidia-l4", "count": 1}},
             {**DISKS, "NVIDIA_L4_GPUS": 3, "GPUS_ALL_REGIONS": 3},

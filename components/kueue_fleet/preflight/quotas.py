@@ -155,7 +155,7 @@ def quota_needs(fleet: FleetSpec) -> list[QuotaNeed]:
     for cluster in fleet.clusters:
         system = fleet.system_pool_on(cluster.name)
         for pool in (*([system] if system else []), *fleet.node_pools_on(cluster.name)):
-            _pool(demand, pool)
+            _pool(demand, pool, fleet.project)
         if cluster.runs_jobs:
             _flavors_without_pools(demand, fleet, cluster.name)
     for entry in fleet.reservations:
@@ -167,12 +167,13 @@ def quota_needs(fleet: FleetSpec) -> list[QuotaNeed]:
     return demand.needs()
 
 
-def _pool(demand: _Demand, pool: ResolvedNodePool) -> None:
+def _pool(demand: _Demand, pool: ResolvedNodePool, project: str) -> None:
     reason, count, capacity = f"{pool.cluster}/{pool.name}", pool.max_nodes, pool.capacity
     demand.add(Metric("INSTANCES", pool.region), count, reason)
     if pool.disk_type in _DISKS:
         demand.add(Metric(_DISKS[pool.disk_type], pool.region), count * pool.disk_size_gb, reason)
-    if isinstance(capacity, Calendar) or (isinstance(capacity, Reserved) and capacity.project is None):
+    own = isinstance(capacity, Reserved) and capacity.project in (None, project)
+    if own or isinstance(capacity, Calendar):
         # A reservation of the project has taken up the quota; its nodes take up none again.
         return
     preemptible = isinstance(capacity, Spot | FlexStart)
