@@ -5,7 +5,7 @@ webhooks are not reachable, and is not deleted by itself when its whole cluster 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pulumi
 
@@ -72,6 +72,29 @@ class ObjectComponent(pulumi.ComponentResource):
         )
         self.object_name = self.object.object_name
         self.register_outputs({"name": self.object_name})
+
+
+class ModelComponent(ObjectComponent, Generic[_Spec]):
+    """A component that is one Kubernetes object and needs nothing but its spec."""
+
+    model: ClassVar[type[SpecModel]]
+    """Model of the spec."""
+    render: ClassVar[Callable[[str, Any], Manifest]]
+    """Makes the object of its name and the model."""
+    replaced_by: ClassVar[Sequence[str]] = ()
+    """Paths that Kubernetes does not let change; the object is deleted and made again."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: _Spec | Manifest,
+        *,
+        object_name: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the object, which is called `object_name`, or else `name`."""
+        manifest = manifest_of(self.kind, spec, object_name or name, self.model, type(self).render)
+        self._declare(name, manifest, opts, replace_on_changes=self.replaced_by)
 
 
 class OrderedObjects(pulumi.ComponentResource):

@@ -12,7 +12,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, reduce
 from operator import or_
 from types import NoneType, UnionType
-from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, TypeVar, Union, get_args, get_origin
 
 import pulumi
 from pulumi.runtime import rpc
@@ -77,6 +77,10 @@ def _parameters(component: type[Any]) -> Iterator[inspect.Parameter]:
     """The constructor's parameters, but for those that every component has."""
     for name, parameter in inspect.signature(component.__init__, eval_str=True).parameters.items():
         if name not in _NOT_ARGUMENTS:
+            members = _members(parameter.annotation)
+            if any(isinstance(member, TypeVar) for member in members):
+                own = [component.model if isinstance(member, TypeVar) else member for member in members]
+                parameter = parameter.replace(annotation=reduce(or_, own))
             yield parameter
 
 
