@@ -38,7 +38,7 @@ from controller_lab import (
     route,
     wait_until_connected,
 )
-from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
+from one_cluster import KUEUE, Json, Refused, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
@@ -255,13 +255,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
                 proxy.close()
             for gate in gates.values():
                 gate.close()
-
-
-def kueue_processes(cluster: OneCluster) -> list[int]:
-    """The processes of Kueue's pods on this machine."""
-    pods = cluster.items("/api/v1/namespaces/kueue-system/pods")
-    statuses = [each for pod in pods for each in pod["status"].get("containerStatuses", [])]
-    return [int(each["containerID"].removeprefix("process://")) for each in statuses if "running" in each["state"]]
 
 
 def bugs(fleet: Fleet) -> list[Json]:
@@ -595,8 +588,6 @@ def test_etcd_is_restored_from_a_backup(fleet: Fleet, record_property: Record) -
     supervisor, paths = fleet.lab.supervisor.client, fleet.lab.supervisor.paths
 
     def with_etcd_stopped(what: Callable[[], object]) -> None:
-        watching = [pid for cluster in fleet.lab.clusters.values() for pid in kueue_processes(cluster)]
-        assert len(watching) >= len(fleet.lab.clusters)
         for name in fleet.lab.clusters:
             supervisor.kill(name, "kube-apiserver")
         supervisor.kill(None, "etcd")
@@ -604,16 +595,23 @@ def test_etcd_is_restored_from_a_backup(fleet: Fleet, record_property: Record) -
         what()
         for name in fleet.lab.clusters:
             fleet.lab.mend_api_server(name)
-            supervisor.kill(name, "kube-controller-manager")
-        for pid in watching:
-            with suppress(ProcessLookupError):  # It may have ended with the API server.
-                os.kill(pid, signal.SIGKILL)
 
     backup = paths.root / "etcd-backup"
 
     def restore() -> None:
         shutil.rmtree(paths.etcd / "data")
         shutil.copytree(backup, paths.etcd / "data")
+
+    def restart_what_watches() -> None:
+        watching = [each for each in supervisor.processes() if each["cluster"] and each["name"] != "kube-apiserver"]
+        assert {each["cluster"] for each in watching} == set(fleet.lab.clusters)
+        for each in watching:
+            with suppress(ProcessLookupError):  # It may have ended with the API server.
+                os.kill(each["pid"], signal.SIGKILL)
+
+    def restored() -> None:
+        with_etcd_stopped(restore)
+        restart_what_watches()
 
     seconds = []
     for _ in range(ROUNDS):
@@ -624,5 +622,5 @@ def test_etcd_is_restored_from_a_backup(fleet: Fleet, record_property: Record) -
         fleet.survive(lambda: None)
         fleet.settle()
         fleet.forgotten |= set(fleet.bound) - before
-        seconds.append(fleet.survive(lambda: with_etcd_stopped(restore), restarts=True, forgets=True))
+        seconds.append(fleet.survive(restored, restarts=True, forgets=True))
     tell(record_property, seconds)
