@@ -39,7 +39,7 @@ def query_problems(query: str) -> Iterator[str]:
         rated, name = found.groups()
         metric = METRICS.get(name) or METRICS.get(name.removesuffix("_bucket"))
         if metric is None:
-            yield f"{name} is no metric of Kueue"
+            yield f"{name} is not a metric of Kueue"
             unknown = True
             continue
         bucket = name.endswith("_bucket") and metric["type"] == "histogram"

@@ -19,7 +19,7 @@ def test_amounts_are_given_as_numbers_as_text_and_as_quantities() -> None:
 
 def test_what_is_no_amount_fails_types_and_program() -> None:
     # Were this no error to mypy, it would name the comment as one that is not needed.
-    with pytest.raises(ValidationError, match="is no quantity"):
+    with pytest.raises(ValidationError, match="is not a valid quantity"):
         ResourceQuota(name="cpu", nominal_quota=None)  # type: ignore[arg-type]
 
 

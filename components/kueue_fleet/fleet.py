@@ -1,4 +1,4 @@
-"""A whole fleet: the network, what is reserved, every cluster with its node pools, and what Kueue is told on each.
+"""A whole fleet: the network, what is reserved, every cluster with its node pools, and Kueue's objects on each.
 
 What exists on which cluster, and every object, is decided by `objects`; here it is only put in order, so that each
 thing is made after what it needs and destroyed before it. What is inside a cluster is in

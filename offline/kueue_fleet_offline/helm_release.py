@@ -120,7 +120,7 @@ def _asset_values(asset: Value) -> dict[str, Any]:
     text = asset.text if asset.text is not None else Path(asset.path or "").read_text(encoding="utf-8")
     loaded = yaml.safe_load(text) or {}
     if not isinstance(loaded, dict):
-        raise PluginError(f"valueYamlFiles: {asset.path or 'the text'} is no YAML object; correct it")
+        raise PluginError(f"valueYamlFiles: {asset.path or 'the text'} is not a YAML object; correct it")
     return loaded
 
 

@@ -321,7 +321,7 @@ def test_clusters_that_are_missing_are_named(drop: list[str], expected: str) -> 
 @pytest.mark.parametrize(
     ("item", "expected"),
     [
-        ({"kind": "ClusterQueue"}, "worker-a[0]: is no Kubernetes object with a kind and a name"),
+        ({"kind": "ClusterQueue"}, "worker-a[0]: is not a Kubernetes object with a kind and a name"),
         (
             {"apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "Cohort", "metadata": {"name": "x"}},
             "worker-a[0].Cohort x.apiVersion: kueue.x-k8s.io/v1alpha1 is not known",

@@ -204,4 +204,6 @@ def test_what_gke_does_not_print_is_refused(fields: dict[str, Any]) -> None:
 
 def test_something_else_is_refused() -> None:
     _, problems, _ = node_pool_entries({"a": [{"kind": "Node"}]})
-    assert str(problems[0]).startswith("a.nodePools[0]: is no node pool with a name and a config; give the output of")
+    assert str(problems[0]).startswith(
+        "a.nodePools[0]: is not a node pool with a name and a config; give the output of"
+    )

@@ -16,7 +16,7 @@ def browser_path() -> str:
     for path in found:
         if path is not None:
             return path
-    missing = f"{VARIABLE}={named} is no program" if named else f"none of {', '.join(NAMES)} is on PATH"
+    missing = f"{VARIABLE}={named} is not a program" if named else f"none of {', '.join(NAMES)} is on PATH"
     raise RuntimeError(
         f"these tests look at the report in a browser, and {missing}; install one "
         f"(Debian: apt-get install chromium; macOS: brew install --cask google-chrome), or set {VARIABLE} to its path"

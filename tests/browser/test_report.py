@@ -149,5 +149,5 @@ def test_without_a_browser_it_is_said_what_to_install(monkeypatch: pytest.Monkey
     with pytest.raises(RuntimeError, match=r"none of chromium.* is on PATH; install one .*apt-get install chromium"):
         browser_path()
     monkeypatch.setenv(VARIABLE, "/nowhere/chromium")
-    with pytest.raises(RuntimeError, match="KUEUE_FLEET_BROWSER=/nowhere/chromium is no program"):
+    with pytest.raises(RuntimeError, match="KUEUE_FLEET_BROWSER=/nowhere/chromium is not a program"):
         browser_path()

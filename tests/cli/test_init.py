@@ -123,7 +123,7 @@ class TestQuestions:
         assert {question: len(re.findall(f"{question} .*?: ", result.output)) for question in asked} == asked
         for said in (
             "did you mean us-central1?",
-            "nvidia-l44 is not a kind of GPU that is known here; did you mean nvidia-l4?",
+            "nvidia-l44 is not a known kind of GPU; did you mean nvidia-l4?",
             "is a project's number",
             "is there already",
             "many is not a whole",
@@ -149,8 +149,8 @@ class TestQuestions:
     ("arguments", "message"),
     [
         (["dev", "--yes"], "--project: is missing; give your Google Cloud project id"),
-        (["dev", "--yes", "--project", "My_Project"], '--project: "My_Project" is no project id'),
-        (["dev", "--yes", "--project", "my-project", "--region", "us-centrall"], "is no region of Google Cloud"),
+        (["dev", "--yes", "--project", "My_Project"], '--project: "My_Project" is not a valid project ID'),
+        (["dev", "--yes", "--project", "my-project", "--region", "us-centrall"], "is not a region of Google Cloud"),
         (["Dev Fleet", "--yes", "--project", "my-project"], 'NAME: "Dev Fleet" has characters'),
         (["dev", "--yes", "--project", "my-project", "--team", "Team A"], '--team: "Team A" has characters'),
         (["dev", "--yes", "--project", "1", "--team", "A", "--region", "x"], "--team"),

@@ -189,9 +189,9 @@ def test_garbage_is_one_message_with_its_file(content: bytes, said: str, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--until", "nan"], "--until nan: is no number of seconds"),
-        (["--until", "inf"], "--until inf: is no number of seconds"),
-        (["--until", "-1"], "--until -1: is no number of seconds"),
+        (["--until", "nan"], "--until nan: is not a number of seconds"),
+        (["--until", "inf"], "--until inf: is not a number of seconds"),
+        (["--until", "-1"], "--until -1: is not a number of seconds"),
         (["--what-if", "clusterQueues[gone].stopPolicy=Hold"], "--what-if clusterQueues[gone].stopPolicy: there is no"),
         (["--what-if", "jobs[gone].start=1"], "--what-if jobs[gone].start: there is no"),
         (["--what-if", "stopPolicy"], "is not path=value"),

@@ -55,7 +55,7 @@ def test_a_fleet_at_a_glance() -> None:
         line.startswith("team-a/a gpu") and "PendingEvaluation on manager-europe-west4" in line for line in lines
     )
     assert any(line.startswith("team-a/req worker-europe-west4") for line in lines)
-    assert any(line.startswith("credentials: to be made anew by 2027-02-01") for line in lines)
+    assert any(line.startswith("credentials: to be replaced by 2027-02-01") for line in lines)
     words = " ".join(lines)
     assert "the token has" in words
     assert "no answer:" in words

@@ -1,4 +1,4 @@
-"""Streams as callers leave them: a pipe that nobody reads, a full disk, closed; and Ctrl-C at any time."""
+"""Streams as callers leave them: a pipe without a reader, a full disk, closed; and Ctrl-C at any time."""
 
 from __future__ import annotations
 

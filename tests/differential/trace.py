@@ -103,7 +103,7 @@ class Trace:
         """The heads of the last cycles, if they are the last items and admitted nobody."""
 
     def add(self, line: Line, kind: str, *rest: Any) -> None:
-        """One item that is no cycle."""
+        """One item that is not a cycle."""
         if kind == "p" and self._idle and rest[0] in (name for name, _ in self._idle[-1]):
             return
         self._items.append((line.number, line.at, [kind, *rest]))

@@ -22,13 +22,13 @@ def test_a_run_time_within_seven_days_passes(run: str | float) -> None:
     [
         (None, "does not say how long it runs"),
         ("604801", "longer than 604800 s"),
-        ("0", "no number of seconds above 0"),
-        ("7d", "no number of seconds above 0"),
-        ("-5", "no number of seconds above 0"),
-        ("1e3", "no number of seconds above 0"),
-        ("٣", "no number of seconds above 0"),
-        ("9" * 400, "no number of seconds above 0"),
-        ("", "no number of seconds above 0"),
+        ("0", "is not a number of seconds above 0"),
+        ("7d", "is not a number of seconds above 0"),
+        ("-5", "is not a number of seconds above 0"),
+        ("1e3", "is not a number of seconds above 0"),
+        ("٣", "is not a number of seconds above 0"),
+        ("9" * 400, "is not a number of seconds above 0"),
+        ("", "is not a number of seconds above 0"),
     ],
 )
 def test_a_run_time_that_dws_would_refuse_is_rejected_with_what_to_do(run: str | None, words: str) -> None:
@@ -85,7 +85,7 @@ def test_without_a_run_time_it_may_start_while_a_window_is_open() -> None:
 def test_a_run_time_that_cannot_be_read_fits_into_no_window() -> None:
     decision = decide_check(WINDOWS, "7d", FREE, (), 1400.0)
     assert decision.state is CheckState.REJECTED
-    assert "'7d' is no number of seconds above 0" in decision.message
+    assert "'7d' is not a number of seconds above 0" in decision.message
 
 
 @pytest.mark.parametrize("regions", [(), (None,), ("us-east4", None)])

@@ -30,7 +30,7 @@ from kueue_fleet.dispatch import (
 from kueue_fleet.dispatch.model import OUT_OF_REACH
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""A busy machine is no failure."""
+"""A busy machine is not a failure."""
 
 REGIONS = (EU, US, ASIA)
 PARTS = st.sampled_from([0.0, 0.5, 1.0, 3.0])

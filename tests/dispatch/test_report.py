@@ -9,7 +9,7 @@ from kueue_fleet.dispatch import Bound, Decision, Filtered, FilterReason, Reside
 from kueue_fleet.dispatch.model import Action, Reason
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""A busy machine is no failure."""
+"""A busy machine is not a failure."""
 
 
 def test_the_message_in_plain_words() -> None:

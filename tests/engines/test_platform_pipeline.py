@@ -37,5 +37,5 @@ def test_the_preview_passes_and_fails_with_the_companys_own_rule(lab: PluginLab)
     )
     said = lab.run(*preview, folder=folder, fails=True)
     assert "space-cost-centre" in said, "the company's rule"
-    assert "is missing, so nobody pays for this space" in said
+    assert "is missing, so no cost centre pays for this space" in said
     assert "spend-quota" in said, "a rule of the library, with the company's setting"

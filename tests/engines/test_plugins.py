@@ -66,7 +66,7 @@ def yaml_example_in_python(spec: dict[str, Any]) -> Callable[[], None]:
         )
         WorkloadPriorityClass(
             "nightly",
-            WorkloadPriorityClassFields(value=10, description="Runs when nobody waits."),
+            WorkloadPriorityClassFields(value=10, description="Runs when no other job waits."),
             opts=pulumi.ResourceOptions(provider=cluster, depends_on=[made]),
         )
 
@@ -106,7 +106,7 @@ def test_what_is_wrong_is_said_in_the_librarys_words_all_at_once(lab: PluginLab)
     (folder / f"Pulumi.{STACK}.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": spec}}))
     said = lab.run("pulumi", "preview", "--non-interactive", "--color=never", folder=folder, fails=True)
     assert "kueue-fleet:index:Fleet resource 'platform' has a problem" in said
-    assert "property spec.clusters[batch].region has a problem: moon-west1 is no region that is known here" in said
+    assert "property spec.clusters[batch].region has a problem: moon-west1 is not a known region" in said
     assert "flavors[l5].name has a problem: there is no flavor l5; use one of the flavors: l4, l4-spot" in said
     assert "Traceback" not in said
     assert lab.world.objects == {}

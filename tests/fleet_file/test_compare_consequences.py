@@ -110,7 +110,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "another fleet": (
         {"name": "other"},
-        ["name: these are two fleets; applied over the first, the second makes everything anew, in other"],
+        ["name: these are two fleets; applied over the first, the second makes everything again, in other"],
     ),
     "a check of another controller": (
         {"admissionChecks/0": {"name": "dws", "controllerName": "example.com/own"}},

@@ -188,7 +188,7 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         [
             (
                 "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "
-                "\"4GB\" ends in 'B', which is no suffix of a quantity; write 4G"
+                "\"4GB\" ends in 'B', which is not a suffix of a quantity; write 4G"
             )
         ],
     ),
@@ -206,7 +206,7 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         [
             (
                 "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: "
-                'true is no quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
+                'true is not a valid quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
             )
         ],
     ),

@@ -179,7 +179,7 @@ def test_pools_can_wait_for_what_is_made_here_and_for_nothing_else() -> None:
 
 
 def test_a_commitment_for_a_reservation_of_others_is_refused() -> None:
-    with pytest.raises(ValueError, match="commitment l4-year: l4-us-east4 is no reservation of this component"):
+    with pytest.raises(ValueError, match="commitment l4-year: l4-us-east4 is not a reservation of this component"):
         run(reservations=[])
 
 

@@ -15,7 +15,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "resourceGroups[0].flavors[l4].resources[cpu].borrowingLimit: 1 is set, but parentName is not, "
-                "so there is nobody to borrow from; set parentName or remove borrowingLimit"
+                "so there is no queue to borrow from; set parentName or remove borrowingLimit"
             )
         ],
     ),
@@ -24,7 +24,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "resourceGroups[0].flavors[l4].resources[cpu].lendingLimit: 1 is set, but parentName is not, so "
-                "there is nobody to lend to; set parentName or remove lendingLimit"
+                "there is no queue to lend to; set parentName or remove lendingLimit"
             )
         ],
     ),

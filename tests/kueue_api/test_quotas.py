@@ -60,7 +60,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "resourceGroups[0].flavors[l4].resources[cpu].borrowingLimit: 1 is set, but cohortName is not, "
-                "so there is nobody to borrow from; set cohortName or remove borrowingLimit"
+                "so there is no queue to borrow from; set cohortName or remove borrowingLimit"
             )
         ],
     ),
@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "resourceGroups[0].flavors[l4].resources[cpu].lendingLimit: 1 is set, but cohortName is not, so "
-                "there is nobody to lend to; set cohortName or remove lendingLimit"
+                "there is no queue to lend to; set cohortName or remove lendingLimit"
             )
         ],
     ),

@@ -22,12 +22,12 @@ def test_a_query_names_metrics_and_labels_that_exist(title: str, query: str) -> 
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ("sum by (cluster_queue) (kueue_pending_workload)", "kueue_pending_workload is no metric of Kueue"),
+        ("sum by (cluster_queue) (kueue_pending_workload)", "kueue_pending_workload is not a metric of Kueue"),
         ("sum by (queue) (kueue_pending_workloads)", "queue is a label of no metric there"),
         ('kueue_pending_workloads{state="active"}', "state is a label of no metric there"),
         ("kueue_admitted_workloads_total", "kueue_admitted_workloads_total: a counter, but not rated"),
         ("rate(kueue_pending_workloads[5m])", "kueue_pending_workloads: a gauge, but rated"),
-        ("rate(multikueue_workloads_sent_total[5m])", "multikueue_workloads_sent_total is no metric of Kueue"),
+        ("rate(multikueue_workloads_sent_total[5m])", "multikueue_workloads_sent_total is not a metric of Kueue"),
     ],
 )
 def test_a_wrong_query_is_found(query: str, problem: str) -> None:

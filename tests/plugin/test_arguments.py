@@ -56,7 +56,7 @@ def test_all_problems_at_once_each_at_its_path() -> None:
     with pytest.raises(SpecError) as raised:
         read_arguments(Fleet, {"spec": data})
     said = str(raised.value)
-    assert f"spec.clusters[{WORKER}].region: moon-west1 is no region" in said
+    assert f"spec.clusters[{WORKER}].region: moon-west1 is not a known region" in said
     assert "spec.clusterQueues[gpu].cohort: was removed in Kueue's v1beta2; write cohortName" in said
 
 

@@ -134,7 +134,7 @@ def test_a_fleet_is_the_same_as_from_python() -> None:
 @pytest.mark.parametrize(
     ("token", "inputs", "says"),
     [
-        ("kueue-fleet:index:Fleets", {}, "is no component of kueue-fleet"),
+        ("kueue-fleet:index:Fleets", {}, "is not a component of kueue-fleet"),
         ("kueue-fleet:index:LocalQueue", {"spec": {"clusterQueue": "gpu"}}, "no namespace; give namespace"),
         ("kueue-fleet:index:Fleet", {"spec": fleet_data(WORKER), "charts": {}}, "is not a known field"),
         ("kueue-fleet:index:ManagerCluster", INPUTS["WorkerCluster"], "needs role manager, but it has worker"),

@@ -220,8 +220,8 @@ def _take_managed_jobs(platform: Platform, configuration: Data) -> None:
     clusters = platform.objects.values()
     of_teams = {name for found in clusters for name, labels in found.namespaces.items() if TEAM_LABEL in labels}
     added = managed_jobs(of_teams, {name for found in clusters for name, _ in found.local_queues})
-    if added == {name: configuration.get(name) for name in added}:
-        for name in added:
+    for name, value in added.items():
+        if configuration.get(name) == value:
             del configuration[name]
 
 

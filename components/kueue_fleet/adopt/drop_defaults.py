@@ -14,7 +14,7 @@ from kueue_fleet.objects.team_classes import allowed_priority_classes
 
 Data = dict[str, Any]
 """A part of a fleet file as plain data."""
-# An empty selector is every namespace, none at all is no namespace; a part of Kueue's Configuration may turn
+# An empty selector is every namespace, without one, no namespace is selected; a part of Kueue's Configuration may turn
 # something on by being there.
 _MEANT_EMPTY: Final = ("namespaceSelector", "configuration")
 

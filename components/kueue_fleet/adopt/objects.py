@@ -90,7 +90,7 @@ def _flat(objects: Iterable[Object]) -> Iterator[Object]:
 def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
     kind, metadata = item.get("kind"), item.get("metadata")
     if not isinstance(kind, str) or not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
-        yield Problem("", "is no Kubernetes object with a kind and a name", _FIX)
+        yield Problem("", "is not a Kubernetes object with a kind and a name", _FIX)
         return
     name: str = metadata["name"]
     malformed = [field for field, form in _FORMS.items() if not form(item.get(field))]

@@ -58,7 +58,7 @@ def node_pool_entries(
     for cluster, of_cluster in pools.items():
         for number, pool in enumerate(of_cluster):
             if not isinstance(pool.get("name"), str) or not isinstance(pool.get("config"), Mapping):
-                wrong = "is no node pool with a name and a config"
+                wrong = "is not a node pool with a name and a config"
                 problems.append(Problem(f"{cluster}.nodePools[{number}]", wrong, _FIX))
                 continue
             subject = f"node pool {pool['name']} of {cluster}"

@@ -2,7 +2,7 @@
 
 A module is imported when one of its commands is called, so that `--help` and completion need none of them.
 Exit codes: 0 done, 1 the fleet (or the run) has errors, 2 the command itself was mistyped, 3 jobs would wait too long,
-130 interrupted, 141 nobody reads the output any more.
+130 interrupted, 141 the reader of the output has gone.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command was "
     "mistyped; 3 jobs would wait longer than --max-wait; 130 interrupted. Output is plain text where NO_COLOR is set "
-    "or it is no terminal.",
+    "or it is not a terminal.",
 )
 """The command line as typer knows it."""
 

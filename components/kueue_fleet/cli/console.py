@@ -1,7 +1,7 @@
 """Prints for the commands: lines, tables and JSON on stdout, errors and warnings on stderr.
 
 Every text from a file, the command line or a cluster is shown with `printable`: nothing in it acts on a terminal.
-Where stdout is no terminal, lines are plain and as long as they are.
+Where stdout is not a terminal, lines are plain and as long as they are.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def controller(
     ] = None,
     identity: Annotated[str, typer.Option("--identity", help="Name of this replica; default: the host's.")] = "",
 ) -> None:
-    """Run the fleet's own controller, until it is told to end or loses its Lease.
+    """Run the fleet's own controller, until it is asked to end or loses its Lease.
 
     Needs the extra `controller`: pip install kueue-fleet[controller].
 

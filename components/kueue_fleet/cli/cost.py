@@ -71,7 +71,7 @@ def load_prices(file: Path | None) -> Prices:
     """The library's prices, replaced by those in FILE.
 
     Raises:
-        CommandError: FILE cannot be read, or is no table of prices.
+        CommandError: FILE cannot be read, or is not a table of prices.
     """
     if file is None:
         return list_prices()

@@ -126,7 +126,7 @@ def _wrong(answer: str, starter: Starter) -> list[str]:
             return [f"{text!r} has characters that do not print; write letters, digits and hyphens"]
     if answer == "accelerator" and starter.accelerator not in accelerators():
         fix = instead(starter.accelerator, sorted(accelerators()), "kinds of GPU")
-        return [f"{starter.accelerator} is not a kind of GPU that is known here; {fix}"]
+        return [f"{starter.accelerator} is not a known kind of GPU; {fix}"]
     errors = errors_of(starter_problems(starter).get(answer, ()))
     return list(dict.fromkeys(f"{problem.wrong}; {problem.fix}" for problem in errors))
 

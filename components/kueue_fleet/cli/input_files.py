@@ -93,7 +93,7 @@ def write_text(file: Path, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except FileExistsError:
-        raise console.CommandError(f"{file}: {file.parent} is no folder; name another file") from None
+        raise console.CommandError(f"{file}: {file.parent} is not a folder; name another file") from None
     except OSError as wrong:
         raise console.CommandError(f"{file}: cannot be written: {wrong.strerror}; name another file") from None
 

@@ -1,6 +1,6 @@
 """How a long command shows what it does: each step in place while it runs, and as one line with its time when it ends.
 
-Where the output is no terminal, only the lines are printed.
+Where the output is not a terminal, only the lines are printed.
 """
 
 from __future__ import annotations

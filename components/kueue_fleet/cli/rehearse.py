@@ -202,7 +202,9 @@ def _reclaim(session: Session, wanted: str) -> None:
     cluster, _, pool = place.partition("/")
     if not cluster or (number and not (number.isdigit() and int(number) > 0)):
         example = "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"
-        raise console.CommandError(f"--reclaim-spot {wanted}: is no node to take back; {example}", exit_code=2)
+        raise console.CommandError(
+            f"--reclaim-spot {wanted}: is not a node that can be taken back; {example}", exit_code=2
+        )
     if not session.kept:
         raise console.CommandError(
             f"--reclaim-spot {wanted}: no rehearsal of {session.stack} is running; start one with --keep"

@@ -100,7 +100,7 @@ def simulate(
     """Show when and where each job would be admitted, by Kueue's own rules on a virtual clock.
 
     A workload arrives at its metadata.creationTimestamp, the earliest of the input being second 0, and runs as many
-    seconds as its annotation `kueue-fleet.dev/run-seconds` says; without it, for ever. An evicted one starts over.
+    seconds as its annotation `kueue-fleet.dev/run-seconds` says; without it, without end. An evicted one starts over.
     Admission checks of raw objects stay Pending: nothing here answers them.
 
     With a stack, the manager and all workers are simulated together: jobs come from the workload file (see
@@ -130,7 +130,7 @@ def simulate(
             exit_code=2,
         )
     if until is not None and not 0 <= until < math.inf:
-        raise console.CommandError(f"--until {until:g}: is no number of seconds; write 0 or more", exit_code=2)
+        raise console.CommandError(f"--until {until:g}: is not a number of seconds; write 0 or more", exit_code=2)
     if fair_sharing and stack is not None:
         raise console.CommandError("--fair-sharing: a stack says so itself, in kueue.configuration", exit_code=2)
     from kueue_fleet.cli import simulate_ends

@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 def status(
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it anew until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again until Ctrl-C.")] = False,
     every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks of --watch.")] = 5.0,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
@@ -238,10 +238,10 @@ def _calendar(each: CalendarStatus) -> RenderableType:
 
 def _credentials(day: str, days: int) -> RenderableType:
     if days < 0:
-        text = f"credentials: were to be made anew by {day}; change multiKueue.credentials.rotation"
+        text = f"credentials: were to be replaced by {day}; change multiKueue.credentials.rotation"
         return console.rich_text([Styled(text, "red")])
     style = "yellow" if days <= _REMIND_DAYS else ""
-    text = f"credentials: to be made anew by {day}, in {console.count(days, 'day')}"
+    text = f"credentials: to be replaced by {day}, in {console.count(days, 'day')}"
     return console.rich_text([Styled(text, style)])
 
 

@@ -1,4 +1,4 @@
-"""Standard input and output as a caller may leave them: closed, a pipe that nobody reads, a full disk."""
+"""Standard input and output as a caller may leave them: closed, a pipe without a reader, a full disk."""
 
 import io
 import os

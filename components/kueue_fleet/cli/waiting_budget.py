@@ -51,7 +51,7 @@ class Finding:
         return self.p95 <= self.budget.seconds
 
     def __str__(self) -> str:
-        wait = "for ever" if math.isinf(self.p95) else f"at most {self.p95:.1f} s"
+        wait = "without end" if math.isinf(self.p95) else f"at most {self.p95:.1f} s"
         text = f"clusterQueues[{self.budget.queue}]: of {self.jobs} jobs 95 % waited {wait}"
         if self.kept:
             return f"{text}; the budget is {self.budget.seconds:g} s"

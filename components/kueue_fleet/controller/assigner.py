@@ -66,7 +66,7 @@ class Assigner:
             await self._write(record, record.cluster_name, "Kueue has admitted it there")
 
     async def let_in(self, worker: str, key: str) -> None:
-        """Answer the check of a Workload that is no copy. Raises ApiError."""
+        """Answer the check of a Workload that is not a copy. Raises ApiError."""
         local = self._workers[worker].local(key)
         if local is not None and local.waits_for_assignment:
             await self._answer(worker, key, _LOCAL, ready=True)

@@ -110,7 +110,7 @@ class LeaseLock(BaseLock):
 
     async def release(self) -> None:
         """Let go of the Lease, if it is held, so that another replica need not wait for its end; if that can be said
-        quickly, since whoever ends the process does not wait for ever either."""
+        quickly, since whoever ends the process does not wait without end either."""
         spec = self._lease.get("spec") or {}
         if spec.get("holderIdentity") != self.identity:
             return

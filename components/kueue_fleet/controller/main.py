@@ -97,7 +97,7 @@ class Controller:
         self._leading = False
 
     async def run(self) -> None:
-        """Run until the Lease is lost or the process is told to end."""
+        """Run until the Lease is lost or the process is asked to end."""
         manager = KubeApi(self._settings.kubeconfig, self.metrics.requests_to("manager"))
         runner = await self._serve()
         identity = self._settings.identity or socket.gethostname()
@@ -266,7 +266,7 @@ class Controller:
 
 
 def run(settings: Settings) -> int:
-    """Run the controller; the exit code of the process: 0 when it was told to end, 1 when it lost the Lease.
+    """Run the controller; the exit code of the process: 0 when it was asked to end, 1 when it lost the Lease.
 
     Raises ConfigurationError.
     """

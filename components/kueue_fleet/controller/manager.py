@@ -32,7 +32,7 @@ class CheckObject:
 
 
 class ManagerState:
-    """The manager. `on_change` is told the keys of workloads that something happened to, None for all of them.
+    """The manager. `on_change` gets the keys of workloads that something happened to, None for all of them.
 
     `namespace` is the controller's own, on which operators say which workers are gone (`GONE_ANNOTATION`).
     """
@@ -97,7 +97,7 @@ class ManagerState:
         return all(watch.synced.is_set() and watch.connected for watch in self.watches)
 
     def take_workload(self, key: str, item: Json | None) -> None:
-        """A Workload is new, changed or gone; what is older than what is known is no news."""
+        """A Workload is new, changed or gone; what is older than what is known is ignored."""
         if item is None:
             self._keep_component(self.records.pop(key, None), None)
             self._versions.pop(key, None)

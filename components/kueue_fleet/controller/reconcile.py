@@ -284,7 +284,7 @@ class Reconciler:
         return not others or max(others) > scores.get(cluster, 0.0)
 
     def _keep_quota(self, record: Record, decision: Decision) -> None:
-        """Before anything is written: nobody else may count the quota that this workload will take."""
+        """Before anything is written: no other decision may count the quota that this workload will take."""
         for name, worker in self._workers.items():
             if name in decision.nominated and not record.unreadable:
                 worker.expect(record.workload)
@@ -391,10 +391,10 @@ class Reconciler:
             return CheckDecision(CheckState(present.state), present.message), None
         found = decide_check(self._rules[name], record.run_seconds, self._residency(record), self._regions(record), now)
         if present.state == CheckState.READY and found.state is CheckState.PENDING and found.look_again is None:
-            # Nobody knows; that is no reason to send back what was let in.
+            # It is not known; what was let in is not sent back for that.
             return CheckDecision(CheckState.READY, present.message), None
         if present.state == CheckState.READY and found.state is not CheckState.READY:
-            # It was let in, and was not admitted before that changed: its quota goes back, and it waits anew.
+            # It was let in, and was not admitted before that changed: its quota goes back, and it waits again.
             wait = found.look_again - now if found.look_again is not None else 1.0
             return CheckDecision(CheckState.RETRY, found.message), wait
         return (

@@ -1,7 +1,7 @@
-"""Evictions on the manager that Kueue does not finish: the job's status is told that no pod is left.
+"""Evictions on the manager that Kueue does not finish: the job's status is corrected, as no pod is left.
 
 Decided by `dispatch.rescue`. Written is the status of the job and nothing else: Kueue then gives the quota
-back by itself. Jobs and JobSets; of another kind nobody here knows where its pods are counted.
+back by itself. Jobs and JobSets; where other kinds count their pods is not known here.
 """
 
 from __future__ import annotations

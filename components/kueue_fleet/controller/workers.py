@@ -41,9 +41,9 @@ log = logging.getLogger(__name__)
 
 
 class WorkerState:
-    """A worker. `on_change` is told the keys of workloads that something happened to, None for all of them.
+    """A worker. `on_change` gets the keys of workloads that something happened to, None for all of them.
 
-    `origin` is the mark on the copies that the fleet's manager makes. `on_local` is told of Workloads that are not
+    `origin` is the mark on the copies that the fleet's manager makes. `on_local` gets Workloads that are not
     copies and wait for the assignment check, `on_check` that the assignment check itself is to be looked at.
     """
 
@@ -163,7 +163,7 @@ class WorkerState:
             self.read_configuration()
 
     def read_configuration(self) -> None:
-        """Let the books have what is configured now."""
+        """Take over what is configured now."""
         try:
             changed = self._read_configuration()
         except Exception as error:

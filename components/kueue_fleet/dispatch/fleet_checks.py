@@ -2,7 +2,7 @@
 
 Run time: given and not too long, as DWS Flex Start wants it. Calendar: one of the windows is open, and long enough for
 the run. Region: some worker is in an allowed region. What can never become true rejects the workload, which deactivates
-it; what will become true waits, with the time in the message, and so does what nobody knows yet.
+it; what will become true waits, with the time in the message, and so does what is not known yet.
 Source of the limit: https://cloud.google.com/kubernetes-engine/docs/concepts/dws (seven days).
 """
 
@@ -101,7 +101,7 @@ def _run_problem(given: str | float | None, run: float | None, longest: float) -
     if given is None:
         return f"The job does not say how long it runs; {fix}"
     if run is None or run <= 0:
-        return f"The job's run time {str(given)[:40]!r} is no number of seconds above 0; {fix}"
+        return f"The job's run time {str(given)[:40]!r} is not a number of seconds above 0; {fix}"
     if run > longest:
         return f"The job's run time of {run:.0f} s is longer than {longest:.0f} s; {fix}"
     return ""

@@ -37,7 +37,7 @@ class DispatchSettings:
 
 
 class FilterReason(StrEnum):
-    """Why a cluster is no candidate; where Kueue has a word for it, Kueue's."""
+    """Why a cluster is not a candidate; where Kueue has a word for it, Kueue's."""
 
     REGION_NOT_ALLOWED = "RegionNotAllowed"
     DISCONNECTED = "Disconnected"
@@ -147,7 +147,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A cluster that is no candidate."""
+    """A cluster that is not a candidate."""
 
     cluster: str
     reason: FilterReason

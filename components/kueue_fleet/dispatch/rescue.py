@@ -2,13 +2,13 @@
 
 A copy that is evicted on its worker before its job is there: the quota of an evicted Workload is given back by the
 reconciler of its job (kueue@v0.19.2 pkg/controller/jobframework/reconciler.go, "handle eviction"), and there is none.
-The copy is taken back, by taking the nomination back, and offered anew. So is one that was assigned, and is not
+The copy is taken back, by taking the nomination back, and offered again. So is one that was assigned, and is not
 admitted.
 
 A Workload that is evicted on the manager while its remote pods run: its copy can be removed as out of sync before the
 job's status was copied back (pkg/controller/admissionchecks/multikueue/workload.go, step 5), so that the manager's job
-counts an active pod for ever, and holds its quota. Once no worker has a copy, its status is corrected. Nothing is done
-while the worker that ran it cannot be asked: kept out of a queue or cut off, its pods run on.
+counts an active pod from then on, and holds its quota. Once no worker has a copy, its status is corrected. Nothing is
+done while the worker that ran it cannot be asked: kept out of a queue or cut off, its pods run on.
 """
 
 from __future__ import annotations

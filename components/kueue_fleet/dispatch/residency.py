@@ -60,7 +60,7 @@ def read_residency(
     team_regions: Iterable[str] | None,
     groups: Mapping[str, Iterable[str]],
 ) -> Residency:
-    """The rules about a workload; an argument that is None is no rule."""
+    """The rules about a workload; an argument that is None is not a rule."""
     bounds = []
     for label, where in ((workload_label, "the workload"), (namespace_label, "its namespace")):
         if label is not None:

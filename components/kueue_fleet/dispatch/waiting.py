@@ -1,8 +1,8 @@
 """How long jobs have waited on each worker, from nomination to admission.
 
 Recent admissions are averaged, and those that another worker won: there the wait was at least as long. Who waits now
-and has done so for longer than that counts too, since a worker that admits nobody would otherwise keep the good name of
-its better days.
+and has done so for longer than that counts too, since a worker that admits nothing would otherwise keep the good name
+of its better days.
 """
 
 from __future__ import annotations

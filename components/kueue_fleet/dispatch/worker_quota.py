@@ -3,7 +3,7 @@
 A workload that was nominated for the worker and has no quota there yet holds the quota that it will get, so that two
 nominations in flight never count the same GPUs. Holds are given in the order of the worker's queues; when quota becomes
 free, those who wait get it before anybody new. Only quota is looked at: where pods go in a topology is the worker's
-decision. The books are scratch: everything on them follows from objects of the worker and nominations on the manager.
+decision. Nothing of it is kept: everything follows from objects of the worker and nominations on the manager.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Books:
         self.load(objects)
 
     def load(self, objects: Objects) -> None:
-        """Take over the configuration of the worker, and do all sums anew."""
+        """Take over the configuration of the worker, and do all sums again."""
         self._cache = Cache(_without_topology(objects))
         self._local_queues = {queue.key: queue for queue in objects.local_queues}
         self._counted: dict[str, WorkloadInfo] = {}

@@ -64,7 +64,7 @@ def _respelt(model: type[SpecModel], detail: ErrorDetails, data: Any) -> str | N
 
 
 def _guessed(model: type[SpecModel], detail: ErrorDetails, data: Any) -> tuple[str | int, ...] | None:
-    """The place of the field that an unknown field may have been meant for: nobody knows what it was to hold."""
+    """The place of the field that an unknown field may have been meant for: what it was to hold is not known."""
     if detail["type"] != "extra_forbidden":
         return None
     *above, written = plain_location(detail["loc"], data)

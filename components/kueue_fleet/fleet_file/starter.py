@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.parse import parse_fleet_text
 from kueue_fleet.kueue_api.problem import Problem, SpecError
 
 ROTATE_AFTER: Final = timedelta(days=90)
-"""How long a worker's credentials are used where nobody says otherwise."""
+"""How long a worker's credentials are used by default."""
 _CPUS_PER_GPU: Final = 12
 _MEMORY_GIB_PER_GPU: Final = 48
 _DISK_GIB_PER_GPU: Final = 100

@@ -89,7 +89,7 @@ class ReservedCapacity(pulumi.ComponentResource):
     def _commitment(self, name: str, project: str, entry: CommitmentEntry) -> ComputeRegionCommitment:
         missing = [reservation for reservation in entry.reservations if reservation not in self.reservations]
         if missing:
-            raise ValueError(f"commitment {entry.name}: {', '.join(missing)} is no reservation of this component")
+            raise ValueError(f"commitment {entry.name}: {', '.join(missing)} is not a reservation of this component")
         if len(entry.reservations) > 1:
             raise ValueError(f"commitment {entry.name}: pulumi-gcp takes one reservation; split the commitment")
         properties: dict[str, Any] = {

@@ -159,7 +159,7 @@ def manifest_of(
     The model may be given as plain data, with the fields in Kubernetes' spelling.
 
     Raises:
-        SpecError: plain data that is no such model, with every problem.
+        SpecError: plain data that is not such a model, with every problem.
         ValueError: a manifest of another kind.
     """
     if not isinstance(spec, dict):

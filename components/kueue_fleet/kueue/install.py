@@ -171,7 +171,7 @@ class GrafanaInstall(_Installation):
     """Prometheus and Grafana on one cluster, which read Kueue's metrics and show the fleet's dashboard."""
 
     objects: list[KubernetesObject]
-    """What they are told of Kueue."""
+    """What they know of Kueue."""
 
     def __init__(
         self,

@@ -90,7 +90,7 @@ class ExecConfig(SpecModel):
     install_hint: Text | None = None
     """What to say where the program is missing."""
     provide_cluster_info: Flag | None = None
-    """Whether it is told about the cluster; default false."""
+    """Whether it gets the names of clusters; default false."""
     interactive_mode: Text = ""
     """Whether it may ask on a terminal: Never, IfAvailable or Always."""
 

@@ -31,7 +31,7 @@ JSON_PATTERN: Final = r"^[+-]?(0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$"
 
 @total_ordering
 class Duration:
-    """A length of time, in nanoseconds. Raises ValueError for text that is no duration of Go."""
+    """A length of time, in nanoseconds. Raises ValueError for text that is not a duration of Go."""
 
     __slots__ = ("_text", "nanoseconds")
 
@@ -91,7 +91,7 @@ def _parse(text: str) -> int:
     if days is not None:
         raise ValueError(f"has a unit that is not supported; write {int(days[1]) * _HOURS[days[2]]}h")
     if match is None:
-        raise ValueError("is no duration; write numbers with units, such as 90s, 30m or 1h30m")
+        raise ValueError("is not a valid duration; write numbers with units, such as 90s, 30m or 1h30m")
     total = 0
     for whole, fraction, unit in _PART.findall(match.group(2)):
         total += int(whole) * _UNIT[unit]
@@ -106,7 +106,7 @@ def _validate(value: object) -> Duration:
     if isinstance(value, Duration):
         return value
     if isinstance(value, bool) or not isinstance(value, str):
-        reason = "is no duration; write numbers with units, such as 90s, 30m or 1h30m"
+        reason = "is not a valid duration; write numbers with units, such as 90s, 30m or 1h30m"
         if isinstance(value, int) and not isinstance(value, bool):
             reason = f"has no unit; write {value}s for seconds or {value}m for minutes"
         raise PydanticCustomError("duration", "{reason}", {"reason": reason})

@@ -45,7 +45,7 @@ JSON_PATTERN: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numk
 class Quantity:
     """An amount of a resource: CPUs, bytes, GPUs. Compared and hashed by value: `Quantity("1") == Quantity("1000m")`.
 
-    Raises ValueError for text that is no quantity, is finer than 1n, or is beyond 2^63-1.
+    Raises ValueError for text that is not a valid quantity, is finer than 1n, or is beyond 2^63-1.
     """
 
     __slots__ = ("_format", "_nano", "_text")
@@ -203,18 +203,18 @@ def _parse(text: str) -> tuple[int, Format]:
 
 
 def _explain(text: str) -> str:
-    """Why `text` is no quantity, for the mistakes people make."""
+    """Why `text` is not a valid quantity, for the mistakes people make."""
     squeezed = text.replace(" ", "")
     if squeezed != text and _PATTERN.fullmatch(squeezed):
         return f"has a space in it; write {squeezed}"
     if text[-1:] in ("B", "b") and _PATTERN.fullmatch(text[:-1]):
-        return f"ends in {text[-1]!r}, which is no suffix of a quantity; write {text[:-1]}"
+        return f"ends in {text[-1]!r}, which is not a suffix of a quantity; write {text[:-1]}"
     for wrong, right in _MISSPELT.items():
         if text.endswith(wrong) and _PATTERN.fullmatch(text[: -len(wrong)]):
-            return f"ends in {wrong!r}, which is no suffix of a quantity; write {right}"
+            return f"ends in {wrong!r}, which is not a suffix of a quantity; write {right}"
     if "," in text and _PATTERN.fullmatch(text.replace(",", "")):
         return "has a comma in it; write the number without"
-    return 'is no quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
+    return 'is not a valid quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
 
 
 def _validate(value: object) -> Quantity:
@@ -222,7 +222,7 @@ def _validate(value: object) -> Quantity:
         return value
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise PydanticCustomError(
-            "quantity", 'is no quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
+            "quantity", 'is not a valid quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
         )
     try:
         return Quantity(Decimal(repr(value)) if isinstance(value, float) else value)
@@ -261,6 +261,6 @@ else:
     """The same, or None."""
 
 NOT_GIVEN: Final[Any] = None
-"""Default of an optional amount. Not typed: to a type checker such a field is no plain value."""
+"""Default of an optional amount. Not typed: to a type checker such a field is not a plain value."""
 ONE: Final[Any] = Quantity(1)
 """Default of a weight; not typed either."""

@@ -217,7 +217,7 @@ def _check_parent(quota: ResourceQuota, field: str, rules: LimitRules, at: str, 
     if amount is not None and not rules.parent:
         yield Problem(
             at,
-            f"{amount} is set, but {rules.parent_field} is not, so there is nobody to {what}",
+            f"{amount} is set, but {rules.parent_field} is not, so there is no queue to {what}",
             f"set {rules.parent_field} or remove {at.rpartition('.')[2]}",
         )
 

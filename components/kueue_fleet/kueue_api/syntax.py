@@ -95,7 +95,7 @@ def version(text: str) -> str | None:
         return None
     if _VERSION.fullmatch(text.removeprefix("v")):
         return f"begins with a v; write {text.removeprefix('v')}"
-    return "is no version; write three numbers, such as 0.19.2"
+    return "is not a valid version; write three numbers, such as 0.19.2"
 
 
 def gke_version(text: str) -> str | None:
@@ -110,7 +110,7 @@ def ipv4_range(text: str) -> str | None:
     try:
         network = ipaddress.IPv4Network(text)
     except ValueError as wrong:
-        return f"is no IPv4 range ({wrong}); write one such as 10.150.0.0/20"
+        return f"is not an IPv4 range ({wrong}); write one such as 10.150.0.0/20"
     return None if network.prefixlen <= 29 else "is too small for a subnet; use /29 or larger"
 
 
@@ -119,7 +119,7 @@ def secondary_range(text: str) -> str | None:
     try:
         network = ipaddress.IPv4Network(text)
     except ValueError as wrong:
-        return f"is no IPv4 range ({wrong}); write one such as 10.4.0.0/14"
+        return f"is not an IPv4 range ({wrong}); write one such as 10.4.0.0/14"
     return None if network.prefixlen <= 28 else "is too small for pods or Services; use /28 or larger"
 
 
@@ -128,7 +128,7 @@ def address_range(text: str) -> str | None:
     try:
         network = ipaddress.IPv4Network(text)
     except ValueError as wrong:
-        return f"is no IPv4 range ({wrong}); write one such as 203.0.113.0/24"
+        return f"is not an IPv4 range ({wrong}); write one such as 203.0.113.0/24"
     return None if "/" in text else f"has no length of its prefix; write {network}"
 
 
@@ -138,7 +138,7 @@ def region(text: str) -> str | None:
         return None
     if _ZONE.fullmatch(text):
         return f"is a zone, not a region; write {text.rpartition('-')[0]}"
-    return "is no region of Google Cloud; write one such as europe-west4"
+    return "is not a region of Google Cloud; write one such as europe-west4"
 
 
 def job_name(text: str) -> str | None:
@@ -156,7 +156,7 @@ def job_name(text: str) -> str | None:
 
 def zone(text: str) -> str | None:
     """A zone of Google Cloud, such as europe-west4-a or us-central1-ai1a."""
-    return None if _ZONE.fullmatch(text) else "is no zone of Google Cloud; write one such as europe-west4-a"
+    return None if _ZONE.fullmatch(text) else "is not a zone of Google Cloud; write one such as europe-west4-a"
 
 
 def gke_cluster_name(text: str) -> str | None:
@@ -183,7 +183,7 @@ def project_id(text: str) -> str | None:
         return None
     if text.isdigit():
         return "is a project number; write the project id"
-    return "is no project id; write 6 to 30 lower-case letters, digits and hyphens, with a letter at the start"
+    return "is not a valid project ID; write 6 to 30 lower-case letters, digits and hyphens, with a letter at the start"
 
 
 def project(text: str) -> str | None:
@@ -199,7 +199,7 @@ def google_service_account(text: str) -> str | None:
         return "has no project in it; write name@project.iam.gserviceaccount.com"
     if text.endswith(("@developer.gserviceaccount.com", "@appspot.gserviceaccount.com")):
         return "is a default service account, which may do almost anything; use one made for the team"
-    return "is no address of a Google service account; write name@project.iam.gserviceaccount.com"
+    return "is not the address of a Google service account; write name@project.iam.gserviceaccount.com"
 
 
 def image_repository(text: str) -> str | None:
@@ -214,33 +214,37 @@ def member(text: str) -> str | None:
     """Somebody: `group:`, `user:` or `serviceAccount:` and an address, as in IAM."""
     if _MEMBER.fullmatch(text):
         return None
-    return "is nobody; write group:, user: or serviceAccount: and an address"
+    return "is not a member; write group:, user: or serviceAccount: and an address"
 
 
 def iam_role(text: str) -> str | None:
     """An IAM role: `roles/...`, or a custom role of a project or an organization."""
-    return None if _ROLE.fullmatch(text) else "is no IAM role; write one such as roles/storage.objectViewer"
+    return None if _ROLE.fullmatch(text) else "is not an IAM role; write one such as roles/storage.objectViewer"
 
 
 def kms_key(text: str) -> str | None:
     """Resource name of a key of Cloud KMS."""
     if _KMS_KEY.fullmatch(text):
         return None
-    return "is no key; write projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
+    return (
+        "is not the name of a key of Cloud KMS; write projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
+    )
 
 
 def gcp_label_key(text: str) -> str | None:
     """Key of a label on a Google Cloud resource (Resource Manager, Requirements for labels)."""
     if _GCP_LABEL_KEY.fullmatch(text):
         return None
-    return "is no label key of Google Cloud; use at most 63 lower-case letters, digits, '-' and '_', a letter first"
+    return (
+        "is not a valid label key of Google Cloud; use up to 63 lower-case letters, digits, '-' and '_', a letter first"
+    )
 
 
 def gcp_label_value(text: str) -> str | None:
     """Value of a label on a Google Cloud resource."""
     if _GCP_LABEL_VALUE.fullmatch(text):
         return None
-    return "is no label value of Google Cloud; use at most 63 lower-case letters, digits, '-' and '_'"
+    return "is not a valid label value of Google Cloud; use at most 63 lower-case letters, digits, '-' and '_'"
 
 
 def _name(text: str, pattern: re.Pattern[str], longest: int, rule: str) -> str | None:

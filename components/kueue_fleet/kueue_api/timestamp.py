@@ -23,7 +23,7 @@ def _instant(value: object) -> object:
     except ValueError:
         found = None
     if found is None:
-        raise PydanticCustomError("syntax", "{reason}", {"reason": f"is no point in time; {_HELP}"})
+        raise PydanticCustomError("syntax", "{reason}", {"reason": f"is not a valid time; {_HELP}"})
     if found.tzinfo is None and len(text) > 10:
         raise PydanticCustomError("syntax", "{reason}", {"reason": f"does not say its time zone; {_HELP}"})
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""What the deployed controller is told: the parts of the fleet that it decides by.
+"""The configuration of the deployed controller: the parts of the fleet that it decides by.
 
 What it finds in the clusters (queues, quotas, who is connected) is not in it.
 """
@@ -75,7 +75,7 @@ class ControllerConfiguration(SpecModel):
 
 
 def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
-    """What the controller of this fleet is told. Raises ValueError for a fleet without one."""
+    """The configuration of the controller of this fleet. Raises ValueError for a fleet without one."""
     section, settings, home = fleet.admission_controller, fleet.multi_kueue, fleet.controller_cluster
     if section is None or home is None:
         raise ValueError("the fleet has no admissionController; add the section")

@@ -1,7 +1,7 @@
 """A job that asks DWS for longer than it grants is refused when it is submitted.
 
 A ValidatingAdmissionPolicy with its binding, where the fleet asks DWS for capacity; else nothing. Without it, Kueue
-puts the number into a ProvisioningRequest, which fails once the job has its turn, on each worker anew. The API server
+puts the number into a ProvisioningRequest, which fails once the job has its turn, on each worker again. The API server
 checks it by itself; nothing of ours has to run.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest (maxRunDurationSeconds, at most seven

@@ -103,7 +103,7 @@ def _limits(team: TeamEntry, namespace: str) -> Manifest:
 
 
 def _network(fleet: FleetSpec, team: TeamEntry, namespace: str) -> Manifest:
-    """Pods are reached from the team's own namespaces, and from those that run nobody's jobs, such as operators'."""
+    """Pods are reached from the team's own namespaces, and from those that run no jobs, such as operators'."""
     of_teams = {name for each in fleet.teams for name in each.namespace_names}
     jobs = sorted({"default", *(queue.namespace for queue in fleet.local_queues)} - of_teams)
     own = {"matchLabels": {TEAM_LABEL: team.name}}

@@ -42,7 +42,7 @@ class FleetPlugin(Provider):
         """
         component = self._components.get(resource_type.removeprefix(f"{PACKAGE}:index:"))
         if component is None:
-            raise _refusal(resource_type, [Problem("", f"is no component of {PACKAGE}", "see its schema for those")])
+            raise _refusal(resource_type, [Problem("", f"is not a component of {PACKAGE}", "see its schema for those")])
         try:
             arguments = read_arguments(component, inputs)
             _warn(arguments.get("spec"))

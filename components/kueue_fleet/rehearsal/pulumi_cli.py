@@ -73,7 +73,7 @@ class Operation:
 
 
 Watch = Callable[[Collection[Operation]], None]
-"""Is told again and again what is under way; raises RehearsalError to have the command ended."""
+"""Is called again and again with what is under way; raises RehearsalError to have the command ended."""
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class PulumiProject:
         """The config file of the stack in the project folder SOURCE.
 
         Raises:
-            RehearsalError: SOURCE is no Pulumi project, or has no such stack.
+            RehearsalError: SOURCE is not a Pulumi project, or has no such stack.
         """
         config_dir = source / (self._project_settings(source).get("stackConfigDir") or ".")
         file = config_dir / f"Pulumi.{self.stack}.yaml"
@@ -139,7 +139,7 @@ class PulumiProject:
         """Copy the project in SOURCE, its program staying where it is, with OVERRIDES in the stack's config.
 
         Raises:
-            RehearsalError: SOURCE is no Pulumi project, or has no config file for the stack.
+            RehearsalError: SOURCE is not a Pulumi project, or has no config file for the stack.
         """
         project = self._project_settings(source)
         settings = yaml.safe_load(self.stack_file(source).read_text()) or {}

@@ -1,7 +1,7 @@
 """One rehearsal of one stack, from the command's point of view.
 
 The steps that `kueue-fleet rehearse` shows: engines, supervisor and stand-ins, `pulumi up`, jobs, what it used. A
-rehearsal kept by an earlier run is gone on with; `take_down` removes it.
+rehearsal kept by an earlier run is resumed; `take_down` removes it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Session:
 
     @cached_property
     def refused_pods(self) -> RefusedPods:
-        """The pods that nobody here can run; to watch over `pulumi up`."""
+        """The pods that nothing here can run; to watch over `pulumi up`."""
         return RefusedPods(self.client)
 
     def exclusive(self) -> AbstractContextManager[None]:
@@ -127,7 +127,7 @@ class Session:
     def prepare_engines(self, say: Callable[[str], None]) -> str:
         """Find the engines, and build those that are missing; returns a line that names them.
 
-        SAY is told what is being built, and in parentheses how far all of it is.
+        SAY is called with what is being built, and in parentheses how far all of it is.
 
         Raises:
             RehearsalError: no toolchain, no disk, or a build that failed.
@@ -144,7 +144,7 @@ class Session:
     def running(self, *, keep: bool, clusters: int = 1) -> Iterator[None]:
         """Have a supervisor, for this block alone or, with KEEP, from now on; the engines are there already.
 
-        A rehearsal that was kept earlier is gone on with, whatever happens in the block; its processes are started
+        A rehearsal that was kept earlier is resumed, whatever happens in the block; its processes are started
         again where they are gone. Any other is removed at the end, and when the block fails only its logs stay.
 
         Raises:

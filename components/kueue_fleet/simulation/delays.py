@@ -61,7 +61,7 @@ def parse_delays(texts: list[str], given: Delays) -> Delays:
 def _parse(name: str, text: str) -> float | int | Distribution:
     if name in _NUMBERS:
         if not text.isascii() or not text.isdigit():
-            raise PydanticCustomError("syntax", "is no number of {what}; write 0 or more", {"what": _NUMBERS[name]})
+            raise PydanticCustomError("syntax", "is not a number of {what}; write 0 or more", {"what": _NUMBERS[name]})
         return int(text)
     try:
         value: object = float(text)

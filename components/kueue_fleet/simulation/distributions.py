@@ -66,12 +66,12 @@ def parse_distribution(value: object) -> Distribution:
         return constant(*_checked(value, (float(value),)))
     match = _CALL.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise _wrong(value, "is no number of seconds; write a number, exponential(mean) or uniform(least, most)")
+        raise _wrong(value, "is not a number of seconds; write a number, exponential(mean) or uniform(least, most)")
     kind, parts = match[1], match[2].split(",")
     try:
         numbers = tuple(float(part) for part in parts)
     except ValueError:
-        raise _wrong(value, "has something that is no number between its brackets; write numbers") from None
+        raise _wrong(value, "has something that is not a number between its brackets; write numbers") from None
     if len(numbers) != _ARGUMENTS[kind]:
         raise _wrong(value, "has not as many numbers as it takes; write exponential(mean) or uniform(least, most)")
     if kind == "uniform" and numbers[0] > numbers[1]:

@@ -37,7 +37,7 @@ def parse_job_name(text: str) -> JobName:
     """
     first, slash, name = text.rpartition("/")
     if not name or "/" in first or (slash and not first):
-        raise ValueError("is no name of a job; write NAME, NAMESPACE/NAME or kind/NAME")
+        raise ValueError("is not a name of a job; write NAME, NAMESPACE/NAME or kind/NAME")
     kind = _kinds().get(first.lower())
     for each in (name, *([first] if slash and not kind else [])):
         if wrong := syntax.dns_subdomain(each):

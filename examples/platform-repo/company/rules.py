@@ -21,7 +21,7 @@ def _cost_centre(namespace: Resource, settings: Settings) -> Iterator[Problem]:
         return
     yield Problem(
         f"metadata.labels[{COST_CENTRE_LABEL}]",
-        "is missing, so nobody pays for this space" if who is None else f"is {who}, which is no cost centre",
+        "is missing, so no cost centre pays for this space" if who is None else f"is {who}, which is not a cost centre",
         f"set it to one that finance knows, like {settings['pattern']}",
     )
 

@@ -23,7 +23,7 @@ def test_a_space_says_who_pays() -> None:
 
 @pytest.mark.parametrize(
     ("labels", "says"),
-    [({}, "is missing, so nobody pays"), ({COST_CENTRE_LABEL: "1207"}, "is 1207, which is no cost centre")],
+    [({}, "is missing, so no cost centre pays"), ({COST_CENTRE_LABEL: "1207"}, "is 1207, which is not a cost centre")],
 )
 def test_a_space_that_does_not(labels: dict[str, str], says: str) -> None:
     (problem,) = problems({SPACE_LABEL: "true", **labels})

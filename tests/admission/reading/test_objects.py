@@ -170,7 +170,7 @@ class TestWhatIsWrong:
     @pytest.mark.parametrize(
         ("thing", "message"),
         [
-            ("text", "[0]: is no object; write a Kubernetes object with apiVersion and kind"),
+            ("text", "[0]: is not an object; write a Kubernetes object with apiVersion and kind"),
             ({"metadata": {}}, "[0].kind: is missing; write the kind of the object"),
             (
                 cluster_queue(cohort="c"),
@@ -190,7 +190,7 @@ class TestWhatIsWrong:
             ),
             (
                 batch_job(metadata={"creationTimestamp": "yesterday"}),
-                "Job ns/j.metadata.creationTimestamp: 'yesterday' is no time; write it as 2026-01-31T12:00:00Z",
+                "Job ns/j.metadata.creationTimestamp: 'yesterday' is not a time; write it as 2026-01-31T12:00:00Z",
             ),
             (
                 batch_job({"spec": {"containers": [{"resources": {"requests": {"cpu": "-1"}}}]}}),
@@ -295,5 +295,5 @@ class TestConfiguration:
             parse_configuration({"fairSharing": {"preemptionStrategies": ["Most"]}})
 
     def test_a_wrong_duration(self) -> None:
-        with pytest.raises(ObjectError, match=r'waitForPodsReady\.timeout: "5 minutes" is no duration'):
+        with pytest.raises(ObjectError, match=r'waitForPodsReady\.timeout: "5 minutes" is not a valid duration'):
             parse_configuration({"waitForPodsReady": {"timeout": "5 minutes"}})

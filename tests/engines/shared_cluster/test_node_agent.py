@@ -156,7 +156,7 @@ def test_an_upgrade_rolls_the_pod_over_and_the_webhook_follows_it(kueue_cluster:
     wait_until(lambda: webhook_answers(kueue_cluster))
     left = [path.name for path in pod_folder(kueue_cluster, before).iterdir()]
     assert left == ["manager.log"]
-    # The same upgrade again changes nothing: what the agent patched is no difference to Helm.
+    # The same upgrade again changes nothing: what the agent patched is not a difference to Helm.
     install_kueue(kueue_cluster, "controllerManager.manager.logLevel=3")
     assert kueue_pod(kueue_cluster)["metadata"]["uid"] == after["metadata"]["uid"]
     wait_until(routed)

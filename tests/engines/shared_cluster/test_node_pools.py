@@ -50,7 +50,7 @@ def work(
     cluster: OneCluster, name: str, selector: dict[str, str], seconds: str = "1", pods: int = 1, gpus: int = 2
 ) -> None:
     template = pod_template(gpus, {"kueue-fleet.dev/run-seconds": seconds}, nodeSelector=selector)
-    # As long as a disruption is no failure of the pod's own, the Job goes on with another pod.
+    # As long as a disruption is not a failure of the pod's own, the Job goes on with another pod.
     body = plain_job(name, template, pods)
     disrupted = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     body["spec"]["podFailurePolicy"] = {"rules": [disrupted]}

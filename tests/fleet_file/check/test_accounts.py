@@ -41,8 +41,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"teams/0/existingGoogleServiceAccount": "wi-team-a"},
         [
             (
-                'teams[team-a].existingGoogleServiceAccount: "wi-team-a" is no address of a Google service account; '
-                "write name@project.iam.gserviceaccount.com"
+                'teams[team-a].existingGoogleServiceAccount: "wi-team-a" is not the address of a Google service '
+                "account; write name@project.iam.gserviceaccount.com"
             ),
         ],
     ),
@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"teams/0/googleServiceAccount": {"roles": ["storage.admin"]}},
         [
             (
-                'teams[team-a].googleServiceAccount.roles[0]: "storage.admin" is no IAM role; write one such as '
+                'teams[team-a].googleServiceAccount.roles[0]: "storage.admin" is not an IAM role; write one such as '
                 "roles/storage.objectViewer"
             ),
         ],
@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nobody": (
         {"teams/0/members": ["bob"]},
         [
-            ('teams[team-a].members[0]: "bob" is nobody; write group:, user: or serviceAccount: and an address'),
+            ('teams[team-a].members[0]: "bob" is not a member; write group:, user: or serviceAccount: and an address'),
         ],
     ),
     "group looked up": (
@@ -123,10 +123,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "region unknown": (
         {"teams/0/allowedRegions": ["us-centrall1"]},
         [
-            (
-                "teams[team-a].allowedRegions[0]: us-centrall1 is no region that is known here; did you mean "
-                "us-central1?"
-            ),
+            ("teams[team-a].allowedRegions[0]: us-centrall1 is not a known region; did you mean us-central1?"),
             ("teams[team-a].allowedRegions: no cluster that runs jobs is in us-centrall1; did you mean us-central1?"),
         ],
     ),

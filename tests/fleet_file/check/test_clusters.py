@@ -20,7 +20,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusters/1/region": "us-eats4"},
         [
             (
-                "clusters[worker-a].region: us-eats4 is no region that is known here; did you mean us-east4? A newer "
+                "clusters[worker-a].region: us-eats4 is not a known region; did you mean us-east4? A newer "
                 "region needs a range in network.ranges"
             )
         ],
@@ -29,7 +29,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusters/1/region": "moon-base1"},
         [
             (
-                "clusters[worker-a].region: moon-base1 is no region that is known here; use a region of Google Cloud; "
+                "clusters[worker-a].region: moon-base1 is not a known region; use a region of Google Cloud; "
                 "a newer one needs a range in network.ranges"
             )
         ],
@@ -38,8 +38,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"network": {"ranges": {"us-east4": "10.150.0.1/20"}}},
         [
             (
-                'network.ranges[us-east4]: "10.150.0.1/20" is no IPv4 range (10.150.0.1/20 has host bits set); write '
-                "one such as 10.150.0.0/20"
+                'network.ranges[us-east4]: "10.150.0.1/20" is not an IPv4 range (10.150.0.1/20 has host bits set); '
+                "write one such as 10.150.0.0/20"
             )
         ],
     ),
@@ -153,7 +153,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "multiKueue.queues[1]: queue language is on no worker, so there is nobody to dispatch to; add a "
+                "multiKueue.queues[1]: queue language is on no worker, so there is no worker to dispatch to; add a "
                 "worker to clusterQueues[language].clusters, or remove it here"
             )
         ],

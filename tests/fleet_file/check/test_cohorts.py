@@ -73,7 +73,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"cohorts": REMOVED, "clusterQueues/0/cohortName": "a", "clusterQueues/1/cohortName": REMOVED},
         [
             (
-                "warning: clusterQueues[vision].cohortName: vision is alone in cohort a, so there is nobody to "
+                "warning: clusterQueues[vision].cohortName: vision is alone in cohort a, so there is no queue to "
                 "borrow from; put another queue in it, or remove cohortName"
             )
         ],

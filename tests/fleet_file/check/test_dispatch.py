@@ -48,7 +48,7 @@ SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "an empty window": (
         {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01T00:00:00Z", "duration": "0s"}]}]},
-        ["checks[fleet].calendar[w].duration: 0s is no length of time; write how long it lasts, such as 336h"],
+        ["checks[fleet].calendar[w].duration: 0s is not longer than 0; write how long it lasts, such as 336h"],
     ),
     "a window twice": (
         {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01", "duration": "1h"}] * 2}]},
@@ -112,8 +112,8 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
             USES: {"name": "fleet"},
         },
         [
-            "admissionChecks[fleet].clusters: names other clusters than the manager, where nobody answers this check; "
-            "set it to [manager]"
+            "admissionChecks[fleet].clusters: names other clusters than the manager, where no controller answers this "
+            "check; set it to [manager]"
         ],
     ),
     "a check of somebody else": (

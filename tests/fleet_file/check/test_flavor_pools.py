@@ -149,8 +149,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "NAP unknown accelerator": (
         nap(nodeLabels={ACCELERATOR: "nvidia-l5", SPOT_LABEL: "true"}),
         [
-            "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is no accelerator of "
-            "GKE that is known here; did you mean nvidia-l4?",
+            "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is not a known "
+            "accelerator of GKE; did you mean nvidia-l4?",
             "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: batch has no pool with these labels, and "
             "makes no nodes with nvidia-l5 by itself; add it to "
             "clusters[batch].nodeAutoProvisioning.resourceLimits, or add a node pool",
@@ -205,8 +205,8 @@ def test_accelerators_of_autopilot_clusters() -> None:
 
     assert said("nvidia-l4", "worker-b") == []
     assert said("nvidia-l44", "worker-b") == [
-        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l44 is no accelerator of GKE that "
-        "is known here; did you mean nvidia-l4?"
+        "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l44 is not a known accelerator "
+        "of GKE; did you mean nvidia-l4?"
     ]
     assert said("nvidia-a100-80gb", "worker-b") == [
         "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-a100-80gb is not known to be "

@@ -73,7 +73,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"admissionChecks/0/provisioningRequest/parameters": {"maxRunDurationSeconds": "604801"}},
         [
             (
-                'admissionChecks[dws].provisioningRequest.parameters[maxRunDurationSeconds]: "604801" is no run '
+                'admissionChecks[dws].provisioningRequest.parameters[maxRunDurationSeconds]: "604801" is not a run '
                 'time that DWS grants; write whole seconds between "1" and "604800", which is seven days'
             )
         ],
@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"admissionChecks/0/provisioningRequest/parameters": {"maxRunDurationSeconds": "7d"}},
         [
             (
-                'admissionChecks[dws].provisioningRequest.parameters[maxRunDurationSeconds]: "7d" is no run time '
+                'admissionChecks[dws].provisioningRequest.parameters[maxRunDurationSeconds]: "7d" is not a run time '
                 'that DWS grants; write whole seconds between "1" and "604800", which is seven days'
             )
         ],
@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "warning: admissionChecks[dws].provisioningRequest.provisioningClassName: "
-                "queue-provisioning.gke.io is no class that GKE or the cluster autoscaler answers; did you mean "
+                "queue-provisioning.gke.io is not a class that GKE or the cluster autoscaler answers; did you mean "
                 "queued-provisioning.gke.io?"
             )
         ],

@@ -62,11 +62,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "timeout in words": (
         {"waitForPodsReady": {"timeout": "5 minutes"}},
-        [('waitForPodsReady.timeout: "5 minutes" is no duration; write numbers with units, such as 90s, 30m or 1h30m')],
+        [
+            'waitForPodsReady.timeout: "5 minutes" is not a valid duration; write numbers with units, such as 90s, 30m '
+            "or 1h30m"
+        ],
     ),
     "unknown framework": (
         {"integrations": {"frameworks": ["batch/jobs"]}},
-        ["integrations.frameworks[0]: batch/jobs is no framework of Kueue; did you mean batch/job?"],
+        ["integrations.frameworks[0]: batch/jobs is not a framework of Kueue; did you mean batch/job?"],
     ),
     "framework twice": (
         {"integrations": {"frameworks": ["pod", "pod"]}},
@@ -426,7 +429,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 'resources.deviceClassMappings[example.com/gpu].sources[0].capacity.name: "gpu.example.com/a-b" '
-                "is no qualified name; write a domain, a slash and a C identifier, as in gpu.example.com/memory"
+                "is not a qualified name; write a domain, a slash and a C identifier, as in gpu.example.com/memory"
             )
         ],
     ),
@@ -564,7 +567,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
-    "a section that is passed on, but is no map": (
+    "a section that is passed on, but is not a map": (
         {"tls": "VersionTLS12"},
         ["tls: \"VersionTLS12\" is given where a map is needed; write its fields as 'name: value', one on each line"],
     ),

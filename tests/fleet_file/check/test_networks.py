@@ -15,8 +15,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"network": {"controlPlaneAccess": "AuthorizedNetworks"}},
         [
             (
-                "network.authorizedNetworks: none, but controlPlaneAccess is AuthorizedNetworks, so nobody gets in; "
-                "add {name, cidr} of your office, VPN or runners, or use DnsEndpoint"
+                "network.authorizedNetworks: none, but controlPlaneAccess is AuthorizedNetworks, so no client is let "
+                "in; add {name, cidr} of your office, VPN or runners, or use DnsEndpoint"
             ),
         ],
     ),
@@ -40,7 +40,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                'network.authorizedNetworks[a].cidr: "10.0.0.1/8" is no IPv4 range (10.0.0.1/8 has host bits set); '
+                'network.authorizedNetworks[a].cidr: "10.0.0.1/8" is not an IPv4 range (10.0.0.1/8 has host bits set); '
                 "write one such as 203.0.113.0/24"
             ),
         ],
@@ -84,8 +84,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"network": {"podRanges": {"us-central1": "10.0.0.0/33"}, "serviceRanges": {"us-central1": "10.1.2.0/29"}}},
         [
             (
-                "network.podRanges[us-central1]: \"10.0.0.0/33\" is no IPv4 range ('33' is not a valid netmask); write "
-                "one such as 10.4.0.0/14"
+                "network.podRanges[us-central1]: \"10.0.0.0/33\" is not an IPv4 range ('33' is not a valid netmask); "
+                "write one such as 10.4.0.0/14"
             ),
             ('network.serviceRanges[us-central1]: "10.1.2.0/29" is too small for pods or Services; use /28 or larger'),
         ],

@@ -180,7 +180,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             'nodePools[flex].machineType: 5 is given where text is needed; put it in quotes: "5"',
             'reservations[l4].count: "four" is given where a whole number is needed; write a whole number',
             (
-                'futureReservations[december].start: "soon" is no point in time; write UTC such as "2026-12-01T0'
+                'futureReservations[december].start: "soon" is not a valid time; write UTC such as "2026-12-01T0'
                 '0:00:00Z"'
             ),
         ],

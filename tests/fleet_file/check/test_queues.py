@@ -111,7 +111,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "warning: clusters: there is a manager but no worker, so no job can run; add clusters of role worker",
             (
                 "warning: clusterQueues[vision].cohortName: vision is alone in cohort research, so there is "
-                "nobody to borrow from; put another queue in it, or remove cohortName"
+                "no queue to borrow from; put another queue in it, or remove cohortName"
             ),
             "clusterQueues[vision]: is on no cluster, since no cluster runs jobs; add clusters of role worker",
         ],
@@ -204,7 +204,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "clusterQueues[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].perCluster[worker-"
-                "a].borrowingLimit: 2 is set, but cohortName is not, so there is nobody to borrow from; set "
+                "a].borrowingLimit: 2 is set, but cohortName is not, so there is no queue to borrow from; set "
                 "cohortName or remove borrowingLimit"
             )
         ],

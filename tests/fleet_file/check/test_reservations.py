@@ -232,14 +232,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "future no time": (
         {"futureReservations/0/duration": "0s", p(5, "capacity/duration"): "0s"},
         [
-            "futureReservations[december].duration: 0s is no time at all; write how long, such as 336h",
+            "futureReservations[december].duration: 0s is not longer than 0; write how long, such as 336h",
         ],
     ),
     "future no instant": (
         {"futureReservations/0/start": "soon"},
         [
             (
-                'futureReservations[december].start: "soon" is no point in time; write UTC such as '
+                'futureReservations[december].start: "soon" is not a valid time; write UTC such as '
                 '"2026-12-01T00:00:00Z"'
             ),
         ],
@@ -342,7 +342,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "what cannot be read": (
         {"commitments": [{"name": "x"}], "clusters/0/maintenance": {"start": 1}},
         [
-            'clusters[batch].maintenance.start: 1 is no point in time; write UTC such as "2026-12-01T00:00:00Z"',
+            'clusters[batch].maintenance.start: 1 is not a valid time; write UTC such as "2026-12-01T00:00:00Z"',
             "clusters[batch].maintenance.end: is missing; add end",
             "clusters[batch].maintenance.recurrence: is missing; add recurrence",
             "commitments[x].region: is missing; add a region of Google Cloud, such as region: europe-west4",

@@ -67,7 +67,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "clusters[worker-a].kueue.configuration.integrations.frameworks[2]: batch/jobs is no framework "
+                "clusters[worker-a].kueue.configuration.integrations.frameworks[2]: batch/jobs is not a framework "
                 "of Kueue; did you mean batch/job?"
             )
         ],

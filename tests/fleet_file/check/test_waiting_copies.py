@@ -10,12 +10,12 @@ from fleet_file.builders import REMOVED, changed, fleet_data, problems
 
 WITHIN = (
     "warning: clusterQueues[vision].preemption.withinClusterQueue: LowerPriority can preempt a job that waits for its "
-    "ProvisioningRequest on a worker, and Kueue 0.19 then keeps that job's quota for ever; set it to Never; jobs of "
+    "ProvisioningRequest on a worker, and Kueue 0.19 then keeps that job's quota; set it to Never; jobs of "
     "higher priority go first all the same"
 )
 RECLAIM = (
     "warning: clusterQueues[language].preemption.reclaimWithinCohort: Any can preempt a job of queue vision that waits "
-    "for its ProvisioningRequest on a worker, and Kueue 0.19 then keeps that job's quota for ever; set it to Never; "
+    "for its ProvisioningRequest on a worker, and Kueue 0.19 then keeps that job's quota; set it to Never; "
     "jobs of higher priority go first all the same"
 )
 LOWER = {"withinClusterQueue": "LowerPriority"}

@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusters/0/databaseEncryptionKey": "key"},
         [
             (
-                'clusters[batch].databaseEncryptionKey: "key" is no key; write '
+                'clusters[batch].databaseEncryptionKey: "key" is not the name of a key of Cloud KMS; write '
                 "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
             ),
         ],
@@ -241,10 +241,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "set alerts.enabled to false, or managedPrometheus to true"
             ),
             (
-                'observability.alerts.notificationChannels[0]: "me" is no notification channel; write '
+                'observability.alerts.notificationChannels[0]: "me" is not a notification channel; write '
                 "projects/PROJECT/notificationChannels/ID"
             ),
-            "observability.alerts.provisioningTimeout: 0s is no time at all; write 30m or so",
+            "observability.alerts.provisioningTimeout: 0s is not longer than 0; write 30m or so",
         ],
     ),
 }

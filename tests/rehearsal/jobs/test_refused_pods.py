@@ -1,4 +1,4 @@
-"""Which operations of `pulumi up` wait in vain for pods that nobody here can run, and when that is said."""
+"""Which operations of `pulumi up` wait in vain for pods that nothing here can run, and when that is said."""
 
 from __future__ import annotations
 

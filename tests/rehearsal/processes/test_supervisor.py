@@ -333,7 +333,7 @@ def test_a_dead_etcd_is_reported_and_mended_by_the_next_put(supervisor_starter: 
 
 
 def test_an_unknown_signal_is_refused(asked: RunningSupervisor) -> None:
-    with pytest.raises(SupervisorError, match="'SIGNONSENSE' is no signal; use a name such as SIGKILL"):
+    with pytest.raises(SupervisorError, match="'SIGNONSENSE' is not a signal; use a name such as SIGKILL"):
         asked.client.kill(None, "etcd", "SIGNONSENSE")
 
 

@@ -43,10 +43,10 @@ def test_the_token_is_given_for_servers_on_loopback(state: str, api_version: str
 @pytest.mark.parametrize(
     ("info", "words"),
     [
-        (_info("https://34.1.2.3"), "no cluster of this rehearsal"),
-        (_info("https://127.evil.example"), "no cluster of this rehearsal"),
-        (_info("https://127.0.0.1@evil.example"), "no cluster of this rehearsal"),
-        (_info("https://[bad"), "no cluster of this rehearsal"),
+        (_info("https://34.1.2.3"), "is not a cluster of this rehearsal"),
+        (_info("https://127.evil.example"), "is not a cluster of this rehearsal"),
+        (_info("https://127.0.0.1@evil.example"), "is not a cluster of this rehearsal"),
+        (_info("https://[bad"), "is not a cluster of this rehearsal"),
         (_info(None), "set provideClusterInfo: true"),
         (_info(api_version="client.authentication.k8s.io/v1alpha1"), "is unknown"),
         ("", "let a Kubernetes client start this"),

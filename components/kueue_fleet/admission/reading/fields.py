@@ -161,7 +161,7 @@ class Fields:
         try:
             return datetime.fromisoformat(str(value)).timestamp()
         except ValueError:
-            self.wrong(name, f"{value!r} is no time", "write it as 2026-01-31T12:00:00Z")
+            self.wrong(name, f"{value!r} is not a time", "write it as 2026-01-31T12:00:00Z")
             return default
 
     def _list(self, name: str) -> list[Any]:

@@ -144,7 +144,7 @@ class _Reader:
 def _unpack(manifests: Iterable[Manifest], problems: list[str]) -> Iterable[Fields]:
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, dict):
-            problems.append(f"[{index}]: is no object; write a Kubernetes object with apiVersion and kind")
+            problems.append(f"[{index}]: is not an object; write a Kubernetes object with apiVersion and kind")
             continue
         fields = Fields(manifest, f"[{index}]", problems)
         kind = fields.text("kind")

@@ -49,7 +49,7 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         if region not in known:
             yield Problem(
                 f"{path}[{index}]",
-                f"{region} is no region that is known here",
+                f"{region} is not a known region",
                 suggest.instead(region, here, "regions"),
             )
     if not set(team.allowed_regions) & set(here):

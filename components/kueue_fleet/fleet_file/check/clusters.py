@@ -36,7 +36,7 @@ def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     near = suggest.nearest(cluster.region, known)
     yield Problem(
         f"{scope.path(cluster)}.region",
-        f"{cluster.region} is no region that is known here",
+        f"{cluster.region} is not a known region",
         f"did you mean {near}? A newer region needs a range in network.ranges"
         if near
         else "use a region of Google Cloud; a newer one needs a range in network.ranges",
@@ -152,6 +152,6 @@ def _on_a_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
     if scope.fleet.queue(name) is not None and not scope.fleet.dispatch_workers(name):
         yield Problem(
             path,
-            f"queue {name} is on no worker, so there is nobody to dispatch to",
+            f"queue {name} is on no worker, so there is no worker to dispatch to",
             f"add a worker to clusterQueues[{name}].clusters, or remove it here",
         )

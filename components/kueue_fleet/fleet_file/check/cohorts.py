@@ -16,7 +16,7 @@ from kueue_fleet.kueue_api.problem import Problem, rule
 
 
 def check_cohorts(scope: Scope) -> Iterator[Problem]:
-    """No cycles; parents declared; flavors known; nothing that nobody uses."""
+    """No cycles; parents declared; flavors known; nothing that is not used."""
     yield from _cycles(scope)
     yield from _parents(scope)
     yield from _unused(scope)
@@ -104,7 +104,7 @@ def _alone(scope: Scope) -> Iterator[Problem]:
         if name is not None and len(members[name]) == 1 and name not in children and not shares:
             yield Problem(
                 f"{scope.path(queue)}.cohortName",
-                f"{queue.name} is alone in cohort {name}, so there is nobody to borrow from",
+                f"{queue.name} is alone in cohort {name}, so there is no queue to borrow from",
                 "put another queue in it, or remove cohortName",
                 "warning",
             )

@@ -111,6 +111,6 @@ def _qualified(path: str, name: str) -> Iterator[Problem]:
     if not good or (slash and (len(domain) > 63 or syntax.dns_subdomain(domain.lower()))):
         yield Problem(
             path,
-            f'"{name}" is no qualified name',
+            f'"{name}" is not a qualified name',
             "write a domain, a slash and a C identifier, as in gpu.example.com/memory",
         )

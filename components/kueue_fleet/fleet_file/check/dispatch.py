@@ -76,7 +76,7 @@ def _alone(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 
 @rule
 def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
-    """Admission checks of our controller that it knows nothing of: Kueue would wait for them for ever."""
+    """Admission checks of our controller that it knows nothing of: Kueue would wait for them without end."""
     answered = {check.name for check in section.checks} if section is not None else set()
     manager = scope.fleet.manager.name if scope.fleet.manager is not None else scope.fleet.controller_cluster
     for entry in scope.fleet.admission_checks:
@@ -98,7 +98,7 @@ def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], mana
     if scope.fleet.clusters_of(entry) != (manager,):
         yield Problem(
             f"{scope.path(entry)}.clusters",
-            "names other clusters than the manager, where nobody answers this check",
+            "names other clusters than the manager, where no controller answers this check",
             f"set it to [{manager}]" if manager else "remove the check",
         )
 

@@ -1,7 +1,7 @@
 """Flavors and the nodes behind them, on Standard clusters.
 
 A flavor whose labels no node has, or whose nodes have a taint that its pods do not tolerate, leaves admitted jobs
-pending for ever: Kueue counts quota and does not look at nodes. On Autopilot clusters the nodes are GKE's to make.
+pending: Kueue counts quota and does not look at nodes. On Autopilot clusters the nodes are GKE's to make.
 
 Source of what auto-provisioning makes nodes for:
 https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning
@@ -126,7 +126,7 @@ def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[
     if accelerator not in accelerators():
         yield Problem(
             at,
-            f"{accelerator} is no accelerator of GKE that is known here",
+            f"{accelerator} is not a known accelerator of GKE",
             suggest.instead(accelerator, sorted(accelerators()), "accelerators"),
             "warning",
         )

@@ -25,7 +25,7 @@ CLASSES: Final = (
 
 
 def check_flavors(scope: Scope) -> Iterator[Problem]:
-    """Clusters known; topologies exist where their flavor does; nothing that nobody uses."""
+    """Clusters known; topologies exist where their flavor does; nothing that is not used."""
     for topology in scope.entries("topologies"):
         yield from scope.unknown_clusters(topology)
         yield from _topology_used(scope, topology)
@@ -90,7 +90,7 @@ def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 
 
 def check_admission_checks(scope: Scope) -> Iterator[Problem]:
-    """Clusters known; settings of DWS within its limits; nothing that nobody uses."""
+    """Clusters known; settings of DWS within its limits; nothing that is not used."""
     for check in scope.entries("admissionChecks"):
         yield from scope.unknown_clusters(check)
         yield from _provisioning(scope, check)
@@ -119,7 +119,7 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
     if near is not None:
         yield Problem(
             f"{at}.provisioningClassName",
-            f"{name} is no class that GKE or the cluster autoscaler answers",
+            f"{name} is not a class that GKE or the cluster autoscaler answers",
             f"did you mean {near}?",
             "warning",
         )
@@ -131,6 +131,6 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
     ):
         yield Problem(
             f"{at}.parameters[maxRunDurationSeconds]",
-            f'"{seconds}" is no run time that DWS grants',
+            f'"{seconds}" is not a run time that DWS grants',
             f'write whole seconds between "1" and "{FLEX_START_MAX_SECONDS}", which is seven days',
         )

@@ -125,7 +125,7 @@ def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
     for index, name in enumerate(settings.frameworks or ()):
         path = f"integrations.frameworks[{index}]"
         if name not in FRAMEWORKS:
-            yield Problem(path, f"{name} is no framework of Kueue", suggest.instead(name, FRAMEWORKS, "frameworks"))
+            yield Problem(path, f"{name} is not a framework of Kueue", suggest.instead(name, FRAMEWORKS, "frameworks"))
         elif name in seen:
             yield Problem(path, f"{name} is listed twice", "list each framework once")
         seen[name] = path

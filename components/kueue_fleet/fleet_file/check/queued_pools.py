@@ -1,7 +1,7 @@
 """Queues and nodes that come only when they are asked for: DWS flex-start with queued provisioning.
 
 Nodes of such a pool come for a ProvisioningRequest and for nothing else. Without the admission check that makes one, a
-job is admitted and its pods wait for ever; with the check on other nodes, the request is never answered.
+job is admitted and its pods never start; with the check on other nodes, the request is never answered.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
 """

@@ -34,7 +34,7 @@ _Made = ReservationEntry | FutureReservationEntry
 
 
 def check_reservations(scope: Scope) -> Iterator[Problem]:
-    """Pools fit the reservations that they name; nothing is paid for that nobody uses; commitments name real ones."""
+    """Pools fit the reservations that they name; nothing is paid for that no pool uses; commitments name real ones."""
     yield from _names(scope)
     for entry in (*scope.entries("reservations"), *scope.entries("futureReservations")):
         yield from _machine_type(scope, entry)

@@ -50,7 +50,7 @@ def _problem(scope: Scope, queue: ClusterQueueEntry, field: str, policy: str, vi
     return Problem(
         f"{scope.path(queue)}.preemption.{field}",
         f"{policy} can preempt {whose} that waits for its ProvisioningRequest on a worker, and Kueue 0.19 then keeps "
-        "that job's quota for ever",
+        "that job's quota",
         "set it to Never; jobs of higher priority go first all the same",
         "warning",
     )

@@ -33,6 +33,6 @@ def _consequences(old: FleetSpec, new: FleetSpec) -> list[Difference]:
     """What applying `new` over `old` does to what runs there. Two fleets of different names are two stacks."""
     for field, sides in (("name", (old.name, new.name)), ("project", (old.project, new.project))):
         if sides[0] != sides[1]:
-            text = f"these are two fleets; applied over the first, the second makes everything anew, in {sides[1]}"
+            text = f"these are two fleets; applied over the first, the second makes everything again, in {sides[1]}"
             return [Difference("consequences", field, text)]
     return [*cloud_consequences(old, new), *contents_consequences(old, new)]

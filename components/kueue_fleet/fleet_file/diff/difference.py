@@ -8,7 +8,7 @@ from typing import Final, Literal
 DRAIN: Final = "drain it first: docs/tasks/drain-a-worker.md"
 """What to do before a worker loses queues."""
 Area = Literal["consequences", "cost", "clusters", "capacity", "quota", "settings"]
-"""Under which heading a difference is told."""
+"""Under which heading a difference is printed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Settings, field by field: what is new, what is removed, and what becomes something else.
 
-Items of lists are paired by their name. Nothing is printed as JSON: values of several fields are told in words, without
-what is as by default.
+Items of lists are paired by their name. Nothing is printed as JSON: values of several fields are printed in words,
+without what is as by default.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from kueue_fleet.fleet_file.diff.difference import Difference
 from kueue_fleet.fleet_file.in_words import fields_in_words, in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
-# What a team may use, lend or borrow is told as it ends up on each cluster.
+# What a team may use, lend or borrow is printed as it ends up on each cluster.
 _QUOTA_FIELDS: Final = frozenset({"nominalQuota", "borrowingLimit", "lendingLimit", "perCluster"})
 _POOL_SIZES: Final = frozenset({"nodeCount", "totalMinNodeCount", "totalMaxNodeCount", "machineType", "type", "count"})
 _MOST_FIELDS: Final = 8
-"""Of a new or removed entry, so many fields are told; the file has the rest."""
+"""Of a new or removed entry, so many fields are printed; the file has the rest."""
 
 
 class _Value(NamedTuple):

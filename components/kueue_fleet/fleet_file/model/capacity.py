@@ -157,7 +157,7 @@ class FutureReservationEntry(RuledModel):
         """Some time; projects once each."""
         yield from self.listed_once("shared_with", "project")
         if self.duration.nanoseconds <= 0:
-            yield Problem("duration", f"{self.duration} is no time at all", "write how long, such as 336h")
+            yield Problem("duration", f"{self.duration} is not longer than 0", "write how long, such as 336h")
 
 
 class CommitmentResource(RuledModel):

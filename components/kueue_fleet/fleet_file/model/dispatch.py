@@ -96,7 +96,7 @@ class CalendarWindow(RuledModel):
         if self.start.tzinfo is None:
             yield Problem("start", f"{self.start.isoformat()} has no time zone", f"write {self.start.isoformat()}Z")
         if self.duration.nanoseconds <= 0:
-            yield Problem("duration", f"{self.duration} is no length of time", "write how long it lasts, such as 336h")
+            yield Problem("duration", f"{self.duration} is not longer than 0", "write how long it lasts, such as 336h")
 
 
 class RunDuration(RuledModel):

@@ -85,7 +85,7 @@ class Network(RuledModel):
         if self.control_plane_access == "AuthorizedNetworks" and not self.authorized_networks:
             yield Problem(
                 "authorizedNetworks",
-                "none, but controlPlaneAccess is AuthorizedNetworks, so nobody gets in",
+                "none, but controlPlaneAccess is AuthorizedNetworks, so no client is let in",
                 "add {name, cidr} of your office, VPN or runners, or use DnsEndpoint",
             )
         if self.control_plane_access != "AuthorizedNetworks" and self.authorized_networks:

@@ -1,4 +1,4 @@
-"""What is measured and shown, and who is told.
+"""What is measured and shown, and who gets the alerts.
 
 Without the section nothing is made; an empty one, `{}`, turns on what its fields say by default.
 """
@@ -37,7 +37,7 @@ class Alerts(RuledModel):
     notification_channels: tuple[Text, ...] = ()
     """Whom to tell: projects/PROJECT/notificationChannels/ID."""
     provisioning_timeout: Duration = Duration("30m")
-    """How long a ProvisioningRequest may stay accepted without capacity before somebody is told; default 30m."""
+    """How long a ProvisioningRequest may stay accepted without capacity before an alert is sent; default 30m."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Channels by their resource name; some time."""
@@ -45,11 +45,11 @@ class Alerts(RuledModel):
             if not _CHANNEL.fullmatch(channel):
                 yield Problem(
                     f"notificationChannels[{index}]",
-                    f'"{channel}" is no notification channel',
+                    f'"{channel}" is not a notification channel',
                     "write projects/PROJECT/notificationChannels/ID",
                 )
         if self.provisioning_timeout.nanoseconds <= 0:
-            yield Problem("provisioningTimeout", f"{self.provisioning_timeout} is no time at all", "write 30m or so")
+            yield Problem("provisioningTimeout", f"{self.provisioning_timeout} is not longer than 0", "write 30m or so")
 
 
 class Observability(RuledModel):

@@ -37,7 +37,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class NodeEnd:
-    """What the pods of a node are told when it ends under them."""
+    """The message in the status of pods whose node goes away."""
 
     message: str
     disruption: str

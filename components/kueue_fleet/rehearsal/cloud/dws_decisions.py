@@ -2,7 +2,7 @@
 
 Source of states, reasons and durations: GKE's cluster autoscaler (github.com/GoogleCloudPlatform/cluster-autoscaler,
 pkg/provisioningrequests) and https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest. The stock is
-ours: nobody knows the real one. `dws` carries the steps out.
+ours: the real one is not known. `dws` carries the steps out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which Spot nodes Google takes back, and when: pure functions, carried out by `nodes`.
 
-The rate is ours: nobody knows the real one.
+The rate is ours: the real one is not known.
 """
 
 from __future__ import annotations

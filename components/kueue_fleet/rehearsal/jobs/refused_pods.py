@@ -1,4 +1,4 @@
-"""Pods that nobody here can run, and what `pulumi up` would wait for in vain because of them.
+"""Pods that nothing here can run, and what `pulumi up` would wait for in vain because of them.
 
 What is not waited for, such as a Deployment with `pulumi.com/skipAwait`, is only told.
 """
@@ -31,7 +31,7 @@ _WAITING_OPERATIONS = ("create", "update", "create-replacement", "replace")
 
 
 class RefusedPodsError(RehearsalError):
-    """`pulumi up` would wait for pods that nobody here can run; the text names each."""
+    """`pulumi up` would wait for pods that nothing here can run; the text names each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,7 +249,7 @@ async def _kill(request: web.Request, children: Children) -> web.Response:
     name, wanted = request.match_info["process"], (await _json_body(request)).get("signal", "SIGKILL")
     number = signal.Signals.__members__.get(str(wanted))
     if number is None:
-        raise WrongRequestError(f"signal: {wanted!r} is no signal; use a name such as SIGKILL, SIGTERM or SIGSTOP")
+        raise WrongRequestError(f"signal: {wanted!r} is not a signal; use a name such as SIGKILL, SIGTERM or SIGSTOP")
     try:
         pid = children.signal(name, number)
     except LookupError:

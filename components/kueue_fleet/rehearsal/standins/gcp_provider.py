@@ -324,7 +324,7 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         """A cluster that the state does not have, by its id; empty where there is none."""
         found = _CLUSTER_ID.fullmatch(request.id)
         if found is None:
-            raise PluginError(f"{request.id}: is no id of a cluster; write projects/P/locations/L/clusters/NAME")
+            raise PluginError(f"{request.id}: is not an id of a cluster; write projects/P/locations/L/clusters/NAME")
         live = self._ask(
             request.urn, f"Reading {found['name']}", lambda client: _cluster_or_none(client, found["name"])
         )

@@ -1,7 +1,7 @@
 """Stand-in for `gke-gcloud-auth-plugin`: prints the rehearsal's credential as an ExecCredential.
 
 The token of that rehearsal, for servers on loopback only; it never answers for a real cluster. Standard library only,
-as it is started anew by every client.
+as every client starts it again.
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
 
@@ -56,7 +56,7 @@ def credential(info_text: str | None, state: str | None) -> dict[str, Any]:
         )
     if not is_loopback(server):
         raise CredentialError(
-            f"{server} is no cluster of this rehearsal; install the real gke-gcloud-auth-plugin for GKE clusters"
+            f"{server} is not a cluster of this rehearsal; install the real gke-gcloud-auth-plugin for GKE clusters"
         )
     try:
         token = Path(state, TOKEN_FILE).read_text(encoding="utf-8").strip()

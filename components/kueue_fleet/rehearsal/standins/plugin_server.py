@@ -26,7 +26,7 @@ MAX_THREADS: Final = 64
 PARENT_CHECK_SECONDS: Final = 1.0
 """How often a plugin looks whether Pulumi is still there."""
 STOP_SECONDS: Final = 3.0
-"""For requests to end and tidy up, once they are told; the engine kills a plugin after 5 s."""
+"""For requests to end and tidy up, once they are asked to; the engine kills a plugin after 5 s."""
 CHANNEL_OPTIONS: Final = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def call_supervisor(ask: Callable[[], T], stop: threading.Event, progress: Callable[[float], None]) -> T:
-    """What `ask` returns; `progress` is told the seconds waited so far, every two seconds.
+    """What `ask` returns; `progress` gets the seconds waited so far, every two seconds.
 
     Raises PluginError with the supervisor's own sentence, or when `stop` is set before it has answered.
     """
