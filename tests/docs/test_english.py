@@ -25,7 +25,15 @@ def test_these_are_found(line: str) -> None:
 
 
 def test_others_are_not() -> None:
-    assert list(found("a.py", "It is forever blue. The told story. The booksellers renew. No body. There is no queue; it is no longer there.")) == []
+    assert (
+        list(
+            found(
+                "a.py",
+                "It is forever blue. The told story. No body. There is no queue; it is no longer there.",
+            )
+        )
+        == []
+    )
 
 
 def test_folders_exist() -> None:

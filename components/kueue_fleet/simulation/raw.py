@@ -156,7 +156,7 @@ def _run_seconds(item: _Item, problems: list[str]) -> float | None:
         seconds = _number(text)
         if seconds is None:
             where = f"{item.where}: {item.label}.{path}.annotations[{RUN_SECONDS_ANNOTATION}]"
-            problems.append(f"{where}: is {text!r}, no number of seconds; write 0 or more, in quotes")
+            problems.append(f"{where}: {text!r} is not a number of seconds; write 0 or more, in quotes")
             continue
         if path == "metadata":
             return seconds
