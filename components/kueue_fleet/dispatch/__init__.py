@@ -4,7 +4,7 @@
 worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
 `checks` decides admission checks, `watchdog` about capacity that was promised and does not come, `rescue` about
 evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report` turns decisions into
-the text of a condition and back. Time is an argument; whoever calls keeps nothing between two calls but the books,
+the text of a condition and back. Time is an argument; whoever calls keeps nothing between two calls but the quotas,
 which follow from the objects of the clusters.
 """
 
