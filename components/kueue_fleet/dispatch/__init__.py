@@ -1,6 +1,6 @@
 """The fleet's own decisions, as pure functions: where a job may run, when it may start, when to try elsewhere.
 
-`dispatcher.decide` filters the worker clusters, scores the rest and nominates; `books.Books` is what it knows of a
+`dispatcher.decide` filters the worker clusters, scores the rest and nominates; `worker_quota` is what it knows of a
 worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
 `checks` decides admission checks, `watchdog` about capacity that was promised and does not come, `rescue` about
 evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report` turns decisions into
