@@ -46,6 +46,7 @@ COMMANDS: Final = {
     "logs": _Listed("jobs", "Print the logs of a job, from the cluster that runs it."),
     "exec": _Listed("jobs", "Run a command in a pod of a job, wherever it runs."),
     "cancel": _Listed("jobs", "Delete a job where it was submitted, and so everywhere."),
+    "when": _Listed("when", "Estimate when a job starts that waits, or is not submitted yet."),
     "rotate": _Listed("rotate", "Replace the tokens by which the manager reaches the workers.", "controller"),
 }
 """The commands, in the order of `--help`."""

@@ -40,12 +40,13 @@ _EXPLAINED: Final = {
     "Topology": "topologies",
     "Workload": "workloads",
 }
-_FIXES: Final = {
+FIXES: Final = {
     0: "check that you reach the cluster",
     401: "log in again",
     403: "ask for the rights of a member of the team (docs/teams.md)",
     404: "give --context with the cluster that jobs are submitted to",
 }
+"""What to do where Workloads cannot be read, by the status of the answer."""
 
 
 class Clusters:
@@ -168,7 +169,7 @@ class LiveJob:
 
 def find_job(command: str, text: str, context: str | None, namespace: str | None, kubeconfig: Path | None) -> LiveJob:
     """The job that a user calls TEXT. Raises CommandError if there is none, or more than one."""
-    wanted = _parse(text, namespace)
+    wanted = parse_job(text, namespace)
     clusters = Clusters(command, kubeconfig)
     home, usual = context_of(command, kubeconfig, context)
     space = wanted.namespace or usual
@@ -176,7 +177,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     try:
         workloads = clusters.ask(home, path)["items"]
     except ApiError as failed:
-        fix = _FIXES.get(failed.status, "try again")
+        fix = FIXES.get(failed.status, "try again")
         raise console.CommandError(f"{home}: the Workloads of {space} cannot be read: {failed}; {fix}") from None
     found = jobs_called(wanted, workloads)
     if not found:
@@ -188,7 +189,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     return LiveJob(clusters, home, dict(found[0]))
 
 
-def _parse(text: str, namespace: str | None) -> JobName:
+def parse_job(text: str, namespace: str | None) -> JobName:
     """The name, with the namespace that the option gives. Raises CommandError."""
     try:
         wanted = parse_job_name(text)

@@ -61,10 +61,10 @@ class Checks:
 
     def answers(self, job: Job, cluster: str, name: str, at: float, *, at_home: bool) -> Iterator[Answer]:
         """What is said of a check that is Pending since `at`."""
-        if name in self._rules:
+        if name in self._rules and not job.runs_on:
             yield from self._by_rules(job, name, at)
             return
-        if name in (ASSIGNMENT_CHECK, FALLBACK_CHECK):
+        if name in (ASSIGNMENT_CHECK, FALLBACK_CHECK) or job.runs_on:
             # The controller assigns a job to the first worker that has quota for it, in far less than a second, and
             # holds none back from the flavor that it got.
             yield Answer(at, CheckState.READY)

@@ -44,7 +44,7 @@ from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.fallback import Fallback
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.nodes import Nodes
-from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher
+from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher, Offer
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.records import Record, State
 from kueue_fleet.simulation.workers import Workers
@@ -104,11 +104,13 @@ class FleetRun:
         labels: Mapping[str, str] | None = None,
         run_limit: int | None = None,
         templates: Sequence[PodSetTemplate] = (),
+        runs_on: str = "",
     ) -> None:
         """Let a workload arrive. `name` is its job's, if that is another, and `labels` are; `run_limit` are the seconds
-        that the job tells DWS, `templates` the pods of a job of several pod sets."""
+        that the job tells DWS, `templates` the pods of a job of several pod sets, `runs_on` the cluster that runs it
+        already."""
         record = Record(workload.key, workload.namespace, name or workload.name, workload.created, run_seconds)
-        self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates)
+        self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates, runs_on)
         self.agenda.expect(workload.created, run_seconds)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
 
@@ -175,6 +177,7 @@ class FleetRun:
     def _hear_home(self, job: Job, decision: Decision, at: float) -> None:
         record, home = job.record, self.home
         if isinstance(decision, Evicted):
+            job.runs_on = ""
             job.forget(home)
             if not (job.lost_copy and decision.reason is EvictionReason.ADMISSION_CHECK):
                 record.take(decision, at)
@@ -241,7 +244,8 @@ class FleetRun:
         if job.winner is not None:
             return
         key = job.record.key
-        offer = self.dispatcher.offer(job, frozenset(self.lost), now)
+        here = Offer((job.runs_on,)) if job.runs_on else None
+        offer = here or self.dispatcher.offer(job, frozenset(self.lost), now)
         for worker in [name for name in job.offered if name not in offer.workers]:
             self._take_copy(job, worker, now)
         for worker in offer.workers:

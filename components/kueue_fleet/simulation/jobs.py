@@ -19,7 +19,8 @@ class Job:
     cluster says of it. `attempts` counts, per cluster, what must be forgotten when a copy is gone. `run` counts starts.
     `offered_since`, `gave_up` and `given_up` belong to the dispatcher. `lost_copy`: the manager is about to take the
     job back because of something on the worker that is written down already. `templates` are the pods of a job of
-    several pod sets.
+    several pod sets. `runs_on` is the cluster that ran it when the simulation began, until it is evicted there: its
+    checks are Ready, and it is offered to that cluster alone.
     """
 
     workload: Workload
@@ -27,6 +28,7 @@ class Job:
     labels: Mapping[str, str] = field(default_factory=dict)
     run_limit: int | None = None
     templates: Sequence[PodSetTemplate] = ()
+    runs_on: str = ""
     offered: dict[str, None] = field(default_factory=dict)
     winner: str | None = None
     admissions: dict[str, Admission] = field(default_factory=dict)

@@ -1,0 +1,233 @@
+"""`when`: the place of a job in its queue, and when it would start, from many simulations of what the fleet has now."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.contexts import Kubeconfig
+from kueue_fleet.cli.input_files import Output, read_objects, read_text, source_name
+from kueue_fleet.cli.spec_commands import FleetFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kueue_fleet.fleet_file import FleetSpec
+    from kueue_fleet.simulation.distributions import Distribution
+    from kueue_fleet.simulation.documents import Document
+    from kueue_fleet.simulation.forecast import Forecast
+
+SCHEMA_VERSION: Final = 1
+"""Of the JSON document; larger where a reader of the former would misread it."""
+_SHARES: Final = {"p10": 0.1, "median": 0.5, "p90": 0.9}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module to APP."""
+    app.command(short_help="Estimate when a job starts that waits, or is not submitted yet.")(when)
+
+
+def when(
+    file: FleetFile,
+    job: Annotated[
+        str | None, typer.Option("--job", help="NAME, NAMESPACE/NAME or kind/NAME of a job that waits.")
+    ] = None,
+    manifest: Annotated[
+        Path | None, typer.Option("--file", "-f", help="A Job or JobSet that is not submitted yet; `-` reads stdin.")
+    ] = None,
+    objects: Annotated[
+        Path | None,
+        typer.Option(
+            "--objects",
+            help="A dump of the manager's Workloads: a YAML or JSON file, a folder of such files, or `-`.",
+            show_default="the live cluster",
+        ),
+    ] = None,
+    workload: Annotated[
+        Path | None, typer.Option("--workload", "-w", help="A workload file: run times of jobs, and waits for DWS.")
+    ] = None,
+    run_time: Annotated[
+        str | None,
+        typer.Option(
+            "--run-time",
+            metavar="SECONDS",
+            help="Of jobs of which nothing else is known: a number, exponential(mean) or uniform(least, most).",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="How many simulations.")] = 20,
+    at: Annotated[
+        datetime | None,
+        typer.Option("--at", help="When the objects were printed, in UTC.", show_default="now"),
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
+    ] = Output.text,
+) -> None:
+    """Estimate when a job starts: its place in the queue, and the middle and the 10th and 90th percentile of its start.
+
+    The fleet of FILE is simulated from its present state, once for each seed. Jobs run as long as their annotation
+    `kueue-fleet.dev/run-seconds` says, else the workload file, else as finished jobs of their LocalQueue did, else
+    --run-time. The live state needs the right to list all Workloads on the manager; its context is named as it.
+
+    \b
+    Examples:
+      kueue-fleet when stacks/Pulumi.prod.yaml --job vision/train-1
+      kueue-fleet when stacks/Pulumi.prod.yaml -f job.yaml \\
+          --run-time 'exponential(3600)' -w waits.yaml
+      kueue-fleet when fleet.yaml --job train-1 --objects dump/ -o json
+    """
+    if (job is None) == (manifest is None):
+        raise console.CommandError("give one of: --job NAME that waits, -f FILE that is not submitted", exit_code=2)
+    if [str(each) for each in (file, manifest, objects, workload)].count("-") > 1:
+        raise console.CommandError("-: is given twice, and only one can be read from stdin", exit_code=2)
+    from kueue_fleet.cli.fleet_files import load_fleet
+    from kueue_fleet.simulation.errors import SimulationError
+    from kueue_fleet.simulation.forecast import forecast
+    from kueue_fleet.simulation.workload_file import WorkloadFile, read_workload_file
+
+    usual = _distribution(run_time)
+    fleet = load_fleet(file)
+    now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
+    try:
+        times = WorkloadFile()
+        if workload is not None:
+            times = read_workload_file(read_text(workload, "a workload file"), str(workload))
+        wanted = _submitted(manifest) if manifest is not None else None
+        source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
+        target = wanted or _waiting(str(job), source, workloads)
+        found = forecast(fleet, times, workloads, target, usual, range(seeds), now)
+    except SimulationError as refused:
+        if len(refused.problems) == 1:
+            raise console.CommandError(refused.problems[0]) from None
+        raise console.wrong_input("the input", refused.problems) from None
+    if output is Output.json:
+        console.json_document(_as_json(found))
+    else:
+        _print(found, now)
+
+
+def _distribution(text: str | None) -> Distribution | None:
+    from pydantic_core import PydanticCustomError
+
+    from kueue_fleet.simulation.distributions import parse_distribution
+
+    if text is None:
+        return None
+    try:
+        try:
+            return parse_distribution(float(text))
+        except ValueError:
+            return parse_distribution(text)
+    except PydanticCustomError as wrong:
+        raise console.CommandError(f"--run-time {text!r}: {wrong.message()}", exit_code=2) from None
+
+
+def _submitted(manifest: Path) -> Document:
+    found = read_objects(manifest)
+    if len(found) > 1:
+        raise console.CommandError(f"{manifest}: holds {len(found)} objects; give one Job or JobSet")
+    return found[0]
+
+
+def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
+    """What messages call the dump, and its Workloads. Raises SimulationError for those that are not well-formed."""
+    from kueue_fleet.admission.reading.manifests import inside, is_object
+    from kueue_fleet.simulation.errors import SimulationError
+    from kueue_fleet.simulation.raw import name_documents
+
+    found = name_documents(each for each in read_objects(objects) if each.data["kind"] == "Workload")
+    wrong = []
+    for each in found:
+        owners = inside(each.data, "metadata").get("ownerReferences") or []
+        if not isinstance(owners, list) or not all(is_object(owner) and "name" in owner for owner in owners):
+            wrong.append(f"{each.where}: metadata.ownerReferences: is no list of owners; print the Workload again")
+    if wrong:
+        raise SimulationError(wrong)
+    return source_name(objects), [dict(each.data) for each in found]
+
+
+def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:
+    from kueue_fleet.cli.live_jobs import FIXES, Clusters
+    from kueue_fleet.kube.answers import ApiError
+    from kueue_fleet.kueue_api.names import KUEUE_API
+    from kueue_fleet.simulation.fleet import home_of
+
+    home = home_of(fleet)
+    try:
+        return home, list(Clusters("when", kubeconfig).ask(home, f"/apis/{KUEUE_API}/workloads")["items"])
+    except ApiError as failed:
+        fix = FIXES.get(failed.status, "try again")
+        raise console.CommandError(f"{home}: its Workloads cannot be read: {failed}; {fix}") from None
+
+
+def _waiting(text: str, source: str, workloads: Sequence[dict[str, Any]]) -> str:
+    """`namespace/name` of the Workload of a job that waits. Raises CommandError if there is none."""
+    from kueue_fleet.admission.reading.manifests import inside, key_of
+    from kueue_fleet.cli.live_jobs import parse_job
+    from kueue_fleet.kueue_api.suggest import instead
+    from kueue_fleet.simulation.forecast import since
+    from kueue_fleet.status.job import jobs_called, owner_of
+
+    wanted = parse_job(text, None)
+    there = [each for each in workloads if wanted.namespace in ("", _namespace(each))]
+    found = jobs_called(wanted, there)
+    if not found:
+        known = [owner_of(each)[1] for each in there]
+        fix = instead(wanted.name, known, "jobs") if known else "give -f FILE if it is not submitted yet"
+        raise console.CommandError(f"{source}: there is no job {text}; {fix}")
+    names = {(_namespace(each), *owner_of(each)) for each in found}
+    if len(names) > 1:
+        listed = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
+        raise console.CommandError(f"--job {text}: may be {listed}; name one", exit_code=2)
+    for state in ("Finished", "Admitted"):
+        if since(found[0], state) is not None:
+            raise console.CommandError(f"--job {text}: is {state}; kueue-fleet describe says where")
+    if inside(found[0], "spec").get("active") is False:
+        raise console.CommandError(f"--job {text}: is deactivated and never starts; set active in its Workload")
+    return key_of(found[0])
+
+
+def _namespace(workload: dict[str, Any]) -> str:
+    return str(workload["metadata"].get("namespace") or "default")
+
+
+def _as_json(found: Forecast) -> dict[str, Any]:
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "job": found.job,
+        "clusterQueue": found.cluster_queue,
+        "place": found.place,
+        "pending": found.pending,
+        "seconds": {name: found.quantile(share) for name, share in _SHARES.items()},
+        "simulations": len(found.starts),
+        "notStarted": found.not_started,
+        "restsOn": list(found.rests_on),
+    }
+
+
+def _print(found: Forecast, now: float) -> None:
+    from kueue_fleet.cli.status import span
+
+    where = f"number {found.place} of {found.pending} pending" if found.place else "has quota, and waits for its checks"
+    console.line(f"{found.job}: {where} in ClusterQueue {found.cluster_queue}")
+    low, middle, high = (found.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
+    count = console.count(len(found.starts), "simulation")
+    if middle is None:
+        console.line(f"Does not start within 30 days in {found.not_started} of {count}; `explain` says why it waits")
+    else:
+        clock = datetime.fromtimestamp(now + middle, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        latest = span(high) if high is not None else "never"
+        console.line(f"Starts in {span(middle)}, at {clock}")
+        console.line(f"10th to 90th percentile of {count}: {span(low or 0.0)} to {latest}")
+        if found.not_started:
+            console.line(f"Does not start within 30 days in {found.not_started} of them")
+    console.line("Rests on:")
+    for each in found.rests_on:
+        console.paragraph(f"- {each}")

@@ -1,0 +1,289 @@
+"""When a job would start: what is in the fleet now goes on in many simulations, each with another seed.
+
+What runs is left on the cluster that runs it, and what waits is submitted in the order of its queue. How long jobs run
+is drawn in each simulation; `RunTimes` says from what.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kueue_fleet.admission.model import Objects, Workload
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.manifests import Manifest, conditions_of, inside, key_of
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
+from kueue_fleet.objects import render_cluster
+from kueue_fleet.simulation.clock import drive
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.distributions import Distribution, constant
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.fleet import home_of, parse_fleet_objects
+from kueue_fleet.simulation.fleet_run import FleetRun
+from kueue_fleet.simulation.job_problems import check_kinds
+from kueue_fleet.simulation.provisioning_request import pod_set_templates
+from kueue_fleet.simulation.raw import name_documents
+from kueue_fleet.simulation.workload_file import WorkloadFile
+
+LONGEST_SECONDS: Final = 30 * 86_400.0
+"""A job that has not started by then counts as one that never does."""
+_TRIES: Final = 20
+_APART_SECONDS: Final = 1e-6
+"""Between two arrivals, so that they are queued in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is known of the start of a job. `place` counts from 1 among the `pending` of its ClusterQueue; None: it has
+    quota already. `starts` are seconds from now, one for each simulation; None: it did not start."""
+
+    job: str
+    cluster_queue: str
+    place: int | None
+    pending: int
+    starts: tuple[float | None, ...]
+    rests_on: tuple[str, ...]
+
+    def quantile(self, share: float) -> float | None:
+        """Seconds within which this share of the simulations started it; None: fewer did at all."""
+        ordered = sorted(math.inf if start is None else start for start in self.starts)
+        found = ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+        return found if math.isfinite(found) else None
+
+    @property
+    def not_started(self) -> int:
+        """How many simulations did not start it."""
+        return self.starts.count(None)
+
+
+class RunTimes:
+    """How long jobs run: as a job says itself, as the workload file does, as finished jobs of its LocalQueue ran, else
+    `usual`."""
+
+    def __init__(self, file: WorkloadFile, finished: Iterable[Manifest], usual: Distribution | None) -> None:
+        self._entries, self._usual = file.jobs, usual
+        self._finished: dict[str, list[float]] = {}
+        for workload in finished:
+            began, ended = since(workload, "Admitted"), since(workload, "Finished")
+            if began is not None and ended is not None and ended >= began:
+                self._finished.setdefault(_queue_of(workload), []).append(ended - began)
+
+    def find(self, workload: Manifest) -> tuple[str, Distribution | Sequence[float]] | None:
+        """Where the run time of a workload is from, and what it is drawn from; None: nothing is known."""
+        said = list(_said(workload))
+        if said:
+            return f"the annotation {RUN_SECONDS_ANNOTATION}", constant(max(said))
+        namespace, _, own = key_of(workload).partition("/")
+        names = [own, *(str(each.get("name")) for each in _owners(workload))]
+        for entry in self._entries:
+            numbered = [name.removeprefix(f"{entry.name}-").isdigit() for name in names if entry.count > 1]
+            if entry.namespace == namespace and entry.run_seconds and (entry.name in names or any(numbered)):
+                return "the workload file", entry.run_seconds
+        if finished := self._finished.get(_queue_of(workload)):
+            return "finished jobs of their LocalQueue", finished
+        return None if self._usual is None else ("--run-time", self._usual)
+
+
+def remaining(times: Distribution | Sequence[float], ran: float, source: random.Random) -> float:
+    """Seconds that a job still runs which has run for `ran`. One that ran longer than all that is known: up to as long
+    again."""
+    if isinstance(times, Distribution):
+        if times.kind == "exponential":
+            return times.draw_from(source)
+        drawn = [times.draw_from(source) for _ in range(_TRIES if ran else 1)]
+    else:
+        drawn = [each for each in times if each > ran] and [source.choice([each for each in times if each > ran])]
+    return next((each - ran for each in drawn if each > ran), ran * source.random())
+
+
+def forecast(
+    fleet: FleetSpec,
+    file: WorkloadFile,
+    workloads: Iterable[Manifest],
+    job: Document | str,
+    usual: Distribution | None,
+    seeds: Iterable[int],
+    now: float,
+) -> Forecast:
+    """When `job` would start: the `namespace/name` of one of the Workloads, or a Job or JobSet that is submitted now.
+
+    `workloads` are all Workloads where jobs are submitted, `usual` the run time of jobs of which nothing else is known.
+    Raises SimulationError with every problem, jobs of unknown run time among them.
+    """
+    queues = _queues(fleet)
+    here = [workload for workload in workloads if _queue_of(workload) in queues]
+    live = [w for w in here if since(w, "Finished") is None and inside(w, "spec").get("active") is not False]
+    submitted = [] if isinstance(job, str) else _submitted(job)
+    objects, jobs = _read(fleet, live, submitted)
+    target = job if isinstance(job, str) else jobs[-1].key
+    times = RunTimes(file, (w for w in here if since(w, "Finished") is not None), usual)
+    plan = _Plan(target, list(_steps(live, jobs, times, target, now)), submitted[0].data if submitted else {})
+    unknown = [step.workload.key for step in plan.steps if step.times is None and step.workload.key != target]
+    if unknown:
+        raise SimulationError(
+            [
+                f"run times: of {len(unknown)} jobs that run or wait, {unknown[0]} for one, nothing is known; "
+                "give --run-time SECONDS, or a --workload file that has them"
+            ]
+        )
+    own = next((step.workload for step in plan.steps if step.workload.key == target), None)
+    if own is None:
+        raise SimulationError(
+            [f"{target}: its LocalQueue is not in the fleet; give the file of the fleet that it is in"]
+        )
+    begin = file.model_copy(update={"begin": datetime.fromtimestamp(now, UTC)})
+    starts = tuple(_start(fleet, begin, objects, plan, seed, now) for seed in seeds)
+    queue = queues[f"{own.namespace}/{own.queue}"]
+    waiting = [
+        step.workload.key
+        for step in plan.steps
+        if step.reserved is None and queues[f"{step.workload.namespace}/{step.workload.queue}"] == queue
+    ]
+    place = waiting.index(target) + 1 if target in waiting else None
+    return Forecast(target, queue, place, len(waiting), starts, tuple(_rests_on(plan, file)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A workload in the order of arrival: since when it has quota, if it has, and since when and where it runs."""
+
+    workload: Workload
+    labels: Mapping[str, str]
+    times: tuple[str, Distribution | Sequence[float]] | None
+    reserved: float | None = None
+    admitted: float | None = None
+    runs_on: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    target: str
+    steps: list[_Step]
+    submitted: Manifest
+    """The job that is submitted now; empty: none."""
+
+
+def _queues(fleet: FleetSpec) -> dict[str, str]:
+    """LocalQueue, as `namespace/name`, → ClusterQueue, where jobs are submitted."""
+    manifests = render_cluster(fleet, home_of(fleet))
+    return {key_of(each): each["spec"]["clusterQueue"] for each in manifests if each["kind"] == "LocalQueue"}
+
+
+def _submitted(job: Document) -> list[Document]:
+    problems = list(check_kinds([job]))
+    if problems:
+        raise SimulationError(problems)
+    return name_documents([job])
+
+
+def _read(
+    fleet: FleetSpec, live: Sequence[Manifest], submitted: Sequence[Document]
+) -> tuple[dict[str, Objects], list[Workload]]:
+    """The objects of each cluster, and the workloads as they were submitted."""
+    given: list[Mapping[str, Any]] = [{**w, "kind": "Workload", "status": {}} for w in live]
+    parsed = parse_fleet_objects(fleet, home_of(fleet), [*given, *(each.data for each in submitted)])
+    return {name: found.objects for name, found in parsed.items()}, list(parsed[home_of(fleet)].workloads)
+
+
+def _steps(
+    live: Sequence[Manifest], jobs: Sequence[Workload], times: RunTimes, target: str, now: float
+) -> Iterator[_Step]:
+    """Everything in its order: what has quota, by when it got it, and then what waits, as Kueue's queues have it."""
+    steps = []
+    for manifest, workload in zip(live, jobs, strict=False):
+        status = inside(manifest, "status")
+        admitted = since(manifest, "Admitted")
+        labels = {str(key): str(value) for key, value in inside(manifest, "metadata", "labels").items()}
+        place = str(status.get("clusterName") or "") if admitted is not None else ""
+        reserved = since(manifest, "QuotaReserved")
+        steps.append(_Step(workload, labels, times.find(manifest), reserved, admitted, place))
+    if len(jobs) > len(live):
+        steps.append(_Step(replace(jobs[-1], created=now), {}, None))
+    yield from sorted(
+        steps,
+        key=lambda step: (
+            step.reserved is None,
+            step.reserved or 0.0,
+            -(step.workload.priority or 0),
+            step.workload.created,
+        ),
+    )
+
+
+def _start(
+    fleet: FleetSpec, file: WorkloadFile, objects: Mapping[str, Objects], plan: _Plan, seed: int, now: float
+) -> float | None:
+    """Seconds until the job starts, in one simulation."""
+    run = FleetRun(fleet, file, home_of(fleet), objects, Delays(), seed)
+    for number, step in enumerate(plan.steps):
+        key = step.workload.key
+        seconds = None
+        if step.times is not None and key != plan.target:
+            ran = max(0.0, now - step.admitted) if step.admitted is not None else 0.0
+            source = random.Random(f"{seed}:{key}:remaining")  # noqa: S311 - a simulation, not a secret
+            seconds = remaining(step.times[1], ran, source)
+        is_new = bool(plan.submitted) and key == plan.target
+        run.expect(
+            replace(step.workload, created=number * _APART_SECONDS),
+            seconds,
+            labels=dict(inside(plan.submitted, "metadata", "labels")) if is_new else step.labels,
+            templates=pod_set_templates(plan.submitted) if is_new and len(step.workload.pod_sets) > 1 else (),
+            runs_on=(step.runs_on or run.home) if step.admitted is not None else "",
+        )
+    record = run.jobs[plan.target].record
+
+    def goes_on(_: float) -> bool:
+        return not (record.runs and record.runs[-1].started_at is not None)
+
+    drive(run.agenda, list(run.clusters.values()), 0.0, LONGEST_SECONDS, goes_on)
+    return record.runs[-1].started_at if not goes_on(0.0) else None
+
+
+def _rests_on(plan: _Plan, file: WorkloadFile) -> Iterator[str]:
+    others = [step for step in plan.steps if step.workload.key != plan.target]
+    running = sum(step.admitted is not None for step in others)
+    yield f"{running} jobs that run, on the clusters that run them, and {len(others) - running} that wait"
+    for source, number in Counter(step.times[0] for step in others if step.times is not None).most_common():
+        yield f"run times of {number} of them from {source}"
+    if file.waits:
+        yield "waits for DWS and other admission checks from the workload file"
+    else:
+        yield "admission checks, DWS among them, take no time: no workload file has waits"
+    yield "no job is submitted after it"
+
+
+def since(workload: Manifest, condition: str) -> float | None:
+    """When a condition of a Workload became True; None: it is not."""
+    for each in conditions_of(workload):
+        if each.get("type") == condition and each.get("status") == "True":
+            return Fields(each, "", []).seconds("lastTransitionTime", 0.0)
+    return None
+
+
+def _queue_of(workload: Manifest) -> str:
+    return f"{key_of(workload).partition('/')[0]}/{inside(workload, 'spec').get('queueName')}"
+
+
+def _owners(workload: Manifest) -> list[Manifest]:
+    owners = inside(workload, "metadata").get("ownerReferences")
+    return [each for each in owners if isinstance(each, Mapping)] if isinstance(owners, list) else []
+
+
+def _said(workload: Manifest) -> Iterator[float]:
+    """The run times that its pods say."""
+    pod_sets = inside(workload, "spec").get("podSets")
+    for pod_set in pod_sets if isinstance(pod_sets, list) else ():
+        text = inside(pod_set, "template", "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
+        try:
+            seconds = float(str(text))
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            yield seconds
