@@ -129,6 +129,10 @@ CALLS = {
     "logs": [["logs", HOSTILE], ["logs", "x", "--kubeconfig", HOSTILE]],
     "exec": [["exec", HOSTILE, "ls"], ["exec", "x", "ls", "--kubeconfig", HOSTILE]],
     "cancel": [["cancel", HOSTILE], ["cancel", "x", "--kubeconfig", HOSTILE, "--yes"]],
+    "when": [
+        ["when", "fleet.yaml", "--job", "x"], ["when", FLEET, "--job", HOSTILE], ["when", FLEET, "-f", HOSTILE],
+        ["when", FLEET, "--job", "x", "--run-time", HOSTILE],
+    ],
     "rotate": [
         ["rotate", "fleet.yaml"], ["rotate", FLEET, "--kubeconfig", HOSTILE], ["rotate", FLEET, "--worker", HOSTILE],
     ],

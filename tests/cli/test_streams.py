@@ -43,7 +43,7 @@ PRINTING = {
     "cost": (f"cost {FLEET}", 0),
     "preflight": (f"preflight --page {FLEET}", 0),
     "status": (f"status {FLEET} --kubeconfig {{folder}}/kubeconfig", 1),
-    **{name: (f"{name} --help", 0) for name in ("describe", "logs", "exec", "cancel", "rotate")},
+    **{name: (f"{name} --help", 0) for name in ("describe", "logs", "exec", "cancel", "when", "rotate")},
 }
 """A call of each command that prints on stdout, and its usual exit code."""
 
@@ -78,7 +78,7 @@ FORKING = """
 import json, os, sys, tempfile
 from kueue_fleet.cli import main
 from kueue_fleet.cli import (  # once, for every child
-    adopt, commands, diff, explain, init, jobs, rehearse, simulate, spec_commands, status, streams)
+    adopt, commands, diff, explain, init, jobs, rehearse, simulate, spec_commands, status, streams, when)
 
 def child(arguments, stdout, stderr):
     sys.argv = ["kueue-fleet", *arguments]

@@ -44,6 +44,7 @@ GOOD: Final = {
     "cost": "",
     "preflight": "",
     "status": "--kubeconfig nofile",
+    "when": "--job train --objects queues.yaml",
     **dict.fromkeys(("describe", "logs", "exec", "cancel", "rotate"), "--kubeconfig nofile"),
 }
 """Options of each command that are right, and end it soon."""
@@ -61,6 +62,7 @@ ARGUMENTS: Final = {
     "status": ["fleet.yaml"],
     **{key: ["train"] for key in ("describe", "logs", "cancel")},
     "exec": ["train", "ls"],
+    "when": ["fleet.yaml"],
     "rotate": ["fleet.yaml"],
 }
 

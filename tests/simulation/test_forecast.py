@@ -107,7 +107,7 @@ def test_a_job_that_is_not_submitted_yet_is_the_last() -> None:
     }
     waiting = [workload(f"w{number}", created=-number) for number in range(4)]
     found = estimate([*full(), *waiting], Document("job.yaml:1", manifest), constant(300))
-    assert (found.job, found.place, found.pending) == ("team-a/new", 5, 5)
+    assert (found.workload, found.place, found.pending) == ("team-a/new", 5, 5)
     assert found.starts[0] == near(500)
 
 

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from kueue_fleet.admission.reading.manifests import inside, is_object, key_of
 from kueue_fleet.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig
 from kueue_fleet.cli.input_files import Output, read_objects, read_text, source_name
+from kueue_fleet.cli.live_jobs import FIXES, Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.status.job import JobName, jobs_called, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +87,10 @@ def when(
       kueue-fleet when fleet.yaml --job train-1 --objects dump/ -o json
     """
     if (job is None) == (manifest is None):
-        raise console.CommandError("give one of: --job NAME that waits, -f FILE that is not submitted", exit_code=2)
+        raise console.CommandError(
+            "the job is missing, or given twice; give one of: --job NAME that waits, -f FILE that is not submitted",
+            exit_code=2,
+        )
     if [str(each) for each in (file, manifest, objects, workload)].count("-") > 1:
         raise console.CommandError("-: is given twice, and only one can be read from stdin", exit_code=2)
     from kueue_fleet.cli.fleet_files import load_fleet
@@ -92,7 +98,7 @@ def when(
     from kueue_fleet.simulation.forecast import forecast
     from kueue_fleet.simulation.workload_file import WorkloadFile, read_workload_file
 
-    usual = _distribution(run_time)
+    usual, name = _distribution(run_time), parse_job(job, None) if job is not None else None
     fleet = load_fleet(file)
     now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
     try:
@@ -101,16 +107,17 @@ def when(
             times = read_workload_file(read_text(workload, "a workload file"), str(workload))
         wanted = _submitted(manifest) if manifest is not None else None
         source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
-        target = wanted or _waiting(str(job), source, workloads)
+        target = wanted or (_waiting(name, source, workloads) if name is not None else "")
+        names = {key_of(each): f"{_namespace(each)}/{owner_of(each)[1]}" for each in workloads}
         found = forecast(fleet, times, workloads, target, usual, range(seeds), now)
     except SimulationError as refused:
         if len(refused.problems) == 1:
             raise console.CommandError(refused.problems[0]) from None
         raise console.wrong_input("the input", refused.problems) from None
     if output is Output.json:
-        console.json_document(_as_json(found))
+        console.json_document(_as_json(names.get(found.workload, found.workload), found))
     else:
-        _print(found, now)
+        _print(names.get(found.workload, found.workload), found, now)
 
 
 def _distribution(text: str | None) -> Distribution | None:
@@ -121,10 +128,11 @@ def _distribution(text: str | None) -> Distribution | None:
     if text is None:
         return None
     try:
-        try:
-            return parse_distribution(float(text))
-        except ValueError:
-            return parse_distribution(text)
+        value: object = float(text)
+    except ValueError:
+        value = text if text.isascii() else None
+    try:
+        return parse_distribution(value)
     except PydanticCustomError as wrong:
         raise console.CommandError(f"--run-time {text!r}: {wrong.message()}", exit_code=2) from None
 
@@ -138,7 +146,6 @@ def _submitted(manifest: Path) -> Document:
 
 def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
     """What messages call the dump, and its Workloads. Raises SimulationError for those that are not well-formed."""
-    from kueue_fleet.admission.reading.manifests import inside, is_object
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.raw import name_documents
 
@@ -154,7 +161,6 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:
-    from kueue_fleet.cli.live_jobs import FIXES, Clusters
     from kueue_fleet.kube.answers import ApiError
     from kueue_fleet.kueue_api.names import KUEUE_API
     from kueue_fleet.simulation.fleet import home_of
@@ -167,30 +173,26 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
         raise console.CommandError(f"{home}: its Workloads cannot be read: {failed}; {fix}") from None
 
 
-def _waiting(text: str, source: str, workloads: Sequence[dict[str, Any]]) -> str:
+def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:
     """`namespace/name` of the Workload of a job that waits. Raises CommandError if there is none."""
-    from kueue_fleet.admission.reading.manifests import inside, key_of
-    from kueue_fleet.cli.live_jobs import parse_job
     from kueue_fleet.kueue_api.suggest import instead
     from kueue_fleet.simulation.forecast import since
-    from kueue_fleet.status.job import jobs_called, owner_of
 
-    wanted = parse_job(text, None)
     there = [each for each in workloads if wanted.namespace in ("", _namespace(each))]
     found = jobs_called(wanted, there)
     if not found:
         known = [owner_of(each)[1] for each in there]
         fix = instead(wanted.name, known, "jobs") if known else "give -f FILE if it is not submitted yet"
-        raise console.CommandError(f"{source}: there is no job {text}; {fix}")
+        raise console.CommandError(f"{source}: there is no job {wanted.name}; {fix}")
     names = {(_namespace(each), *owner_of(each)) for each in found}
     if len(names) > 1:
         listed = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
-        raise console.CommandError(f"--job {text}: may be {listed}; name one", exit_code=2)
+        raise console.CommandError(f"--job {wanted.name}: may be {listed}; name one", exit_code=2)
     for state in ("Finished", "Admitted"):
         if since(found[0], state) is not None:
-            raise console.CommandError(f"--job {text}: is {state}; kueue-fleet describe says where")
+            raise console.CommandError(f"--job {wanted.name}: is {state}; kueue-fleet describe says where")
     if inside(found[0], "spec").get("active") is False:
-        raise console.CommandError(f"--job {text}: is deactivated and never starts; set active in its Workload")
+        raise console.CommandError(f"--job {wanted.name}: is deactivated and never starts; set active in its Workload")
     return key_of(found[0])
 
 
@@ -198,10 +200,11 @@ def _namespace(workload: dict[str, Any]) -> str:
     return str(workload["metadata"].get("namespace") or "default")
 
 
-def _as_json(found: Forecast) -> dict[str, Any]:
+def _as_json(job: str, found: Forecast) -> dict[str, Any]:
     return {
         "schemaVersion": SCHEMA_VERSION,
-        "job": found.job,
+        "job": job,
+        "workload": found.workload,
         "clusterQueue": found.cluster_queue,
         "place": found.place,
         "pending": found.pending,
@@ -212,11 +215,11 @@ def _as_json(found: Forecast) -> dict[str, Any]:
     }
 
 
-def _print(found: Forecast, now: float) -> None:
+def _print(job: str, found: Forecast, now: float) -> None:
     from kueue_fleet.cli.status import span
 
     where = f"number {found.place} of {found.pending} pending" if found.place else "has quota, and waits for its checks"
-    console.line(f"{found.job}: {where} in ClusterQueue {found.cluster_queue}")
+    console.line(f"{job}: {where} in ClusterQueue {found.cluster_queue}")
     low, middle, high = (found.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
     count = console.count(len(found.starts), "simulation")
     if middle is None:

@@ -27,7 +27,7 @@ from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import home_of, parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
-from kueue_fleet.simulation.job_problems import check_kinds
+from kueue_fleet.simulation.job_problems import UNNAMED, as_in_files, check_kinds
 from kueue_fleet.simulation.provisioning_request import pod_set_templates
 from kueue_fleet.simulation.raw import name_documents
 from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -44,7 +44,8 @@ class Forecast:
     """What is known of the start of a job. `place` counts from 1 among the `pending` of its ClusterQueue; None: it has
     quota already. `starts` are seconds from now, one for each simulation; None: it did not start."""
 
-    job: str
+    workload: str
+    """`namespace/name` of its Workload, or of the Job that has none yet."""
     cluster_queue: str
     place: int | None
     pending: int
@@ -188,7 +189,10 @@ def _read(
 ) -> tuple[dict[str, Objects], list[Workload]]:
     """The objects of each cluster, and the workloads as they were submitted."""
     given: list[Mapping[str, Any]] = [{**w, "kind": "Workload", "status": {}} for w in live]
-    parsed = parse_fleet_objects(fleet, home_of(fleet), [*given, *(each.data for each in submitted)])
+    try:
+        parsed = parse_fleet_objects(fleet, home_of(fleet), [*given, *(each.data for each in submitted)])
+    except SimulationError as refused:
+        raise SimulationError(as_in_files(refused.problems, (), submitted, UNNAMED)) from None
     return {name: found.objects for name, found in parsed.items()}, list(parsed[home_of(fleet)].workloads)
 
 

@@ -1,0 +1,83 @@
+"""API servers of a fleet that answer from tables, and the kubeconfig with a context for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+Object = dict[str, Any]
+
+
+class Fleet:
+    """`tables` has what each cluster answers by path, lists as lists, `refused` the status of paths that end so, and
+    `deleted` what was deleted, with the options of the request."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.tables: dict[str, dict[str, Any]] = {name: {} for name in names}
+        self.refused: dict[str, int] = {}
+        self.deleted: list[tuple[str, str, Object]] = []
+        self.selectors: list[str] = []
+
+    def answer(self, method: str, url: str, body: Object) -> tuple[int, Object]:
+        parts = urlsplit(url)
+        _, cluster, rest = parts.path.split("/", 2)
+        path = f"/{rest}"
+        for end, status in self.refused.items():
+            if path.endswith(end):
+                return status, {"kind": "Status", "reason": "Forbidden", "message": f"no {end}"}
+        found = self.tables[cluster].get(path)
+        if found is None:
+            return 404, {"kind": "Status", "reason": "NotFound", "message": f"{path} not found"}
+        if method == "DELETE":
+            self.deleted.append((cluster, path, body))
+            return 200, {"kind": "Status", "status": "Success"}
+        self.selectors += parse_qs(parts.query).get("labelSelector", [])
+        return 200, {"items": found} if isinstance(found, list) else found
+
+
+@contextmanager
+def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> Iterator[Fleet]:
+    """The clusters of these names; FILE becomes the kubeconfig, the first of them its current context."""
+    made = Fleet(names)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            status, document = made.answer(self.command, self.path, json.loads(self.rfile.read(length) or "{}"))
+            text = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def do_DELETE(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: Any, **__: Any) -> None:
+            """Tests are quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        clusters = [
+            {"name": name, "cluster": {"server": f"http://127.0.0.1:{server.server_port}/{name}"}}
+            for name in made.tables
+        ]
+        contexts = [
+            {"name": name, "context": {"cluster": name, "user": "u", "namespace": "vision"}} for name in made.tables
+        ]
+        config = {"clusters": clusters, "contexts": contexts, "users": [{"name": "u", "user": {"token": "x"}}]}
+        file.write_text(yaml.safe_dump({**config, "current-context": names[0]}))
+        monkeypatch.setenv("KUBECONFIG", str(file))
+        monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
+        yield made
+        server.shutdown()

@@ -1,0 +1,119 @@
+"""`kueue-fleet when`: what it prints, from a dump and from live clusters, and what it needs to know."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from cli.live_fleet import serve
+from kueue_fleet.cli import app
+from simulation.test_forecast import workload as team_a
+
+ROOT = Path(__file__).parents[2]
+STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")
+MANAGER = "manager-europe-west4"
+WORKERS = ("worker-europe-west4", "worker-us-east4", "worker-asia-southeast1")
+AT = ["--at", "2026-11-21T12:00:00"]
+
+
+def workload(name: str, **given: Any) -> dict[str, Any]:
+    made = team_a(name, **given)
+    made["metadata"]["namespace"] = "team-vision"
+    return made
+
+
+def state() -> list[dict[str, Any]]:
+    """Four GPUs of each worker are in use, for 100 s, and two jobs wait."""
+    found = []
+    for worker in WORKERS:
+        for number in range(4):
+            found.append(workload(f"{worker}-{number}", QuotaReserved=-100, Admitted=-100))
+            found[-1]["status"]["clusterName"] = worker
+    return [*found, workload("a", created=-60), workload("b", created=-30)]
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    (tmp_path / "w.yaml").write_text(yaml.safe_dump({"kind": "List", "apiVersion": "v1", "items": state()}))
+    return tmp_path
+
+
+def when(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(app, ["when", STACK, *AT, *arguments], input=stdin)
+
+
+def test_a_job_that_waits(dump: Path) -> None:
+    done = when("--job", "of-b", "--objects", str(dump), "--run-time", "uniform(3600, 7200)")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == "team-vision/of-b: number 2 of 2 pending in ClusterQueue dws"
+    assert lines[1].startswith("Starts in ")
+    assert lines[2].startswith("10th to 90th percentile of 20 simulations: ")
+    assert "- run times of 13 of them from --run-time" in lines
+    assert "- admission checks, DWS among them, take no time: no workload file has waits" in lines
+
+
+def test_what_runs_does_not_wait_for_dws_again(dump: Path) -> None:
+    file = dump / "waits.yml"
+    file.write_text("waits: [{seconds: 1000}]\n")
+    options = ["--objects", str(dump / "w.yaml"), "--run-time", "1100", "--seeds", "2", "-o", "json"]
+    at_once, later = (
+        json.loads(when("--job", "team-vision/of-b", *options, *more).stdout) for more in ([], ["-w", str(file)])
+    )
+    assert at_once["seconds"]["median"] == pytest.approx(1000, abs=3)
+    assert later["seconds"]["median"] == pytest.approx(2000, abs=3)
+    assert (later["place"], later["pending"], later["simulations"], later["notStarted"]) == (2, 2, 2, 0)
+
+
+def test_a_job_that_is_not_submitted_yet_on_live_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with serve([MANAGER, *WORKERS], monkeypatch, tmp_path / "kubeconfig") as fleet:
+        fleet.tables[MANAGER]["/apis/kueue.x-k8s.io/v1beta2/workloads"] = state()
+        manifest = yaml.safe_dump(
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {
+                    "generateName": "new-",
+                    "namespace": "team-vision",
+                    "labels": {"kueue.x-k8s.io/queue-name": "gpu"},
+                },
+                "spec": {"template": state()[0]["spec"]["podSets"][0]["template"]},
+            }
+        )
+        done = when("-f", "-", "--run-time", "400", stdin=manifest)
+        assert done.exit_code == 0, done.output
+        assert "team-vision/new-1: number 3 of 3 pending in ClusterQueue dws" in done.stdout
+        fleet.refused["/workloads"] = 403
+        refused = str(when("-f", "-", stdin=manifest).exception)
+        assert refused.startswith(f"{MANAGER}: its Workloads cannot be read: no /workloads (403 Forbidden); ask for")
+
+
+def test_one_that_never_starts(dump: Path) -> None:
+    large = workload("large")
+    large["spec"]["podSets"][0]["count"] = 64
+    (dump / "w.yaml").write_text(yaml.safe_dump(large))
+    done = when("--job", "large", "--objects", str(dump), "--seeds", "3")
+    assert done.exit_code == 0, done.output
+    assert "Does not start within 30 days in 3 of 3 simulations" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("--job of-b --objects {dump}", "of 13 jobs that run or wait, team-vision/worker-europe-west4-0 for one, "),
+        ("--job of-c --objects {dump}", "there is no job of-c; did you mean of-"),
+        ("--job worker-us-east4-0 --objects {dump}", "--job worker-us-east4-0: is Admitted; kueue-fleet describe"),
+        ("--job of-b -f job.yaml", "give one of: --job NAME that waits, -f FILE that is not submitted"),
+        ("--job of-b --objects {dump} --run-time soon", "--run-time 'soon': is no number of seconds; write a number"),
+        ("--job of-b --objects {dump} --run-time -1", "--run-time '-1': is negative or not finite; write 0 seconds"),
+        ("-f {dump}/w.yaml", "w.yaml: holds 14 objects; give one Job or JobSet"),
+        ("-f - --objects -", "-: is given twice, and only one can be read from stdin"),
+    ],
+)
+def test_what_is_refused(arguments: str, says: str, dump: Path) -> None:
+    assert says in str(when(*arguments.format(dump=dump).split()).exception)
