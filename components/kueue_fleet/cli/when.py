@@ -18,7 +18,7 @@ from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.status.job import JobName, jobs_called, owner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kueue_fleet.fleet_file import FleetSpec
     from kueue_fleet.simulation.distributions import Distribution
@@ -196,7 +196,7 @@ def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) 
     return key_of(found[0])
 
 
-def _namespace(workload: dict[str, Any]) -> str:
+def _namespace(workload: Mapping[str, Any]) -> str:
     return str(workload["metadata"].get("namespace") or "default")
 
 
