@@ -154,7 +154,7 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
     for each in found:
         owners = inside(each.data, "metadata").get("ownerReferences") or []
         if not isinstance(owners, list) or not all(is_object(owner) and "name" in owner for owner in owners):
-            wrong.append(f"{each.where}: metadata.ownerReferences: is no list of owners; print the Workload again")
+            wrong.append(f"{each.where}: metadata.ownerReferences: is not a list of owners; print the Workload again")
     if wrong:
         raise SimulationError(wrong)
     return source_name(objects), [dict(each.data) for each in found]
