@@ -170,7 +170,7 @@ def test_everything_wrong_is_said_at_once() -> None:
     word = job("word", 0, "soon")
     quantity = job("q", 0, "1", cpu="two")
     text = problems_of(*cluster(), bad, word, quantity)
-    assert "test.yaml:4: Job default/neg.metadata.annotations[kueue-fleet.dev/run-seconds]: is '-5'" in text
+    assert "test.yaml:4: Job default/neg.metadata.annotations[kueue-fleet.dev/run-seconds]: '-5' is not" in text
     assert "test.yaml:5: Job default/word" in text
     assert "test.yaml:6: Job default/q" in text
 
