@@ -96,7 +96,7 @@ def _watch(fleet: FleetSpec, kubeconfig: Path | None, every: float) -> NoReturn:
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None) -> FleetStatus:
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
-    from kueue_fleet.status import calendar_status, fleet_status
+    from kueue_fleet.status import calendar_status, fleet_status, team_use
 
     clusters = [fleet.cluster(name) for name in fleet.cluster_names]
     by_name = _read_all({cluster.name: cluster.role for cluster in clusters}, kubeconfig)
@@ -104,7 +104,9 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None) -> FleetStatus:
     renewed = fleet.admission_controller is not None
     rotate_by = credentials.rotate_by if credentials is not None and not renewed else None
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
-    return fleet_status(fleet.name, by_name, rotate_by, now, list(calendar_status(fleet, now)))
+    return fleet_status(
+        fleet.name, by_name, rotate_by, now, list(calendar_status(fleet, now)), list(team_use(fleet, by_name))
+    )
 
 
 def _read_all(roles: Mapping[str, str], kubeconfig: Path | None) -> dict[str, ClusterObjects]:
@@ -149,6 +151,8 @@ def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
 
 def _rendered(found: FleetStatus) -> list[RenderableType]:
     parts: list[RenderableType] = [_clusters(found), "", _queues(found)]
+    if found.teams:
+        parts += ["", _teams(found)]
     for rows, table in ((found.pending, _pending), (found.requests, _requests)):
         if rows:
             parts += ["", table(found), *_more(len(rows))]
@@ -198,6 +202,21 @@ def _queues(found: FleetStatus) -> Table:
             borrowed = f" (+{use.borrowed})" if use.borrowed != "0" else ""
             amount = f"{use.used}{borrowed} / {use.nominal}"
             table.add(queue.name, queue.cluster, use.flavor, use.resource, amount, *state)
+    return table
+
+
+def _teams(found: FleetStatus) -> Table:
+    table = Table(
+        Column("team"),
+        Column("jobs", right=True, leave_out=2),
+        Column("GPUs", right=True),
+        Column("borrowed", right=True, leave_out=1),
+        Column("jobs that wait", right=True, leave_out=3),
+        Column("GPUs they ask for", right=True),
+    )
+    for each in found.teams:
+        borrowed = "-" if each.borrowed is None else str(each.borrowed)
+        table.add(each.team, str(each.jobs), str(each.gpus), borrowed, str(each.waiting_jobs), str(each.waiting_gpus))
     return table
 
 

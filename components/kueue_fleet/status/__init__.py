@@ -13,8 +13,10 @@ from kueue_fleet.status.model import (
     PendingWorkload,
     QueueStatus,
     RequestStatus,
+    TeamUse,
     Use,
 )
+from kueue_fleet.status.teams import team_use
 
 __all__ = [
     "CalendarStatus",
@@ -24,10 +26,12 @@ __all__ = [
     "PendingWorkload",
     "QueueStatus",
     "RequestStatus",
+    "TeamUse",
     "Use",
     "calendar_status",
     "condition",
     "dominant_reasons",
     "fleet_status",
     "is_true",
+    "team_use",
 ]

@@ -17,6 +17,7 @@ from kueue_fleet.status.model import (
     PendingWorkload,
     QueueStatus,
     RequestStatus,
+    TeamUse,
     Use,
 )
 
@@ -30,8 +31,10 @@ def fleet_status(
     rotate_by: date | None,
     now: datetime,
     calendars: Sequence[CalendarStatus] = (),
+    teams: Sequence[TeamUse] = (),
 ) -> FleetStatus:
-    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by` and `calendars` are of its file."""
+    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars` and `teams` are of its
+    file."""
     home = next((name for name, found in clusters.items() if found.role != "worker"), "")
     connections = _connections(clusters.get(home))
     return FleetStatus(
@@ -48,6 +51,7 @@ def fleet_status(
         rotate_by=rotate_by,
         days_left=(rotate_by - now.date()).days if rotate_by else None,
         calendars=tuple(calendars),
+        teams=tuple(teams),
     )
 
 

@@ -118,6 +118,21 @@ class CalendarStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class TeamUse:
+    """What a team has of the fleet."""
+
+    team: str
+    jobs: int
+    """Workloads with quota."""
+    gpus: int
+    """GPUs for which these have quota."""
+    borrowed: int | None
+    """GPUs that its ClusterQueues borrow; None: other teams use each of them, too."""
+    waiting_jobs: int
+    waiting_gpus: int
+
+
+@dataclass(frozen=True, slots=True)
 class FleetStatus:
     """A fleet at one moment."""
 
@@ -130,6 +145,7 @@ class FleetStatus:
     """Day by which the workers' credentials are to be rotated; None: they are not tokens."""
     days_left: int | None
     calendars: tuple[CalendarStatus, ...] = ()
+    teams: tuple[TeamUse, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As one document; times in seconds, names in camelCase."""

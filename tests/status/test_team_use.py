@@ -1,0 +1,62 @@
+"""What `status` says of each team."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kueue_fleet.status import ClusterObjects, TeamUse, team_use
+from simulation.fleets import GPU, fleet
+from status.test_fleet_status import ADMITTED, RESERVED, queue, workload
+
+OWN = [
+    {"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]},
+    {"name": "team-b", "namespaces": ["b1", "b2"]},
+]
+
+
+def of(namespace: str, count: int, gpus: str, **states: tuple[bool, str, str]) -> dict[str, Any]:
+    made = workload(f"{namespace}-{count}", **states)
+    made["metadata"]["namespace"] = namespace
+    containers = [{"resources": {"limits": {GPU: gpus}, "requests": {"cpu": "1"}}}, {"name": "sidecar"}]
+    made["spec"]["podSets"] = [{"name": "main", "count": count, "template": {"spec": {"containers": containers}}}]
+    if "QuotaReserved" in states:
+        usage = {"cpu": "4", GPU: str(count * int(gpus))}
+        made["status"]["admission"] = {"podSetAssignments": [{"name": "main", "resourceUsage": usage}]}
+    return made
+
+
+def clusters() -> dict[str, ClusterObjects]:
+    over = of("team-a", 9, "9", Finished=(True, "Succeeded", ""), QuotaReserved=RESERVED)
+    workloads = [
+        of("team-a", 2, "4", QuotaReserved=RESERVED, Admitted=ADMITTED),
+        of("team-a", 1, "1", QuotaReserved=RESERVED),
+        of("team-a", 3, "2"),
+        over,
+        of("b1", 1, "1"),
+        of("b2", 1, "2", QuotaReserved=RESERVED),
+        of("elsewhere", 5, "5"),
+    ]
+    borrows = queue(used="9", borrowed="3")
+    borrows["metadata"]["name"] = "gpu"
+    return {
+        "manager": ClusterObjects("manager", {"workloads": workloads, "clusterqueues": [borrows]}),
+        "w1": ClusterObjects("worker", {"clusterqueues": [borrows, queue(borrowed="7")], "workloads": workloads}),
+        "w2": ClusterObjects("worker", {"clusterqueues": [borrows]}),
+    }
+
+
+def test_use_is_of_the_manager_and_borrowing_of_the_workers() -> None:
+    assert list(team_use(fleet(teams=OWN), clusters())) == [
+        TeamUse("team-a", jobs=2, gpus=9, borrowed=6, waiting_jobs=1, waiting_gpus=6),
+        TeamUse("team-b", jobs=1, gpus=2, borrowed=None, waiting_jobs=1, waiting_gpus=1),
+    ]
+
+
+def test_what_a_queue_of_several_teams_borrows_is_of_no_team() -> None:
+    shared = [OWN[0], {**OWN[0], "name": "team-c"}]
+    assert [each.borrowed for each in team_use(fleet(teams=shared), clusters())] == [None, None]
+
+
+def test_a_manager_that_cannot_be_read_has_no_use() -> None:
+    found = {"manager": ClusterObjects("manager", unreachable="no answer")}
+    assert [each.gpus for each in team_use(fleet(teams=OWN), found)] == [0, 0]
