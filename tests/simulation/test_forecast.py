@@ -135,7 +135,7 @@ def test_run_times_and_where_they_are_from() -> None:
     assert "run times of 2 of them from finished jobs of their LocalQueue" in found.rests_on
     assert "run times of 1 of them from the annotation kueue-fleet.dev/run-seconds" in found.rests_on
     assert "run times of 1 of them from the workload file" in found.rests_on
-    assert "4 jobs that run, on the clusters that run them, and 0 that wait" in found.rests_on
+    assert "jobs: 4 that run, on the clusters that run them, and 0 that wait" in found.rests_on
 
 
 def test_seeds_differ_and_repeat() -> None:

@@ -6,16 +6,17 @@ from typing import Any
 
 from kueue_fleet.status import ClusterObjects, TeamUse, team_use
 from simulation.fleets import GPU, fleet
-from status.test_fleet_status import ADMITTED, RESERVED, queue, workload
+from status.test_fleet_status import ADMITTED, RESERVED, conditions, queue, workload
 
-OWN = [
+OWN: list[dict[str, Any]] = [
     {"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]},
     {"name": "team-b", "namespaces": ["b1", "b2"]},
 ]
 
 
 def of(namespace: str, count: int, gpus: str, **states: tuple[bool, str, str]) -> dict[str, Any]:
-    made = workload(f"{namespace}-{count}", **states)
+    made = workload(f"{namespace}-{count}")
+    made["status"] = conditions(**states)
     made["metadata"]["namespace"] = namespace
     containers = [{"resources": {"limits": {GPU: gpus}, "requests": {"cpu": "1"}}}, {"name": "sidecar"}]
     made["spec"]["podSets"] = [{"name": "main", "count": count, "template": {"spec": {"containers": containers}}}]

@@ -253,7 +253,7 @@ def _start(
 def _rests_on(plan: _Plan, file: WorkloadFile) -> Iterator[str]:
     others = [step for step in plan.steps if step.workload.key != plan.target]
     running = sum(step.admitted is not None for step in others)
-    yield f"{running} jobs that run, on the clusters that run them, and {len(others) - running} that wait"
+    yield f"jobs: {running} that run, on the clusters that run them, and {len(others) - running} that wait"
     for source, number in Counter(step.times[0] for step in others if step.times is not None).most_common():
         yield f"run times of {number} of them from {source}"
     if file.waits:

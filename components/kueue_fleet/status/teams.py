@@ -19,8 +19,8 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
     for team in fleet.teams:
         for queue in team.local_queues:
             users.setdefault(queue.cluster_queue, set()).add(team.name)
-    for queue in fleet.local_queues:
-        users.setdefault(queue.cluster_queue, set()).add("")
+    for entry in fleet.local_queues:
+        users.setdefault(entry.cluster_queue, set()).add("")
     for team in fleet.teams:
         own = [
             each
