@@ -537,6 +537,33 @@ def test_pools_of_the_file_join_a_cluster_that_exists_with_an_account_of_their_o
     assert accounts == {"gke-worker-us-east4@company-batch.iam.gserviceaccount.com"}
 
 
+def test_pools_that_exist_are_not_made_and_their_flavors_and_quotas_stand() -> None:
+    quotas = [{"name": "l4", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 4}]}]
+    data = standalone_data(
+        nodePools=[{"name": "gpus", "machineType": "g2-standard-24", "nodeCount": 2, "existing": True}],
+        flavors=[{"name": "l4", "nodePool": "gpus"}],
+        admissionChecks=[],
+        topologies=[],
+        clusterQueues=[
+            {
+                "name": "gpu",
+                "namespaceSelector": {},
+                "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": quotas}],
+            }
+        ],
+    )
+    data["clusters"][0] |= {"existing": True, "upsertExistingObjects": True}
+    recording = run(parse_fleet(data))
+    assert not recording.of_type("gcp:container/nodePool:NodePool")
+    flavor = recording.one("ResourceFlavor", "batch/l4", custom=True)
+    assert flavor.inputs["spec"]["nodeLabels"]["cloud.google.com/gke-nodepool"] == "gpus"
+    assert {r.inputs.get("takeOwnership") for r in recording.of_type("Release")} == {True}
+
+
+def test_helm_takes_over_nothing_that_the_file_does_not_say(one_worker: Recording) -> None:
+    assert {r.inputs.get("takeOwnership") for r in one_worker.of_type("Release")} == {None}
+
+
 def with_secrets() -> FleetSpec:
     data = fleet_data(WORKER)
     data["teams"][0] |= {"namespaces": ["team-a", "team-a-dev"], "secrets": ["hugging-face"]}

@@ -121,7 +121,7 @@ class Fleet(pulumi.ComponentResource):
             (entry.name, pool.name): self._node_pool(entry, pool)
             for entry in spec.clusters
             for pool in spec.node_pools
-            if entry.name in spec.clusters_of(pool)
+            if entry.name in spec.clusters_of(pool) and not pool.existing
         }
         self.team_identities = self._team_identities(name)
         self.member_access = self._member_access(name)

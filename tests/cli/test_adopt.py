@@ -28,6 +28,15 @@ def failure(*arguments: str) -> console.CommandError:
     return result.exception
 
 
+def test_clusters_are_taken_over_in_place_unless_others_are_wanted(dumps: dict[str, Path], tmp_path: Path) -> None:
+    for option in ((), ("--new",)):
+        file = tmp_path / f"fleet{len(option)}.yaml"
+        assert run(*given(dumps), *option, "--output", str(file)).exit_code == 0
+        fleet = parse_fleet_text(file.read_text(), "fleet")
+        assert {cluster.existing for cluster in fleet.clusters} == {not option}
+        assert {cluster.upsert_existing_objects for cluster in fleet.clusters} == {not option}
+
+
 @pytest.fixture
 def dumps(tmp_path: Path) -> dict[str, Path]:
     """A file of objects for each cluster, as kubectl prints them."""

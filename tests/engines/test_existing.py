@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import subprocess
+from typing import Any, cast
 
 import pytest
 from kubernetes import client, config
 
-from fleet_in_rehearsal import copied
+from fleet_in_rehearsal import FleetInRehearsal, copied
+from one_cluster import wait_until
 
 NAME = "theirs"
+GROUP = "kueue.x-k8s.io"
 FLEET: dict[str, Any] = {
     "name": "guest",
     "project": "their-project",
@@ -24,7 +27,8 @@ FLEET: dict[str, Any] = {
             "upsertExistingObjects": True,
         }
     ],
-    "flavors": [{"name": "any", "nodeLabels": {"lab/kind": "any"}}],
+    "nodePools": [{"name": "nodes", "machineType": "e2-standard-8", "nodeCount": 1, "existing": True}],
+    "flavors": [{"name": "any", "nodePool": "nodes"}],
     "clusterQueues": [
         {
             "name": "main",
@@ -49,7 +53,82 @@ FLEET: dict[str, Any] = {
 }
 
 
-def test_what_exists_is_taken_over_and_the_cluster_stays(tmp_path_factory: pytest.TempPathFactory) -> None:
+QUEUES = [
+    {"kind": "ResourceFlavor", "metadata": {"name": "any"}, "spec": {}},
+    {
+        "kind": "ClusterQueue",
+        "metadata": {"name": "main"},
+        "spec": {
+            "namespaceSelector": {},
+            "resourceGroups": [
+                {
+                    "coveredResources": ["cpu", "memory"],
+                    "flavors": [
+                        {
+                            "name": "any",
+                            "resources": [
+                                {"name": "cpu", "nominalQuota": "4"},
+                                {"name": "memory", "nominalQuota": "4Gi"},
+                            ],
+                        }
+                    ],
+                }
+            ],
+        },
+    },
+]
+RUNNING = {
+    "metadata": {"name": "runs", "labels": {"kueue.x-k8s.io/queue-name": "main"}},
+    "spec": {
+        "suspend": True,
+        "template": {
+            "metadata": {"annotations": {"kueue-fleet.dev/run-seconds": "3600"}},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": "train:1",
+                        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+                    }
+                ],
+            },
+        },
+    },
+}
+
+
+def theirs(lab: FleetInRehearsal, api: Any) -> None:
+    """What the owner has: Kueue without a Helm release, queues, and a job that runs."""
+    engines, kubeconfig = lab.session.engines, str(lab.session.paths.kubeconfig)
+    helm = [
+        str(engines.binary("helm")),
+        "--kubeconfig",
+        kubeconfig,
+        "--kube-context",
+        NAME,
+        "--namespace",
+        "kueue-system",
+    ]
+    chart = str(engines.asset("kueue-chart"))
+    subprocess.run([*helm, "install", "kueue", chart, "--create-namespace", "--wait"], check=True, capture_output=True)
+    core: Any = client.CoreV1Api(api)
+    core.delete_collection_namespaced_secret("kueue-system", label_selector="owner=helm")
+    core.create_namespace({"metadata": {"name": "vision", "labels": {"owner": "them"}}})
+    custom: Any = client.CustomObjectsApi(api)
+    for each in QUEUES:
+        plural = f"{each['kind'].lower()}s"
+        custom.create_cluster_custom_object(GROUP, "v1beta2", plural, {"apiVersion": f"{GROUP}/v1beta2", **each})
+    local = {"apiVersion": f"{GROUP}/v1beta2", "kind": "LocalQueue", "metadata": {"name": "main"}}
+    custom.create_namespaced_custom_object(
+        GROUP, "v1beta2", "vision", "localqueues", {**local, "spec": {"clusterQueue": "main"}}
+    )
+    client.BatchV1Api(api).create_namespaced_job("vision", cast("Any", RUNNING))
+
+
+def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     def only_guests(fleet: dict[str, Any]) -> None:
         fleet.clear()
         fleet.update(FLEET)
@@ -57,21 +136,31 @@ def test_what_exists_is_taken_over_and_the_cluster_stays(tmp_path_factory: pytes
     with copied("dev", tmp_path_factory) as lab, lab.session.exclusive(), lab.session.running(keep=False):
         lab.session.stand_ins()
         lab.change(only_guests)
+        lab.session.write_settings()
         assert lab.session.make_existing_clusters(lab.fleet) == [NAME]
         lab.session.write_kubeconfig(lab.fleet)
         made: Any = config.new_client_from_config(str(lab.session.paths.kubeconfig), context=NAME)  # type: ignore[no-untyped-call]
+        theirs(lab, made)
         core: Any = client.CoreV1Api(made)
-        core.create_namespace({"metadata": {"name": "vision", "labels": {"owner": "them"}}})
+        batch: Any = client.BatchV1Api(made)
+        wait_until(lambda: batch.read_namespaced_job("runs", "vision").status.active)
         before = core.read_namespace("vision").metadata
+        queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]
+        [pod] = core.list_namespaced_pod("vision").items
         lab.up()
-        made_by_google = [(step.op, step.name) for step in lab.steps if step.type.startswith(("gcp:con", "gcp:comp"))]
-        assert made_by_google == [("read", NAME)]
+        of_google = [(step.op, step.name) for step in lab.steps if step.type.startswith(("gcp:con", "gcp:comp"))]
+        assert of_google == [("read", NAME)]
+        assert {step.op for step in lab.steps} == {"read", "create"}
         after = core.read_namespace("vision").metadata
         assert after.uid == before.uid
         assert after.labels.items() > before.labels.items()
-        assert set(lab.objects(NAME, "clusterqueues")) == {"main"}
+        main = lab.objects(NAME, "clusterqueues")["main"]
+        assert main["metadata"]["uid"] == queue
+        assert main["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == "8"
+        assert [each.metadata.uid for each in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
         assert lab.up().unchanged, lab.touched()
+        batch.delete_namespaced_job("runs", "vision", propagation_policy="Background")
         lab.run(lambda project: project.destroy())
         assert [cluster["name"] for cluster in lab.session.client.clusters()] == [NAME]
         groups = client.ApisApi(made).get_api_versions().groups
-        assert "kueue.x-k8s.io" not in {group.name for group in groups}
+        assert GROUP not in {group.name for group in groups}

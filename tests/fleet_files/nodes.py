@@ -45,6 +45,8 @@ def _pool(
     made = capacity["type"] in ("reserved", "calendar")
     machine = "g2-standard-24" if made else draw(_MACHINES)
     pool: Data = {"name": name, **where(here, standard, draw), "machineType": machine, **_accelerator(draw, machine)}
+    if all(cluster.get("existing") for cluster in clusters if cluster["name"] in here):
+        pool |= fields(draw, existing=flags)
     pool |= _size(draw, capacity, zoned=False)
     pool |= fields(
         draw,

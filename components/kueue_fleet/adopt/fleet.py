@@ -50,6 +50,8 @@ class Identity:
     """Day on which they are made: `rotation` is its year and month."""
     default_kueue: bool = False
     """Whether Kueue's version and Configuration, where no object says them, are the defaults of a fleet file."""
+    in_place: bool = False
+    """Whether the fleet is to take these clusters over, and not to make others like them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,11 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         data["multiKueue"] = adopt_multi_kueue(platform, settings.multi_kueue, identity.rotate_by, identity.today)
     _raise(platform)
     platform.notes.append(_NOT_READ)
+    if identity.in_place:
+        for cluster in data["clusters"]:
+            cluster |= {"existing": True, "upsertExistingObjects": True}
+        for pool in pools:
+            pool["existing"] = True
     data = drop_defaults({key: value for key, value in data.items() if value not in (None, {}, [])})
     try:
         platform.notes += remainder_notes(platform, parse_fleet(data), configurations)

@@ -60,6 +60,10 @@ def import_(
             help="Where the objects do not have Kueue's version or Configuration: the defaults of a fleet file.",
         ),
     ] = False,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Describe clusters to be made, like these; default: these are taken over in place."),
+    ] = False,
     rotate_by: Annotated[
         datetime | None,
         typer.Option(
@@ -75,9 +79,10 @@ def import_(
     """Write a fleet file whose rendering gives the objects that clusters have now.
 
     The cluster with MultiKueueCluster objects is the manager, the others are its workers. Nothing on a cluster
-    changes. The command asks for what no object says, and names every object that the file leaves out or would
-    change. Afterwards `kueue-fleet check` says what is wrong with the platform, and `kueue-fleet render` what would
-    be applied.
+    changes. In the file these clusters and their node pools exist: `pulumi up` makes and replaces none of them, and
+    takes over the objects in them. The command asks for what no object says, and names every object that the file
+    leaves out or would change. Afterwards `kueue-fleet check` says what is wrong with the platform, and
+    `kueue-fleet render` what would be applied.
 
     \b
     Examples:
@@ -126,7 +131,7 @@ def import_(
         for cluster, path in paths.items()
     ]
     try:
-        adopted = adopt_fleet(clusters, Identity(name, project, replace_by, today, default_kueue))
+        adopted = adopt_fleet(clusters, Identity(name, project, replace_by, today, default_kueue, in_place=not new))
     except SpecError as refused:
         raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
     text = console.yaml_text(adopted.data)

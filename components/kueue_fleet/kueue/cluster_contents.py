@@ -159,12 +159,14 @@ class ClusterContents:
     def _install(self) -> None:
         # JobSet first: its pods are not yet held up by Kueue's webhooks, and Kueue finds JobSet's API when it starts.
         before: list[pulumi.Resource] = []
+        take_over = self._spec.cluster(self._cluster.name).upsert_existing_objects
         if self._spec.job_set.enabled:
             before.append(
                 JobSetInstall(
                     self._name("jobset"),
                     self._spec.job_set,
                     deletion_protection=self._spec.protects(self._cluster.name),
+                    take_ownership=take_over,
                     opts=self._opts(),
                 )
             )
@@ -173,6 +175,7 @@ class ClusterContents:
             self._spec.kueue,
             values=self._kueue_values(),
             deletion_protection=self._spec.protects(self._cluster.name),
+            take_ownership=take_over,
             opts=self._opts(*before),
         )
 

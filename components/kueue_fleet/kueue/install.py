@@ -55,6 +55,7 @@ class _Installation(pulumi.ComponentResource):
         values: "pulumi.Input[Mapping[str, Any]]",
         protect: bool,
         opts: pulumi.ResourceOptions | None,
+        take_ownership: bool = False,
         before: Sequence[pulumi.Resource] = (),
     ) -> None:
         """Declare the namespace, and the release after it and `before`.
@@ -77,6 +78,7 @@ class _Installation(pulumi.ComponentResource):
                 "timeout": RELEASE_TIMEOUT_SECONDS,
                 "maxHistory": MAX_HISTORY,
                 "skipAwait": False,
+                **({"takeOwnership": True} if take_ownership else {}),
             },
             pulumi.ResourceOptions(
                 parent=self,
@@ -102,6 +104,7 @@ class KueueInstall(_Installation):
         *,
         values: "pulumi.Input[Mapping[str, Any]] | None" = None,
         deletion_protection: bool = True,
+        take_ownership: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the installation.
@@ -109,8 +112,9 @@ class KueueInstall(_Installation):
         `spec` is by default Kueue 0.19.2 from its own registry. `values` are the chart's values; by default they hold
         the fleet file's `configuration` and pods, those of a cluster in a fleet are `fleet_file.kueue_helm_values`. The
         image is the spec's, unless they name another one. With `deletion_protection` Pulumi refuses to delete the
-        release, and leaves it in the cluster should the refusal be lifted by hand. The stack's config
-        `kueue-fleet:charts` may name another chart, as a rehearsal does.
+        release, and leaves it in the cluster should the refusal be lifted by hand. With
+        `take_ownership` Helm takes over objects of the chart that are there, as an installation without Helm leaves
+        them. The stack's config `kueue-fleet:charts` may name another chart, as a rehearsal does.
         """
         spec = spec or KueueInstallation()
         super().__init__("kueue-fleet:index:KueueInstall", name, None, opts)
@@ -132,6 +136,7 @@ class KueueInstall(_Installation):
             namespace=spec.namespace,
             values=installation_helm_values(spec) if values is None else _with_image(spec, values),
             protect=deletion_protection,
+            take_ownership=take_ownership,
             opts=opts,
             before=[self.priority_class] if self.priority_class else [],
         )
@@ -147,6 +152,7 @@ class JobSetInstall(_Installation):
         spec: JobSetInstallation | None = None,
         *,
         deletion_protection: bool = True,
+        take_ownership: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the installation; arguments as for `KueueInstall`."""
@@ -162,6 +168,7 @@ class JobSetInstall(_Installation):
             # The chart as it lies in JobSet's module asks for a moving tag.
             values={"image": {"repository": spec.image, "tag": f"v{spec.version}"}},
             protect=deletion_protection,
+            take_ownership=take_ownership,
             opts=opts,
         )
         self.register_outputs({"namespace": self.namespace})

@@ -47,6 +47,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "secrets": "What is in the Secrets that the team names, by name and key; without it, none are made.",
     "stoppedQueues": "ClusterQueues that are inactive on purpose, for which no alert is raised.",
     "subnetwork": "Self link or name of the subnet.",
+    "takeOwnership": "Whether Helm takes over objects of the chart that are there; default: it fails.",
     "team": "Name of the team.",
     "teamSecrets": "What is in the Secrets that teams name, by name and key.",
     "values": "Values of the chart; by default what the fleet file's configuration asks for.",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import yaml
 
-from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file import ClusterEntry, FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
 from kueue_fleet.fleet_file.parse import CHARTS_KEY
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
@@ -288,7 +288,20 @@ class Session:
                 nodes = {"cluster": entry.name, "nodeCount": 1, "nodeConfig": {"machineType": "e2-standard-4"}}
                 pool = {**place, "name": _THEIR_POOL, "nodeLocations": list(entry.node_locations), **nodes}
                 self.client.put_node_pool(entry.name, _THEIR_POOL, pool)
+            self._make_existing_pools(fleet, entry)
         return [entry.name for entry in existing]
+
+    def _make_existing_pools(self, fleet: FleetSpec, cluster: ClusterEntry) -> None:
+        from kueue_fleet.gcp.node_pool import node_pool_properties
+
+        existing = {pool.name for pool in fleet.node_pools if pool.existing}
+        for pool in fleet.node_pools_on(cluster.name):
+            if pool.name in existing:
+                nodes = node_pool_properties(
+                    pool, service_account="", disk_encryption_key=None, image_streaming=False, labels={}
+                )
+                whole = {**nodes, "project": fleet.project, "cluster": cluster.name}
+                self.client.put_node_pool(cluster.name, pool.name, whole)
 
     def write_kubeconfig(self, fleet: FleetSpec) -> None:
         """Write the kubeconfig whose contexts are named as the fleet's clusters."""

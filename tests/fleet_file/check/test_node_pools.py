@@ -23,6 +23,13 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "their own; remove it"
         ],
     ),
+    "a pool that exists on a cluster that does not": (
+        {p(1, "existing"): True},
+        [
+            "nodePools[on-demand].existing: true, but batch, on which it is, is made by the fleet; remove it, or set "
+            "existing on the cluster too"
+        ],
+    ),
     "compact in the cluster's zones": (
         {p(1, "compactPlacement"): True},
         [

@@ -41,6 +41,7 @@ def check_pools(scope: Scope) -> Iterator[Problem]:
         yield from _machine_type(scope, pool)
         yield from _accelerator_network(scope, pool)
         yield from _name(scope, pool)
+        yield from _existing(scope, pool)
         yield from _clusters(scope, pool)
         yield from _on_each_cluster(scope, pool)
     for cluster in scope.entries("clusters"):
@@ -52,6 +53,14 @@ def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if pool.name == SYSTEM_POOL:
         wrong = f"{SYSTEM_POOL} is the pool that every cluster has for Kueue"
         yield Problem(f"{scope.path(pool)}.name", wrong, "use another name")
+
+
+@rule
+def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+    made = [cluster.name for cluster in scope.fleet.new_clusters if cluster.name in scope.fleet.clusters_of(pool)]
+    if pool.existing and made:
+        wrong = f"true, but {made[0]}, on which it is, is made by the fleet"
+        yield Problem(f"{scope.path(pool)}.existing", wrong, "remove it, or set existing on the cluster too")
 
 
 @rule

@@ -184,7 +184,9 @@ def _all_pools(old: FleetSpec, new: FleetSpec, cluster: str) -> Iterator[tuple[s
 
 
 def _pools(fleet: FleetSpec, cluster: str) -> Mapping[str, ResolvedNodePool]:
-    return {pool.name: pool for pool in fleet.node_pools_on(cluster)}
+    """Those that the fleet makes."""
+    existing = {pool.name for pool in fleet.node_pools if pool.existing}
+    return {pool.name: pool for pool in fleet.node_pools_on(cluster) if pool.name not in existing}
 
 
 def _fate_of_pool(before: ResolvedNodePool, after: ResolvedNodePool | None, *, protected: bool) -> Iterator[str]:
