@@ -83,6 +83,7 @@ class Fleet(pulumi.ComponentResource):
         *,
         network: NetworkIds | None = None,
         team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
+        controller_image: "pulumi.Input[str] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
@@ -94,7 +95,8 @@ class Fleet(pulumi.ComponentResource):
 
         `network` is one that the program or another stack made; by default it is the file's, or one that the fleet
         makes. `team_secrets` has what is in the Secrets that teams name, by name and key; it is kept secret in the
-        state, whether it comes from `config.get_secret_object` or is plain.
+        state, whether it comes from `config.get_secret_object` or is plain. `controller_image` takes the place of
+        `admissionController.image`, such as one that the program builds and pushes.
 
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
@@ -111,7 +113,7 @@ class Fleet(pulumi.ComponentResource):
         self.spec = spec
         self._prefix = _prefix(name)
         self._short_names = short_names
-        self._team_secrets = team_secrets
+        self._team_secrets, self._controller_image = team_secrets, controller_image
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.services = self._services(name)
         self.network = network or existing_network(spec) or (self._network() if spec.new_clusters else None)
@@ -334,7 +336,13 @@ class Fleet(pulumi.ComponentResource):
                 kubernetes_version=cluster.cluster.output("masterVersion"),
             )
             workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
-            self.contents[entry.name] = ClusterContents(self.spec, connection, workers, self._team_secrets)
+            self.contents[entry.name] = ClusterContents(
+                self.spec,
+                connection,
+                workers,
+                team_secrets=self._team_secrets,
+                controller_image=self._controller_image,
+            )
 
     def _dashboards(self, name: str) -> Dashboards | None:
         spec = self.spec

@@ -53,7 +53,7 @@ FLEET: dict[str, Any] = {
 }
 
 
-QUEUES = [
+QUEUES: list[dict[str, Any]] = [
     {"kind": "ResourceFlavor", "metadata": {"name": "any"}, "spec": {}},
     {
         "kind": "ClusterQueue",
@@ -77,7 +77,7 @@ QUEUES = [
         },
     },
 ]
-RUNNING = {
+RUNNING: dict[str, Any] = {
     "metadata": {"name": "runs", "labels": {"kueue.x-k8s.io/queue-name": "main"}},
     "spec": {
         "suspend": True,

@@ -73,6 +73,20 @@ def test_a_fleet_has_it_on_the_manager_with_an_account_on_each_worker() -> None:
     assert recording.is_before(secret, recording.one("Deployment", f"{MANAGER}/controller/Deployment"))
 
 
+def test_the_image_may_be_what_the_program_builds() -> None:
+    built = "europe-docker.pkg.dev/p/r/controller@sha256:" + "0" * 64
+
+    def program() -> None:
+        Fleet("lab", SPEC, controller_image=pulumi.Output.from_input(built))
+
+    deployment = pulumi_mocks.run(program).one("Deployment", f"{MANAGER}/controller/Deployment").inputs
+    of_file = pulumi_mocks.run(lambda: Fleet("lab", SPEC)).one("Deployment", f"{MANAGER}/controller/Deployment").inputs
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert container.pop("image") == built
+    assert of_file["spec"]["template"]["spec"]["containers"][0].pop("image") != built
+    assert deployment == of_file
+
+
 def test_a_worker_without_a_kubeconfig_is_refused() -> None:
     objects = render_controller(SPEC, MANAGER)
     with pytest.raises(ValueError, match=f"no kubeconfig of {WORKER}; add it to kubeconfigs"):

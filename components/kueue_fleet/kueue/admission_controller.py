@@ -27,12 +27,13 @@ class AdmissionController(pulumi.ComponentResource):
         objects: Sequence[Manifest],
         *,
         kubeconfigs: Mapping[str, pulumi.Input[str]],
+        image: "pulumi.Input[str] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the objects, each after the one before it, and the Secrets before the Deployment.
 
-        `kubeconfigs` gives each worker's kubeconfig, as `WorkerAccess.kubeconfig` has it. The provider in `opts` is the
-        manager's.
+        `kubeconfigs` gives each worker's kubeconfig, as `WorkerAccess.kubeconfig` has it. `image` takes the place of
+        the one in the Deployment, such as one that the program builds. The provider in `opts` is the manager's.
 
         Raises:
             ValueError: there is no Deployment among the objects, or no kubeconfig of a worker that it reaches.
@@ -51,7 +52,8 @@ class AdmissionController(pulumi.ComponentResource):
             if each["kind"] == "Deployment":
                 self.workers = self._secrets(name, each, kubeconfigs, deleted_with)
                 last.extend(self.workers.values())
-            made = declare_object(self, f"{name}/{label}", each, deleted_with=deleted_with, depends_on=last)
+            wanted = _with_image(each, image) if each["kind"] == "Deployment" and image is not None else each
+            made = declare_object(self, f"{name}/{label}", wanted, deleted_with=deleted_with, depends_on=last)
             self.objects[label] = made
             last = [made]
         self.register_outputs({})
@@ -85,3 +87,11 @@ class AdmissionController(pulumi.ComponentResource):
             )
             for worker, secret in mounted.items()
         }
+
+
+def _with_image(deployment: Manifest, image: pulumi.Input[str]) -> Manifest:
+    """The Deployment, whose pod has one container, with another image."""
+    template = deployment["spec"]["template"]
+    containers = [{**container, "image": image} for container in template["spec"]["containers"]]
+    changed = {**template, "spec": {**template["spec"], "containers": containers}}
+    return {**deployment, "spec": {**deployment["spec"], "template": changed}}

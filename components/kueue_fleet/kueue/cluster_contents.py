@@ -87,13 +87,16 @@ class ClusterContents:
         cluster: ClusterConnection,
         workers: "Mapping[str, ClusterContents]",
         team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
+        controller_image: "pulumi.Input[str] | None" = None,
     ) -> None:
         """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager.
 
-        `team_secrets` has what is in the teams' Secrets, by name and key.
+        `team_secrets` has what is in the teams' Secrets, by name and key; `controller_image` takes the place of the
+        image in the file.
         """
         self._spec = spec
         self._team_secrets = team_secrets
+        self._controller_image = controller_image
         self._cluster = cluster
         self._objects = objects_on(spec, cluster.name)
         self._made: dict[str, pulumi.Resource] = {}
@@ -279,6 +282,7 @@ class ClusterContents:
                     for name, made in workers.items()
                     if made.controller_access is not None
                 },
+                image=self._controller_image,
                 opts=self._opts(self.kueue.release, *namespaces, *([self.multi_kueue] if self.multi_kueue else [])),
             )
 
