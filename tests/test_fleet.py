@@ -511,6 +511,7 @@ def test_a_cluster_that_exists_is_read_and_only_filled(one_worker: Recording) ->
         )
     upserts = {r.place: r.inputs.get("upsertExistingObjects") for r in recording.of_type("pulumi:providers:kubernetes")}
     assert upserts == {MANAGER: None, WORKER: "true"}
+    assert recording.one("pulumi:providers:kubernetes", WORKER).inputs["enablePatchForce"] == "true"
 
 
 def test_where_all_clusters_exist_there_is_no_network_and_the_api_servers_are_reached_as_their_owner_allows() -> None:

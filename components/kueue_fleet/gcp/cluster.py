@@ -139,6 +139,8 @@ class GkeCluster(pulumi.ComponentResource):
             # A worker's kubeconfig is rotated in place: the manager never is without it.
             enable_secret_mutable=True,
             upsert_existing_objects=spec.upsert_existing_objects or None,
+            # Fields of an object that is taken over are their former owner's, and would be in conflict.
+            enable_patch_force=spec.upsert_existing_objects or None,
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self.system_pool] if self.system_pool else []),
         )
         self.register_outputs(
