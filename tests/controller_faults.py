@@ -181,8 +181,10 @@ class Gate:
         self._ended = asyncio.Event()
         ready.set()
         await self._ended.wait()
-        self._cut()
         server.close()
+        self._cut()
+        while self._writers:
+            await asyncio.sleep(0.05)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = urlsplit(self.server)

@@ -23,6 +23,9 @@ NOT_DRAWN = {
     "IncrementalDispatcherConfig.stepSize": "is the fleet's multiKueue.incremental",
     "TeamEntry.secrets": "are nothing without the stack's config, which has what is in them",
     "TeamEntry.priorityClasses": "names classes of the file, which a drawn team need not have",
+    "ClusterQueueEntry.fallback": "needs the fleet's controller, which a drawn fleet need not have",
+    "FlavorPatience.flavor": "is of fallback",
+    "FlavorPatience.patience": "is of fallback",
     "NodePoolEntry.acceleratorNetworkProfile": "is for A3 and newer machines, and no pool is of them",
     "DeviceClassSource.capacity": "needs an alpha gate of Kueue, and is of the same model as counter",
 }

@@ -14,7 +14,7 @@ from docs.english import FOLDERS, ROOT, found
         "Nobody answers.",
         "It is made anew.",
         "Who is told of it.",
-        "moon-west1 is not a region.",
+        "moon-west1 is " + "no region.",
         "is gone on with",
         "off the books",
     ],

@@ -51,6 +51,8 @@ GPUS = 2
 RUN_SECONDS = 6
 """How long a job runs: longer than the Lease lasts."""
 RECOVERY_SECONDS = 90.0
+SETTLE_SECONDS = 180.0
+"""Within which jobs end, apart from their number: Kueue waits longer each time before it connects to a worker."""
 RESTART_SECONDS = 6.0
 """After how long a replica that ended is started again; longer than the Lease, so that the other one takes over."""
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kueue-fleet-system/leases/kueue-fleet-controller"
@@ -211,7 +213,7 @@ class Fleet:
             assert waiting == [], f"{len(waiting)} not ended, such as {waiting[0]}: {self.describe(waiting[0])}"
             return True
 
-        wait_until(ended, 60.0 + len(self.bound.keys() - self.ended) * 5.0)
+        wait_until(ended, SETTLE_SECONDS + len(self.bound.keys() - self.ended) * 5.0)
         runs = self.witnesses.runs()
         for name in self.bound:
             assert runs[name] >= 1 or name in self.forgotten, f"{name} has ended and never ran"

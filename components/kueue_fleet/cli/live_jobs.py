@@ -12,7 +12,7 @@ from kueue_fleet.cli import console
 from kueue_fleet.cli.contexts import check_readable, connect, context_of, request
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.names import KUEUE_API
+from kueue_fleet.kueue_api.names import KUEUE_API, ORIGIN_LABEL
 from kueue_fleet.kueue_api.suggest import instead
 from kueue_fleet.status.job import (
     PODS_SELECTOR,
@@ -29,8 +29,6 @@ from kueue_fleet.status.job import (
 if TYPE_CHECKING:
     from kueue_fleet.explain import Explanation
 
-ORIGIN_LABEL: Final = "kueue.x-k8s.io/multikueue-origin"
-"""Label of what MultiKueue made on a worker."""
 _EXPLAINED: Final = {
     "ResourceFlavor": "resourceflavors",
     "Cohort": "cohorts",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.dispatch import Copy
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.answers import Json
-
-ORIGIN_LABEL: Final = "kueue.x-k8s.io/multikueue-origin"
-"""On each copy that Kueue's MultiKueue makes: the manager that it belongs to."""
 
 
 def read_copy(item: Json) -> Copy:

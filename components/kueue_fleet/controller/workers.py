@@ -18,12 +18,13 @@ from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.objects import parse_objects
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
-from kueue_fleet.controller.copies import ORIGIN_LABEL, read_copy
+from kueue_fleet.controller.copies import read_copy
 from kueue_fleet.dispatch import Books, Copy, Fit, FitKind, Provisioning
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.client import Api
 from kueue_fleet.kube.watching import Watch
+from kueue_fleet.kueue_api.names import ORIGIN_LABEL
 
 KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 """Path of Kueue's API."""

@@ -202,6 +202,8 @@ class Watched:
                 if error.asks_for_list:
                     continue
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                # The server may come back with an earlier state of etcd, of which a watch from here would hear nothing.
+                version = None
                 log.info("%s%s: watch dropped: %s", self._api.server, self._path, error)
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_LAST_SECONDS)
