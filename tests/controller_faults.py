@@ -182,9 +182,11 @@ class Gate:
         ready.set()
         await self._ended.wait()
         server.close()
-        self._cut()
-        while self._writers:
-            await asyncio.sleep(0.05)
+        self._shut = True
+        while relays := asyncio.all_tasks() - {asyncio.current_task()}:
+            self._cut()
+            await asyncio.wait(relays, timeout=0.1)
+        await asyncio.sleep(0)  # The last transports are closed.
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = urlsplit(self.server)
