@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pulumi
+from pulumi.resource import DependencyResource
 
 from kueue_fleet.fleet_file import (
     Calendar,
@@ -399,11 +400,11 @@ def _below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, 
     A URN has the types of all parents, but their names not, so two parents of one type need this. A parent of another
     process, as a component of another language is, has no name here.
     """
-    parent = opts.parent.pulumi_resource_name if opts and opts.parent else ""
-    if not parent:
+    parent = opts.parent if opts else None
+    if parent is None or isinstance(parent, DependencyResource):
         return name, opts
     earlier = pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)])
-    return f"{parent}/{name}", pulumi.ResourceOptions.merge(opts, earlier)
+    return f"{parent.pulumi_resource_name}/{name}", pulumi.ResourceOptions.merge(opts, earlier)
 
 
 def _kubernetes_accounts(namespaces: Sequence[str], account: str | None) -> list[tuple[str, str]]:

@@ -88,7 +88,7 @@ def test_the_yaml_example_makes_what_python_makes(lab: PluginLab) -> None:
     spec = fleet_of(folder)
     assert lab.up_python(yaml_example_in_python(spec), "kueue-fleet") == []
     spec["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 5
-    assert lab.up_python(yaml_example_in_python(spec), "kueue-fleet") == ["update ClusterQueue platform/batch/gpu"]
+    assert lab.up_python(yaml_example_in_python(spec), "kueue-fleet") == ["update ClusterQueue batch/gpu"]
 
 
 def fleet_of(folder: Path) -> dict[str, Any]:
