@@ -265,10 +265,17 @@ def test_ctrl_c_while_it_waits(arguments: str, silent: Path) -> None:
 
 
 def wait_until_idle(pid: int) -> None:
-    """Until the process has used no processor for a while, as it waits for its input."""
-    used = ""
-    while used != (used := " ".join(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])):
+    """Until the process sleeps and has used no processor for a while, as it waits for its input."""
+    seen = ("", "")
+    while seen[0] != "S" or seen != look_at(pid):
+        seen = look_at(pid)
         time.sleep(0.3)
+
+
+def look_at(pid: int) -> tuple[str, str]:
+    """The state of a process, and the processor time that it has used; on a busy machine one that waits for it runs."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return fields[0], " ".join(fields[11:13])
 
 
 def test_ctrl_c_at_a_question(folder: Path) -> None:

@@ -40,7 +40,7 @@ STAYS = {
     "fleetMembership": "the provider has no way back",
     "diskEncryptionKey": "replaces pools",
 }
-ELSEWHERE = {"name", "role", "region", "mode", "kueue"}
+ELSEWHERE = {"name", "role", "region", "mode", "kueue", "existing", "upsertExistingObjects"}
 OF_POOLS: dict[str, Any] = {
     "zones": ["us-central1-a"],
     "diskSizeGb": 200,
@@ -62,6 +62,7 @@ ELSEWHERE_IN_POOLS = {
     "acceleratorNetworkProfile",
     "autoscaling",
     "clusters",
+    "existing",
     "initialNodeCount",
     "machineType",
     "name",
