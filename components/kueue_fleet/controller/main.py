@@ -37,6 +37,8 @@ CONCURRENT = 16
 """Workloads that are looked at at the same time: most of it is waiting for the API server."""
 _CHECK, _ACTIVATE, _LOCAL = "check", "activate", "local"
 """What a key of the queue begins with that is not a Workload's."""
+_WORKERS_SECONDS = 10.0
+"""How long a new leader waits for workers before it decides without those that do not answer."""
 _CLOCK_STEP_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -159,11 +161,11 @@ class Controller:
 
     async def _wait_for_workers(self, workers: Mapping[str, WorkerState]) -> None:
         """Know every worker that answers before the first decision; one that does not is waited for no longer."""
-        pending = [asyncio.create_task(watch.synced.wait()) for w in workers.values() for watch in w.watches]
-        if pending:
-            _, late = await asyncio.wait(pending, timeout=10.0)
-            for task in late:
-                task.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WORKERS_SECONDS):
+                # A list alone is not enough: until its watch runs, a worker counts as unknown.
+                while not all(worker.followed for worker in workers.values()):
+                    await asyncio.sleep(0.05)
         for worker in workers.values():
             if worker.followed:
                 worker.read_configuration()
