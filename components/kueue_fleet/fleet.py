@@ -293,7 +293,7 @@ class Fleet(pulumi.ComponentResource):
 
     def _team_identities(self, name: str) -> dict[str, TeamIdentity]:
         """Accounts of teams; they are allowed to pods once the project has a Workload Identity pool."""
-        first = self.clusters[self.spec.manager.name if self.spec.manager else self.spec.clusters[0].name]
+        first = self.clusters[self.spec.home]
         return {
             team.name: TeamIdentity(
                 f"{name}/{team.name}",
@@ -368,11 +368,8 @@ def _given_twice(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Proble
     """A network of the program, and fields of the file that speak of another one."""
     if network is None:
         return
-    section = spec.network
-    fields = {"existing": section.existing, "name": section.name, "ranges": section.ranges}
-    for field, value in (fields | {"podRanges": section.pod_ranges, "serviceRanges": section.service_ranges}).items():
-        if value:
-            yield Problem(f"network.{field}", "set, but the program gives the network", "remove it")
+    for field in [*(["existing"] if spec.network.existing else []), *spec.network.own_fields]:
+        yield Problem(f"network.{field}", "set, but the program gives the network", "remove it")
     for region in dict.fromkeys(cluster.region for cluster in spec.new_clusters):
         if region not in network.subnetworks:
             yield Problem("network", f"the program gives no subnet of {region}, where a cluster is", "add it")

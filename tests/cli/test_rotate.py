@@ -53,10 +53,10 @@ class Clusters:
 def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
     made = Clusters()
 
-    def request(self: Any, method: str, path: str, body: Json | None = None, *_: Any) -> Json:
-        return made.request(self.client, method, path, body)
+    def request(cluster: Any, method: str, path: str, body: Json | None = None, *_: Any) -> Json:
+        return made.request(cluster, method, path, body)
 
-    monkeypatch.setattr(command._Cluster, "_request", request)
+    monkeypatch.setattr(command, "request", request)
     monkeypatch.setattr(command, "connect", lambda _, cluster, __: cluster)
     monkeypatch.setattr(command, "sleep", made.slept.append)
     return made

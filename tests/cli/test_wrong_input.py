@@ -39,6 +39,15 @@ def _of_a_job(more: str = "") -> list[tuple[str, int, str]]:
 
 
 # Below each command: arguments, exit code, and what the message says.
+WRONG_FILES = [
+    ("", 2, "Missing argument 'FILE'"),
+    ("nofile", 1, "nofile: no such file"),
+    ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
+    (LOAD, 1, "is a workload file"),
+    ("bad.yaml", 1, "a bracket is opened and not closed"),
+    (f"{FLEET} {PROD}", 2, "unexpected extra argument"),
+]
+"""Of a command that takes one fleet."""
 WRONG: dict[str, list[tuple[str, int, str]]] = {
     "": [
         ("chekc", 2, "there is no command chekc; did you mean check?"),
@@ -147,12 +156,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} {PROD} -o table", 2, "'table' is not one of 'text', 'json'"),
     ],
     "cost": [
-        ("", 2, "Missing argument 'FILE'"),
-        ("nofile", 1, "nofile: no such file"),
-        ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
-        (LOAD, 1, "is a workload file"),
-        ("bad.yaml", 1, "a bracket is opened and not closed"),
-        (f"{FLEET} {PROD}", 2, "unexpected extra argument"),
+        *WRONG_FILES,
         (f"{FLEET} --prices nofile", 1, "nofile: no such file; give a CSV file of prices"),
         (f"{FLEET} --prices stacks", 1, "stacks: is a folder; give a CSV file of prices"),
         (f"{FLEET} --prices {PROD}", 1, "the header is not `of,regions,onDemand,spot,flexStart`; write that line"),
@@ -161,12 +165,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --month", 2, "No such option: --month"),
     ],
     "preflight": [
-        ("", 2, "Missing argument 'FILE'"),
-        ("nofile", 1, "nofile: no such file"),
-        ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
-        (LOAD, 1, "is a workload file"),
-        ("bad.yaml", 1, "a bracket is opened and not closed"),
-        (f"{FLEET} {PROD}", 2, "unexpected extra argument"),
+        *WRONG_FILES,
         (f"{FLEET} -o table", 2, "'table' is not one of 'text', 'json'"),
         (f"{FLEET} --project x", 2, "No such option: --project"),
         ("stacks", 1, "stacks: is a folder"),

@@ -39,11 +39,10 @@ def versions() -> str:
     """The table of versions, from what pins them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found = [(label, next(e for e in ENGINES if e.name == name)) for name, label in SHOWN.items()]
-    rows = [
-        (label, f"{engine.accepts}.x" if engine.accepts else engine.version.removeprefix("v"), engine.version)
-        for label, engine in found
-    ]
-    rows = [(label, works, tested.removeprefix("v")) for label, works, tested in rows]
+    rows = []
+    for label, engine in found:
+        tested = engine.version.removeprefix("v")
+        rows.append((label, f"{engine.accepts}.x" if engine.accepts else tested, tested))
     classifiers = [text.rpartition(" ")[2] for text in project["classifiers"] if ":: 3." in text]
     rows.append(("Python", f"{classifiers[0]} to {classifiers[-1]}", classifiers[0]))
     locked = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]

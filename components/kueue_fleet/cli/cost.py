@@ -11,6 +11,7 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output, read_text
+from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file.cost import Cost, cost_of
 from kueue_fleet.gke.prices import COLUMNS, HOURS_PER_MONTH, Prices, list_prices, parse_prices
 
@@ -34,9 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def cost(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
-    ],
+    file: FleetFile,
     prices: PricesFile = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")

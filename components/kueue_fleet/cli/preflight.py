@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -12,6 +11,7 @@ from kueue_fleet.cli import console
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import source_name
+from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.kueue_api import Problem
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def preflight(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
-    ],
+    file: FleetFile,
     output: Annotated[
         PreflightOutput,
         typer.Option(

@@ -293,7 +293,7 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
 def _say_what_next(session: Session, fleet: FleetSpec, stays: bool) -> None:
     if stays:
         line("Left running", f"export KUBECONFIG={session.paths.kubeconfig}")
-        line("Look at", f"kubectl --context {session.home(fleet)} get workloads --all-namespaces")
+        line("Look at", f"kubectl --context {fleet.home} get workloads --all-namespaces")
         line("Change it", f"edit {session.stack_file}, then run the same command again")
         line("End it", f"kueue-fleet rehearse --stack {session.stack} --down")
     else:

@@ -68,7 +68,7 @@ def _follow(
             show(views)
     seconds = time.monotonic() - started
     if submitted:
-        line("Jobs", f"{submitted} submitted to {session.home(fleet)} ({seconds:.0f} s)")
+        line("Jobs", f"{submitted} submitted to {fleet.home} ({seconds:.0f} s)")
     if not all(view.settled for view in views):
         line("", f"no longer waited for after {JOBS_TIMEOUT_SECONDS:.0f} s")
     console.line()

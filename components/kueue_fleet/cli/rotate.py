@@ -145,33 +145,23 @@ class _Cluster:
     def has(self, path: str) -> bool:
         """Whether there is something at PATH; also where that cannot be read."""
         try:
-            self._request("GET", path)
+            request(self.client, "GET", path)
         except ApiError as error:
             return not error.is_not_found
         return True
 
     async def get(self, path: str) -> Json:
         """See `TokenApi.get`."""
-        return self._request("GET", path)
+        return request(self.client, "GET", path)
 
     async def create(self, path: str, body: Json) -> Json:
         """See `TokenApi.create`."""
-        return self._request("POST", path, body)
+        return request(self.client, "POST", path, body)
 
     async def apply(self, path: str, body: Json, manager: str) -> Json:
         """See `TokenApi.apply`."""
-        return self._request("PATCH", path, body, {"fieldManager": manager, "force": "true"}, APPLY_PATCH)
+        return request(self.client, "PATCH", path, body, {"fieldManager": manager, "force": "true"}, APPLY_PATCH)
 
     async def delete(self, path: str) -> Json:
         """See `TokenApi.delete`."""
-        return self._request("DELETE", path)
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        params: Mapping[str, str] | None = None,
-        kind: str = "application/json",
-    ) -> Json:
-        return request(self.client, method, path, body, params, kind)
+        return request(self.client, "DELETE", path)

@@ -163,9 +163,8 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:
     from kueue_fleet.kube.answers import ApiError
     from kueue_fleet.kueue_api.names import KUEUE_API
-    from kueue_fleet.simulation.fleet import home_of
 
-    home = home_of(fleet)
+    home = fleet.home
     try:
         return home, list(Clusters("when", kubeconfig).ask(home, f"/apis/{KUEUE_API}/workloads")["items"])
     except ApiError as failed:

@@ -17,13 +17,12 @@ from kueue_fleet.controller import patches
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record
-from kueue_fleet.dispatch import CheckDecision, FallbackDecision, FallbackRules, decide_fallback
+from kueue_fleet.dispatch import REQUEUE_SECONDS, CheckDecision, FallbackDecision, FallbackRules, decide_fallback
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.kube.client import Api
 
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
 """Reason of the event about a job that goes on to another flavor."""
-_REQUEUE_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +85,7 @@ class Fallback:
         return decide_fallback(rules, used, record.workload.allowed_flavors, since, self._clock())
 
     async def _answer(self, record: Record, decision: CheckDecision) -> None:
-        wanted = _REQUEUE_SECONDS if decision.state is CheckState.RETRY else None
+        wanted = REQUEUE_SECONDS if decision.state is CheckState.RETRY else None
         body = patches.check_body(record, {FALLBACK_CHECK: (decision, wanted)}, self._clock())
         answer = await self._api.apply(patches.status_path(record.key), body, patches.FALLBACK_MANAGER)
         self._manager.take_answer(record, answer)

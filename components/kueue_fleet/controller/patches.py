@@ -39,13 +39,13 @@ _EVENT_TEXT: Final = 1024
 
 def status_path(key: str) -> str:
     """Where the status of the Workload `namespace/name` is."""
-    namespace, _, name = key.partition("/")
-    return f"{KUEUE}/namespaces/{namespace}/workloads/{name}/status"
+    return f"{workload_path(key)}/status"
 
 
 def workload_path(key: str) -> str:
     """Where the Workload `namespace/name` is."""
-    return status_path(key).removesuffix("/status")
+    namespace, _, name = key.partition("/")
+    return f"{KUEUE}/namespaces/{namespace}/workloads/{name}"
 
 
 def allowed_flavors_body(record: Record, flavors: Sequence[str]) -> Json:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Place, Step, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import decide, rounds_begun
-from kueue_fleet.dispatch.fallback import FallbackDecision, FallbackRules, decide_fallback
+from kueue_fleet.dispatch.fallback import REQUEUE_SECONDS, FallbackDecision, FallbackRules, decide_fallback
 from kueue_fleet.dispatch.fleet_checks import CheckDecision, CheckRules, Window, decide_check
 from kueue_fleet.dispatch.model import (
     Action,
@@ -39,6 +39,7 @@ from kueue_fleet.kueue_api.names import REGIONS_LABEL
 
 __all__ = [
     "REGIONS_LABEL",
+    "REQUEUE_SECONDS",
     "Action",
     "AssignmentDecision",
     "Books",

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kueue_fleet.dispatch.fleet_checks import format_time
+
+REQUEUE_SECONDS: Final = 1.0
+"""After how long a job that gave up a flavor is queued again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,7 @@ def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
     for cluster in fleet.clusters:
         fee = _line(cluster.name, "", "cluster", (1, 1), "", [prices.price(CLUSTER, cluster.region, "onDemand")])
         yield fee
-        system = fleet.system_pool_on(cluster.name)
-        for pool in (*([system] if system else []), *fleet.node_pools_on(cluster.name)):
+        for pool in fleet.every_pool_on(cluster.name):
             yield _pool(pool, prices)
 
 

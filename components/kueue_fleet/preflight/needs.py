@@ -110,8 +110,7 @@ def needs_of(fleet: FleetSpec) -> Needs:
 
 def _pools(fleet: FleetSpec) -> Iterator[ResolvedNodePool]:
     for cluster in fleet.cluster_names:
-        system = fleet.system_pool_on(cluster)
-        yield from (*([system] if system else []), *fleet.node_pools_on(cluster))
+        yield from fleet.every_pool_on(cluster)
 
 
 def _machines(fleet: FleetSpec) -> Iterable[MachineNeed]:

@@ -153,8 +153,7 @@ def quota_needs(fleet: FleetSpec) -> list[QuotaNeed]:
     """
     demand = _Demand()
     for cluster in fleet.clusters:
-        system = fleet.system_pool_on(cluster.name)
-        for pool in (*([system] if system else []), *fleet.node_pools_on(cluster.name)):
+        for pool in fleet.every_pool_on(cluster.name):
             _pool(demand, pool, fleet.project)
         if cluster.runs_jobs:
             _flavors_without_pools(demand, fleet, cluster.name)

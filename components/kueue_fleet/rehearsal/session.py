@@ -308,12 +308,7 @@ class Session:
         known = {cluster["name"]: cluster for cluster in self.client.clusters()}
         described = [known[name] for name in fleet.cluster_names]
         token = self.paths.admin_token.read_text().strip()
-        write_kubeconfig(self.paths.kubeconfig, lab_kubeconfig(described, token, self.home(fleet)))
-
-    @staticmethod
-    def home(fleet: FleetSpec) -> str:
-        """The cluster that jobs are submitted to: the manager, or the only one."""
-        return fleet.manager.name if fleet.manager else fleet.cluster_names[0]
+        write_kubeconfig(self.paths.kubeconfig, lab_kubeconfig(described, token, fleet.home))
 
     @staticmethod
     def read_jobs(file: Path) -> list[dict[str, Any]]:
@@ -330,7 +325,7 @@ class Session:
         self, fleet: FleetSpec, documents: Sequence[Mapping[str, Any]], timeout_seconds: float, file: Path | None = None
     ) -> Iterator[list[JobView]]:
         """Submit jobs, those of FILE if it is given, and follow them: see `jobs.follow_jobs`."""
-        jobs = submit_jobs(self.clients(fleet), self.home(fleet), documents)
+        jobs = submit_jobs(self.clients(fleet), fleet.home, documents)
         if file is not None:
             with self.paths.submitted.open("a") as submitted:
                 submitted.write(f"{file.absolute()}\n")
@@ -338,7 +333,7 @@ class Session:
 
     def unfinished_jobs(self, fleet: FleetSpec) -> list[dict[str, Any]]:
         """See `jobs.unfinished_jobs`."""
-        return unfinished_jobs(self.clients(fleet), self.home(fleet), job_sets=fleet.job_set.enabled)
+        return unfinished_jobs(self.clients(fleet), fleet.home, job_sets=fleet.job_set.enabled)
 
     def follow_jobs(
         self, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float
@@ -346,7 +341,7 @@ class Session:
         """Follow jobs that are submitted: see `jobs.follow_jobs`."""
         settings = parse_settings(self.check_settings(), str(self.stack_file))
         beyond = partial(beyond_stock, fleet, settings.dws)
-        yield from follow_jobs(self.clients(fleet), self.home(fleet), jobs, timeout_seconds, beyond)
+        yield from follow_jobs(self.clients(fleet), fleet.home, jobs, timeout_seconds, beyond)
 
     def has_submitted(self, jobs: Path) -> bool:
         """Whether a run of this rehearsal has submitted the jobs of that file."""

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import AllowedFlavorsChanged, CheckStateChanged, Event
 from kueue_fleet.admission.model import CheckState
-from kueue_fleet.dispatch import decide_fallback
+from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback
 from kueue_fleet.dispatch.settings import fallback_rules
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.simulation.jobs import Job
-
-_REQUEUE_SECONDS: Final = 1.0
 
 
 class Fallback:
@@ -50,7 +47,7 @@ class Fallback:
         allowed = self._engine.workloads[record.key].workload.allowed_flavors
         found = decide_fallback(rules, used, allowed, since, now)
         if found is not None and found.give_up:
-            state, after = CheckState.RETRY, _REQUEUE_SECONDS
+            state, after = CheckState.RETRY, REQUEUE_SECONDS
             self._handle(self._cluster, AllowedFlavorsChanged(now, record.key, found.allowed))
             retry = CheckStateChanged(now, record.key, FALLBACK_CHECK, state, found.message, after)
             self._handle(self._cluster, retry)

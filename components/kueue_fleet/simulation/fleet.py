@@ -81,7 +81,7 @@ def fleet_run(
         raise SimulationError(problems)
     # The core gives Jobs first and then JobSets.
     ordered = sorted(manifests, key=lambda document: document.data["kind"] == "JobSet")
-    home = home_of(fleet)
+    home = fleet.home
     jobs = [*(entry.manifest(name) for entry, name, _, _ in submitted), *(document.data for document in ordered)]
     try:
         parsed = parse_fleet_objects(fleet, home, jobs)
@@ -119,16 +119,11 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str
         problems = list(check_kinds(named))
         if not problems:
             jobs = [document.data for document in named]
-            parse_fleet_objects(fleet, home_of(fleet), jobs)
+            parse_fleet_objects(fleet, fleet.home, jobs)
             problems = list(check_provisioning_requests(fleet, named))
     except SimulationError as refused:
         return list(as_in_files(refused.problems, (), manifests, UNNAMED))
     return problems
-
-
-def home_of(fleet: FleetSpec) -> str:
-    """Where jobs are submitted."""
-    return fleet.manager.name if fleet.manager is not None else fleet.cluster_names[0]
 
 
 def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]]) -> Mapping[str, Parsed]:

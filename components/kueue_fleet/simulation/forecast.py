@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kueue_fleet.admission.model import Objects, Workload
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.manifests import Manifest, conditions_of, inside, key_of
+from kueue_fleet.admission.reading.manifests import Manifest, conditions_of, inside, key_of, owners_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.objects import render_cluster
@@ -25,7 +25,7 @@ from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import Distribution, constant
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.fleet import home_of, parse_fleet_objects
+from kueue_fleet.simulation.fleet import parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.job_problems import UNNAMED, as_in_files, check_kinds
 from kueue_fleet.simulation.provisioning_request import pod_set_templates
@@ -82,7 +82,7 @@ class RunTimes:
         if said:
             return f"the annotation {RUN_SECONDS_ANNOTATION}", constant(max(said))
         namespace, _, own = key_of(workload).partition("/")
-        names = [own, *(str(each.get("name")) for each in _owners(workload))]
+        names = [own, *(key.partition("/")[2] for _, key in owners_of(workload))]
         for entry in self._entries:
             numbered = [name.removeprefix(f"{entry.name}-").isdigit() for name in names if entry.count > 1]
             if entry.namespace == namespace and entry.run_seconds and (entry.name in names or any(numbered)):
@@ -173,7 +173,7 @@ class _Plan:
 
 def _queues(fleet: FleetSpec) -> dict[str, str]:
     """LocalQueue, as `namespace/name`, → ClusterQueue, where jobs are submitted."""
-    manifests = render_cluster(fleet, home_of(fleet))
+    manifests = render_cluster(fleet, fleet.home)
     return {key_of(each): each["spec"]["clusterQueue"] for each in manifests if each["kind"] == "LocalQueue"}
 
 
@@ -190,10 +190,10 @@ def _read(
     """The objects of each cluster, and the workloads as they were submitted."""
     given: list[Mapping[str, Any]] = [{**w, "kind": "Workload", "status": {}} for w in live]
     try:
-        parsed = parse_fleet_objects(fleet, home_of(fleet), [*given, *(each.data for each in submitted)])
+        parsed = parse_fleet_objects(fleet, fleet.home, [*given, *(each.data for each in submitted)])
     except SimulationError as refused:
         raise SimulationError(as_in_files(refused.problems, (), submitted, UNNAMED)) from None
-    return {name: found.objects for name, found in parsed.items()}, list(parsed[home_of(fleet)].workloads)
+    return {name: found.objects for name, found in parsed.items()}, list(parsed[fleet.home].workloads)
 
 
 def _steps(
@@ -225,7 +225,7 @@ def _start(
     fleet: FleetSpec, file: WorkloadFile, objects: Mapping[str, Objects], plan: _Plan, seed: int, now: float
 ) -> float | None:
     """Seconds until the job starts, in one simulation."""
-    run = FleetRun(fleet, file, home_of(fleet), objects, Delays(), seed)
+    run = FleetRun(fleet, file, fleet.home, objects, Delays(), seed)
     for number, step in enumerate(plan.steps):
         key = step.workload.key
         seconds = None
@@ -273,11 +273,6 @@ def since(workload: Manifest, condition: str) -> float | None:
 
 def _queue_of(workload: Manifest) -> str:
     return f"{key_of(workload).partition('/')[0]}/{inside(workload, 'spec').get('queueName')}"
-
-
-def _owners(workload: Manifest) -> list[Manifest]:
-    owners = inside(workload, "metadata").get("ownerReferences")
-    return [each for each in owners if isinstance(each, Mapping)] if isinstance(owners, list) else []
 
 
 def _said(workload: Manifest) -> Iterator[float]:

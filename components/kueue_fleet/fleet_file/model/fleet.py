@@ -129,6 +129,11 @@ class FleetSpec(SpecModel):
         """The clusters that the fleet makes."""
         return tuple(cluster for cluster in self.clusters if not cluster.existing)
 
+    @property
+    def home(self) -> str:
+        """The cluster that jobs are submitted to: the manager, or the first one."""
+        return self.manager.name if self.manager is not None else self.clusters[0].name
+
     @cached_property
     def controller_cluster(self) -> str | None:
         """Where the fleet's own controller runs, if there is one: the manager, or the standalone cluster."""
@@ -263,6 +268,11 @@ class FleetSpec(SpecModel):
         entry = self.cluster(cluster)
         made = entry.mode == "Standard" and not entry.existing
         return resolve_pool(system_pool_entry(entry), entry) if made else None
+
+    def every_pool_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
+        """The node pools on `cluster`, the system pool first. Raises KeyError for an unknown cluster."""
+        system = self.system_pool_on(cluster)
+        return (*([system] if system else []), *self.node_pools_on(cluster))
 
     def flavor_on(self, flavor: FlavorEntry, cluster: str) -> ResourceFlavorSpec:
         """The flavor as it is on `cluster`: as written, or with what its node pool there gives it."""

@@ -78,6 +78,17 @@ class Network(RuledModel):
         """Regions that it has a subnet or a range for, known here or not."""
         return {**self.ranges, **(self.existing.subnets if self.existing else {})}
 
+    @property
+    def own_fields(self) -> list[str]:
+        """The fields that are set of those which describe a network that the fleet makes."""
+        fields = {
+            "name": self.name,
+            "ranges": self.ranges,
+            "podRanges": self.pod_ranges,
+            "serviceRanges": self.service_ranges,
+        }
+        return [field for field, value in fields.items() if value]
+
     def own_problems(self) -> Iterator[Problem]:
         """Networks where, and only where, they are asked for; not the whole world."""
         yield from self._networks()
@@ -98,14 +109,12 @@ class Network(RuledModel):
     @rule
     def _of_own_network(self) -> Iterator[Problem]:
         if self.existing is not None:
-            fields = {"name": self.name, "ranges": self.ranges, "podRanges": self.pod_ranges}
-            for field, value in (fields | {"serviceRanges": self.service_ranges}).items():
-                if value:
-                    yield Problem(
-                        field,
-                        "set, but existing says that the network is there",
-                        "remove it; names and ranges of a network that exists are in existing",
-                    )
+            for field in self.own_fields:
+                yield Problem(
+                    field,
+                    "set, but existing says that the network is there",
+                    "remove it; names and ranges of a network that exists are in existing",
+                )
 
     @rule
     def _networks(self) -> Iterator[Problem]:
