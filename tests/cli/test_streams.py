@@ -285,6 +285,8 @@ def test_ctrl_c_at_a_question(folder: Path) -> None:
     ) as running:
         os.close(its)
         shown = read_until(ours, "Name of the fleet")
+        # Python does not hear a signal between its prompt and the call that waits, some microseconds, until a key.
+        wait_until_idle(running.pid)
         running.send_signal(signal.SIGINT)
         try:
             running.wait(timeout=20)
