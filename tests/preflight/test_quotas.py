@@ -10,6 +10,7 @@ from company_fleet import company_data
 from fleet_file.builders import fleet_data, standalone_data
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.preflight.needs import Needs, needs_of
 from kueue_fleet.preflight.quotas import Metric, quota_needs
 from preflight import projects
 from preflight.google_api import description
@@ -136,3 +137,20 @@ def test_metrics_are_those_of_the_api() -> None:
                     continue
                 # Later kinds of GPU have such a quota too, but the description does not list them.
                 assert name in METRICS or name.startswith("PREEMPTIBLE_NVIDIA_"), (kind, name)
+
+
+def test_a_cluster_that_exists_asks_for_no_network() -> None:
+    data = projects.fleet_data()
+    made, there = (
+        needs_of(parse_fleet(data | {"clusters": [{**data["clusters"][0], **more}]}))
+        for more in ({}, {"existing": True})
+    )
+
+    def asked(needs: Needs) -> tuple[set[str], int, set[str]]:
+        permissions = {permission for need in needs.roles for permission in need.permissions}
+        network = {need.metric.name for need in needs.quotas} & {"NETWORKS", "SUBNETWORKS", "ROUTERS"}
+        creates = {"container.clusters.create", "compute.networks.create", "compute.subnetworks.create"}
+        return network, len(needs.ranges), permissions & creates
+
+    assert all(asked(made))
+    assert not any(asked(there))

@@ -62,7 +62,7 @@ class RangeNeed(NamedTuple):
 
 
 class SubnetNeed(NamedTuple):
-    """A subnet that has to be there, of a network that somebody else made."""
+    """A subnet that has to be there, of a network that the fleet does not make."""
 
     region: str
     name: str
@@ -84,9 +84,9 @@ class Needs(NamedTuple):
     machines: tuple[MachineNeed, ...]
     reservations: tuple[ReservationNeed, ...]
     ranges: tuple[RangeNeed, ...]
-    """None where the network is somebody else's."""
+    """None where the fleet does not make the network."""
     subnets: tuple[SubnetNeed, ...]
-    """Those of a network that is somebody else's."""
+    """Those of a network that the fleet does not make."""
     roles: tuple[RoleNeed, ...]
 
 
@@ -171,7 +171,7 @@ def _attached(pool: ResolvedNodePool) -> bool:
 
 def _subnets(fleet: FleetSpec) -> Iterator[SubnetNeed]:
     existing = fleet.network.existing
-    for region in dict.fromkeys(cluster.region for cluster in fleet.clusters):
+    for region in dict.fromkeys(cluster.region for cluster in fleet.new_clusters):
         subnet = existing.subnets.get(region) if existing is not None else None
         if subnet is not None:
             ranges = (subnet.pod_range_name, subnet.service_range_name)
@@ -180,7 +180,7 @@ def _subnets(fleet: FleetSpec) -> Iterator[SubnetNeed]:
 
 def _ranges(fleet: FleetSpec) -> Iterator[RangeNeed]:
     network = fleet.network
-    for region in dict.fromkeys(cluster.region for cluster in fleet.clusters):
+    for region in dict.fromkeys(cluster.region for cluster in fleet.new_clusters):
         ranges = {
             "nodes": {**REGION_RANGES, **network.ranges}.get(region),
             "pods": network.pod_ranges.get(region) or default_pod_range(region),

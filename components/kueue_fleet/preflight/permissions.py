@@ -23,16 +23,17 @@ def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
     """What making `fleet` needs, and what preflight itself reads with."""
     clusters = fleet.cluster_names
     pools = [pool for cluster in clusters for pool in fleet.node_pools_on(cluster)]
-    own_network = fleet.network.existing is None
+    makes_clusters = bool(fleet.new_clusters)
+    own_network = makes_clusters and fleet.network.existing is None
     alerts, dashboard = fleet.observability.alerts.enabled, fleet.observability.dashboard
     found = (
         _role(
             "roles/container.admin",
             "clusters, node pools, and what is in the clusters",
-            ("container.clusters.create", True),
+            ("container.clusters.create", makes_clusters),
             ("container.clusters.get", True),
             ("container.clusters.update", True),
-            ("container.clusters.delete", True),
+            ("container.clusters.delete", makes_clusters),
             ("container.operations.get", True),
             ("container.clusterRoles.create", True),
             ("container.clusterRoleBindings.create", True),
@@ -74,7 +75,7 @@ def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
         _role(
             "roles/gkehub.admin",
             "membership in the project's GKE fleet",
-            ("gkehub.memberships.create", any(cluster.fleet_membership for cluster in fleet.clusters)),
+            ("gkehub.memberships.create", any(cluster.fleet_membership for cluster in fleet.new_clusters)),
         ),
         _role(
             "roles/monitoring.editor",

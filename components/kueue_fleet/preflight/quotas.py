@@ -160,7 +160,7 @@ def quota_needs(fleet: FleetSpec) -> list[QuotaNeed]:
     for entry in fleet.reservations:
         _reservation(demand, entry)
     _commitments(demand, fleet)
-    regions = dict.fromkeys(cluster.region for cluster in fleet.clusters if fleet.network.existing is None)
+    regions = dict.fromkeys(cluster.region for cluster in fleet.new_clusters if fleet.network.existing is None)
     for name, count in (("NETWORKS", min(1, len(regions))), ("SUBNETWORKS", len(regions)), ("ROUTERS", len(regions))):
         demand.add(Metric(name), count, f"network {fleet.network_name}")
     return demand.needs()
