@@ -34,6 +34,7 @@ def test_what_a_page_shows_is_what_its_commands_print(
                 wrong.append(f"$ {step.command}\nprints\n{printed}and not\n{step.expected}")
                 made = made.replace(step.shown + step.expected, step.shown + printed)
         text = text.replace(f"```console\n{block}```", f"```console\n{made}```")
+    assert not [each for each in wrong if "Traceback (most recent call last)" in each], "\n".join(wrong)
     if request.config.getoption("update_snapshots"):
         page.write_text(text)
     else:
