@@ -24,7 +24,7 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_fleet.rehearsal.control_planes.cluster_services import cluster_services
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
-from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
+from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 from kueue_fleet.rehearsal.simulation_settings import NodeSettings, SimulationSettings
@@ -263,7 +263,7 @@ class ControllerLab:
         region, worker = self.fleet.cluster(name).region, self.clusters[name]
         made = self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
         worker.moved(f"https://{made['endpoint']}")
-        write_kubeconfig(worker.folder / "kubeconfig", lab_kubeconfig([made], worker.token, name))
+        write_kubeconfig(worker.folder / "kubeconfig", rehearsal_kubeconfig([made], worker.token, name))
         _install(self, name)
 
     def replace_manager(self, **multi_kueue: Any) -> None:
@@ -275,7 +275,7 @@ class ControllerLab:
         self.supervisor.client.delete_cluster(MANAGER)
         made = self.supervisor.client.put_cluster(MANAGER, project="lab-project", location=region, autopilot=True)
         self.manager.moved(f"https://{made['endpoint']}")
-        write_kubeconfig(self.manager.folder / "kubeconfig", lab_kubeconfig([made], self.manager.token, MANAGER))
+        write_kubeconfig(self.manager.folder / "kubeconfig", rehearsal_kubeconfig([made], self.manager.token, MANAGER))
         install_kueue(self, MANAGER, **multi_kueue)
         _connect(self)
 
@@ -375,7 +375,7 @@ def _cluster(supervisor: RunningSupervisor, paths: RehearsalPaths, entry: Any, e
     folder = paths.root / f"client-{entry.name}"
     folder.mkdir()
     token = paths.admin_token.read_text().strip()
-    write_kubeconfig(folder / "kubeconfig", lab_kubeconfig([made], token, entry.name))
+    write_kubeconfig(folder / "kubeconfig", rehearsal_kubeconfig([made], token, entry.name))
     ca_file = folder / "ca.crt"
     ca_file.write_bytes(base64.b64decode(made["caCertificate"]))
     return OneCluster(entry.name, supervisor, engines, f"https://{made['endpoint']}", folder, token, ca_file)

@@ -19,7 +19,7 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_fleet.rehearsal.control_planes.cluster_services import cluster_services
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
-from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
+from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 from kueue_fleet.rehearsal.simulation_settings import NodeSettings, SimulationSettings
@@ -161,7 +161,7 @@ def one_cluster(folder: Path, name: str = "worker", location: str = "europe-west
     ) as supervisor:
         cluster = supervisor.client.put_cluster(name, project="project", location=location, autopilot=True)
         token = paths.admin_token.read_text().strip()
-        write_kubeconfig(folder / "kubeconfig", lab_kubeconfig([cluster], token, name))
+        write_kubeconfig(folder / "kubeconfig", rehearsal_kubeconfig([cluster], token, name))
         ca_file = folder / "test-ca.crt"
         ca_file.write_bytes(base64.b64decode(cluster["caCertificate"]))
         engines = find_engines(EngineCache(engines_dir()))

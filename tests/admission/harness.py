@@ -9,7 +9,7 @@ from kueue_fleet.admission.flavors.assignment import Assignment, FlavorChoice, M
 from kueue_fleet.admission.model import Configuration, Workload
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.workload.state import WorkloadInfo

@@ -16,7 +16,7 @@ from kueue_fleet.admission.flavors.evidence import InsufficientQuota
 from kueue_fleet.admission.preemption.candidates import satisfies_policy
 from kueue_fleet.admission.quota.cohort_tree import add_usage
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.admission.reading.workloads import parse_admission
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.scheduler.cycle import quota_to_reserve

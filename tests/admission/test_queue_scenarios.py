@@ -14,7 +14,7 @@ from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.model import Objects, WaitForPodsReady, Workload, WorkloadStatus
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
-from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.workload.scan_progress import ScanProgress

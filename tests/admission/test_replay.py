@@ -11,7 +11,7 @@ from admission.expand import ZERO, load_scenarios, manifests
 from admission.harness import configuration
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Submitted, TimePassed
-from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.kueue_objects import parse_objects
 
 TESTS = Path(__file__).parents[1]
 

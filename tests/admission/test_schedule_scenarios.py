@@ -14,7 +14,7 @@ from kueue_fleet.admission.events import CycleStarted, Submitted
 from kueue_fleet.admission.model import Admission
 from kueue_fleet.admission.queue.pending import Place
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.admission.reading.workloads import parse_admission
 
 CASES = load_scenarios("schedule") + load_scenarios("schedule_fair") + load_scenarios("schedule_recompute")

@@ -12,7 +12,7 @@ from kueue_fleet.admission.amounts import request_amount
 from kueue_fleet.admission.model import Node, ResourceFlavor, Topology
 from kueue_fleet.admission.pods import PodSet, ResourceRules
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.objects import parse_taint
+from kueue_fleet.admission.reading.kueue_objects import parse_taint
 from kueue_fleet.admission.reading.pods import parse_pod_set, parse_topology_request
 from kueue_fleet.admission.topology.domains import TopologyState
 from kueue_fleet.admission.topology.search import Failure, PlacementRequest, place

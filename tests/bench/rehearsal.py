@@ -21,7 +21,7 @@ from kubernetes import config, dynamic
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet_text
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_fleet
-from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
+from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.supervisor_client import start_supervisor
 from kueue_fleet.rehearsal.session import Session
@@ -88,7 +88,7 @@ def measure_by_hand() -> dict[str, float]:
             with ThreadPoolExecutor() as pool:
                 made = list(pool.map(bring_up, fleet.cluster_names))
                 token = paths.admin_token.read_text().strip()
-                write_kubeconfig(paths.kubeconfig, lab_kubeconfig(made, token, fleet.cluster_names[0]))
+                write_kubeconfig(paths.kubeconfig, rehearsal_kubeconfig(made, token, fleet.cluster_names[0]))
                 list(pool.map(lambda name: _install(session, fleet, paths.kubeconfig, name), fleet.cluster_names))
     return watch.seconds
 

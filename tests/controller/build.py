@@ -185,7 +185,7 @@ class Fixture:
 
     async def look(self, item: Json) -> float | None:
         """Take a Workload and look at it."""
-        return await self.reconciler.look_at(self.take(item))
+        return await self.reconciler.reconcile(self.take(item))
 
     def status(self, name: str = "train") -> Json:
         found: Json = self.api.lists[WORKLOADS][f"ns/{name}"]["status"]

@@ -46,7 +46,7 @@ async def test_it_lets_the_job_wait_and_says_for_what() -> None:
     assert check["state"] == "Ready"
     assert check["message"].startswith("Waits for nodes of flex since ")
     written = len(fixture.api.applied)
-    assert await fixture.reconciler.look_at("ns/train") == again
+    assert await fixture.reconciler.reconcile("ns/train") == again
     assert len(fixture.api.applied) == written
     assert annotation(fixture) is None
 
@@ -62,7 +62,7 @@ async def test_after_its_patience_the_flavor_is_taken_from_it_before_its_quota_i
     assert (check["state"], check["requeueAfterSeconds"]) == ("Retry", 1)
     assert fixture.told == [("FlavorGivenUp", f"No nodes of flex within {PATIENCE} s; goes on to od", True)]
     # Kueue evicts it now; nothing more is said meanwhile.
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert len(fixture.api.applied) == 2
 
 
@@ -80,7 +80,7 @@ async def test_an_admitted_job_whose_pods_never_ran_has_its_patience_from_then_o
     admitted = condition("Admitted", 60)
     assert await fixture.look(waiting("flex", admitted, NOT_STARTED, state="Ready")) == NOW + 60 + PATIENCE
     fixture.clock.now = NOW + 60 + PATIENCE
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert annotation(fixture) == "od"
 
 
@@ -115,6 +115,6 @@ async def test_an_evicted_job_is_left_alone() -> None:
 async def test_the_check_is_active_where_a_queue_has_fallback() -> None:
     for fixture, known in ((patient(), "True"), (Fixture(dispatches=False), "False")):
         fixture.take_check(FALLBACK_CHECK, CHECK_CONTROLLER)
-        await fixture.reconciler.look_at_check(FALLBACK_CHECK)
+        await fixture.reconciler.reconcile_check(FALLBACK_CHECK)
         [(_, body, _)] = fixture.api.applied
         assert body["status"]["conditions"][0]["status"] == known

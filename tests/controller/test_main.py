@@ -29,7 +29,7 @@ class Poisoned:
         self.decided: list[str] = []
         self.failed = 0
 
-    async def look_at(self, key: str) -> float | None:
+    async def reconcile(self, key: str) -> float | None:
         if key == "poison":
             self.failed += 1
             raise RuntimeError("a bug")

@@ -64,9 +64,9 @@ async def test_only_our_own_fields_are_written_under_our_own_name_at_the_version
 async def test_looked_at_again_nothing_is_written() -> None:
     fixture = Fixture()
     await fixture.look(workload())
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     fixture.restart()
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert len(fixture.api.applied) == 1
 
 
@@ -123,10 +123,10 @@ async def test_a_conflict_is_decided_anew_on_what_is_there_now() -> None:
         "/apis/kueue.x-k8s.io/v1beta2/workloads", workload(labels={"kueue-fleet.dev/regions": "europe-west4"})
     )
     with pytest.raises(ApiError) as refused:
-        await fixture.reconciler.look_at(key)
+        await fixture.reconciler.reconcile(key)
     assert refused.value.is_conflict
     fixture.manager.take_workload(key, fixture.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"][key])
-    await fixture.reconciler.look_at(key)
+    await fixture.reconciler.reconcile(key)
     assert fixture.nominated() == ["eu"]
 
 
@@ -134,9 +134,9 @@ async def test_old_news_does_not_undo_what_was_written() -> None:
     fixture = Fixture()
     key = fixture.take(workload())
     old = fixture.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"][key]
-    await fixture.reconciler.look_at(key)
+    await fixture.reconciler.reconcile(key)
     fixture.manager.take_workload(key, old)
-    await fixture.reconciler.look_at(key)
+    await fixture.reconciler.reconcile(key)
     assert len(fixture.api.applied) == 1
 
 
@@ -168,7 +168,7 @@ async def test_a_namespace_that_is_bound_later_takes_nominations_back() -> None:
         "ns", {"metadata": {"name": "ns", "labels": {"kueue-fleet.dev/regions": "europe-west4"}}}
     )
     assert fixture.touched == [None]
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["eu"]
 
 
@@ -182,7 +182,7 @@ async def test_a_worker_that_kueue_is_not_connected_to_is_not_nominated() -> Non
 
 async def test_a_worker_that_we_cannot_read_is_not_nominated() -> None:
     fixture = Fixture()
-    fixture.workers["us"].books = None
+    fixture.workers["us"].quota = None
     await fixture.look(workload())
     assert fixture.nominated() == ["eu"]
 
@@ -208,11 +208,11 @@ async def test_it_widens_after_the_time_counted_from_the_condition() -> None:
     fixture = Fixture()
     await fixture.look(workload())
     fixture.clock.now += 299
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["us"]
     fixture.clock.now += 1
     fixture.restart()
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["us", "eu"]
     assert dispatch_condition(fixture)["lastTransitionTime"] == when()
 
@@ -221,13 +221,13 @@ async def test_it_gives_up_and_starts_over_where_no_check_of_ours_gives_the_quot
     fixture = Fixture(dispatch={"giveUpAfter": "1h"})
     await fixture.look(workload())
     fixture.clock.now += 3600
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == []
     assert dispatch_condition(fixture)["reason"] == "DeadlineExceeded"
     fixture.clock.now += 299
-    assert await fixture.reconciler.look_at("ns/train") == fixture.clock.now + 1
+    assert await fixture.reconciler.reconcile("ns/train") == fixture.clock.now + 1
     fixture.clock.now += 1
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["us"]
     assert dispatch_condition(fixture)["reason"] == "Nominated"
 
@@ -236,8 +236,8 @@ async def test_with_a_check_of_ours_giving_up_gives_the_quota_back() -> None:
     fixture = gated(dispatch={"giveUpAfter": "1h"})
     await fixture.look(workload(checks=READY))
     fixture.clock.now += 3600
-    await fixture.reconciler.look_at("ns/train")
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     found = fixture.check("fleet")
     assert (found["state"], found["requeueAfterSeconds"]) == ("Retry", 300)
     assert found["message"] == "Not admitted by us within 3600 s"
@@ -301,10 +301,10 @@ async def test_a_window_that_opens_later() -> None:
     again = await fixture.look(workload(checks=BOTH))
     assert again == NOW + 600
     assert fixture.check("fleet")["message"] == f"Waits for window w, which opens at {when(600)}"
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert len(fixture.api.applied) == 1
     fixture.clock.now += 600
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.check("fleet")["state"] == "Ready"
     assert fixture.nominated() == ["us"]
 
@@ -318,7 +318,7 @@ async def test_a_window_that_closes_before_the_admission_sends_the_workload_back
     await fixture.look(workload(checks=BOTH))
     assert fixture.check("fleet")["state"] == "Ready"
     fixture.clock.now += 3000
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     found = fixture.check("fleet")
     assert (found["state"], found["requeueAfterSeconds"]) == ("Retry", 4200)
 
@@ -334,7 +334,7 @@ async def test_nobody_is_rejected_while_the_workers_of_the_queue_are_not_known(c
     assert found["state"] == "Pending"
     assert found["message"].endswith("waits until all workers of its queue are known")
     fixture.manager.take_config("multikueue", known)
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.check("fleet")["state"] == "Ready"
 
 
@@ -357,7 +357,7 @@ async def test_who_was_let_in_is_not_sent_back_while_the_workers_are_not_known()
     bound = {"kueue-fleet.dev/regions": "europe-west4"}
     await fixture.look(workload(checks=READY, labels=bound))
     fixture.manager.take_config("multikueue", None)
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.check("fleet")["state"] == "Ready"
 
 
@@ -387,12 +387,12 @@ async def test_capacity_that_never_comes_is_given_up_and_tried_elsewhere_with_an
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 240
-    assert await fixture.reconciler.look_at("ns/train") == NOW + 300
+    assert await fixture.reconciler.reconcile("ns/train") == NOW + 300
     fixture.clock.now += 359
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["us", "eu"]
     fixture.clock.now += 1
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["eu"]
     assert fixture.told[-1] == (
         "ProvisioningTimeout",
@@ -410,10 +410,10 @@ async def test_capacity_that_is_late_is_waited_for_where_no_other_cluster_is_bet
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 900
-    assert await fixture.reconciler.look_at("ns/train") == NOW + 1500
+    assert await fixture.reconciler.reconcile("ns/train") == NOW + 1500
     assert fixture.nominated() == ["us", "eu"]
     fixture.workers["eu"].take_workload("ns/other", None)
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["eu"]
 
 
@@ -425,7 +425,7 @@ async def test_every_reservation_has_the_whole_budget() -> None:
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == []
     assert fixture.told[-1][1].endswith("retry 1 of 1")
 
@@ -438,7 +438,7 @@ async def test_beyond_the_budget_it_stays() -> None:
     fixture.clock.now += 60
     for _ in range(3):
         fixture.clock.now += 1
-        await fixture.reconciler.look_at("ns/train")
+        await fixture.reconciler.reconcile("ns/train")
         fixture.restart()
     assert fixture.nominated() == ["us"]
     words = (
@@ -458,7 +458,7 @@ async def test_what_stays_keeps_its_count() -> None:
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     record = fixture.manager.records["ns/train"]
     assert record.retries_used
     assert record.given_up == {"us": GivenUp(1, NOW + 10)}
@@ -473,12 +473,12 @@ async def test_the_condition_says_why_no_cluster_is_suitable_now() -> None:
         ("NoSuitableCluster", "None of 2 clusters is suitable: eu Disconnected, us Disconnected", True)
     ]
     fixture.connect("us")
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     found = dispatch_condition(fixture)
     assert "us: ExceedsMaxQuota" in found["message"]
     assert found["lastTransitionTime"] == when()
     assert len(fixture.told) == 1
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert len(fixture.api.applied) == 2
 
 
@@ -487,7 +487,7 @@ async def test_a_job_that_no_worker_can_ever_hold_is_rejected_with_the_reason() 
     assert await fixture.look(workload(gpus=9)) == NOW + 10
     fixture.clock.now += 10
     fixture.restart()
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     text = "None of 2 clusters can ever run this job: eu ExceedsMaxQuota, us ExceedsMaxQuota; request less, or change"
     assert dispatch_condition(fixture)["reason"] == "FitsNoCluster"
     found = fixture.check("multikueue")
@@ -498,7 +498,7 @@ async def test_a_job_that_no_worker_can_ever_hold_is_rejected_with_the_reason() 
     assert (manager, set(body["status"])) == (REJECT_MANAGER, {"admissionChecks"})
     fixture.clock.now += 3600
     written = len(fixture.api.applied)
-    assert await fixture.reconciler.look_at("ns/train") is None
+    assert await fixture.reconciler.reconcile("ns/train") is None
     assert len(fixture.api.applied) == written
 
 
@@ -515,11 +515,11 @@ async def test_a_rejection_that_was_not_written_is_written_at_the_next_look() ->
 
     fixture.api.apply = refuse  # type: ignore[method-assign]
     with pytest.raises(ApiError):
-        await fixture.reconciler.look_at(key)
+        await fixture.reconciler.reconcile(key)
     assert fixture.check("multikueue")["state"] == "Pending"
     fixture.api.apply = refused  # type: ignore[method-assign]
     fixture.restart()
-    await fixture.reconciler.look_at(key)
+    await fixture.reconciler.reconcile(key)
     assert fixture.check("multikueue")["state"] == "Rejected"
 
 
@@ -530,21 +530,21 @@ async def test_where_there_is_nothing_else_it_is_tried_there_again_once_the_copy
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == []
     fixture.workers["us"].take_provisioning("ns/train-dws-1", None)
     fixture.workers["us"].take_workload("ns/train", None)
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["us"]
 
 
 async def test_what_is_not_on_its_way_any_more_holds_no_quota() -> None:
     fixture = Fixture()
     key = fixture.take(workload("one", 8))
-    await fixture.reconciler.look_at(key)
+    await fixture.reconciler.reconcile(key)
     fixture.api.remove("/apis/kueue.x-k8s.io/v1beta2/workloads", key)
     fixture.manager.take_workload(key, None)
-    await fixture.reconciler.look_at(key)
+    await fixture.reconciler.reconcile(key)
     await fixture.look(workload("two", 8))
     assert fixture.nominated("two") == ["us"]
 
@@ -558,7 +558,7 @@ async def test_the_quota_of_a_job_that_ended_is_free_again_when_its_copy_is_gone
     await fixture.look(workload("one", 8, conditions=admitted, status={"clusterName": "us"}))
     await fixture.look(ended)
     fixture.workers["us"].take_workload("ns/one", None)
-    await fixture.reconciler.look_at("ns/one")
+    await fixture.reconciler.reconcile("ns/one")
     await fixture.look(workload("two", 8))
     assert fixture.nominated("two") == ["us"]
 
@@ -593,7 +593,7 @@ async def test_an_answer_about_a_workload_that_is_gone_does_not_bring_it_back() 
         fixture.manager.take_workload(key, None)
 
     overtake(fixture, gone)
-    await fixture.reconciler.look_at(key)
+    await fixture.reconciler.reconcile(key)
     assert key not in fixture.manager.records
 
 
@@ -603,25 +603,25 @@ async def test_an_answer_about_a_workload_does_not_hide_the_next_one_of_its_name
     again = workload("one", 8)
     again["metadata"]["uid"] = "uid-again"
     overtake(fixture, lambda: fixture.take(again))
-    await fixture.reconciler.look_at(key)
+    await fixture.reconciler.reconcile(key)
     assert fixture.manager.records[key].uid == "uid-again"
 
 
 async def test_a_check_that_names_this_controller_becomes_active() -> None:
     fixture = gated()
-    await fixture.reconciler.look_at_check("fleet")
+    await fixture.reconciler.reconcile_check("fleet")
     [(path, body, _)] = fixture.api.applied
     assert path.endswith("/admissionchecks/fleet/status")
     [found] = body["status"]["conditions"]
     assert (found["type"], found["status"]) == ("Active", "True")
-    await fixture.reconciler.look_at_check("fleet")
+    await fixture.reconciler.reconcile_check("fleet")
     assert len(fixture.api.applied) == 1
 
 
 async def test_a_check_without_rules_is_not_active_and_says_what_to_do() -> None:
     fixture = Fixture()
     fixture.take_check("unknown", CHECK)
-    await fixture.reconciler.look_at_check("unknown")
+    await fixture.reconciler.reconcile_check("unknown")
     [(_, body, _)] = fixture.api.applied
     [found] = body["status"]["conditions"]
     assert found["status"] == "False"
@@ -631,8 +631,8 @@ async def test_a_check_without_rules_is_not_active_and_says_what_to_do() -> None
 async def test_checks_of_others_are_left_alone() -> None:
     fixture = Fixture()
     fixture.take_check("other", "example.com/other")
-    await fixture.reconciler.look_at_check("other")
-    await fixture.reconciler.look_at_check("gone")
+    await fixture.reconciler.reconcile_check("other")
+    await fixture.reconciler.reconcile_check("gone")
     assert fixture.api.applied == []
 
 
@@ -656,7 +656,7 @@ async def test_a_team_may_run_only_where_it_may() -> None:
     fixture.manager.take_namespace("team-eu", {"metadata": {"name": "team-eu"}})
     made = fixture.api.put("/apis/kueue.x-k8s.io/v1beta2/workloads", item)
     fixture.manager.take_workload("team-eu/train", made)
-    await fixture.reconciler.look_at("team-eu/train")
+    await fixture.reconciler.reconcile("team-eu/train")
     assert fixture.manager.records["team-eu/train"].nominated == ("eu",)
 
 
@@ -664,6 +664,6 @@ async def test_a_clock_behind_kueues_does_not_make_a_decision_look_outdated() ->
     fixture = Fixture()
     fixture.clock.now = NOW - 30
     await fixture.look(workload())
-    await fixture.reconciler.look_at("ns/train")
+    await fixture.reconciler.reconcile("ns/train")
     assert dispatch_condition(fixture)["lastTransitionTime"] == when()
     assert len(fixture.api.applied) == 1

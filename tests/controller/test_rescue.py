@@ -51,7 +51,7 @@ async def test_a_job_whose_pods_are_gone_is_told_so_once_with_an_event() -> None
     assert await made.look(left()) == NOW + 60
     assert made.api.applied == []
     made.clock.now += 60
-    assert await made.reconciler.look_at("ns/train") == NOW + 120
+    assert await made.reconciler.reconcile("ns/train") == NOW + 120
     [(path, body, manager)] = made.api.applied
     assert path == f"{JOBS}/train-job/status"
     assert manager == RESCUE_MANAGER
@@ -70,10 +70,10 @@ async def test_nothing_is_written_while_a_worker_has_a_copy_or_is_not_known() ->
     key = made.take(left())
     made.clock.now += 600
     made.workers["us"].take_workload(key, copy())
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     made.workers["us"].take_workload(key, None)
     made.workers["eu"].watches[0].connected = False
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     assert made.api.applied == []
 
 
@@ -98,17 +98,17 @@ async def test_a_job_that_still_runs_on_a_worker_that_its_queue_lost_is_not_told
     made.workers["us"].take_workload(key, admitted_copy(labels=ORIGIN))
     made.clock.now += 600
     for _ in range(3):
-        assert await made.reconciler.look_at(key) == made.clock.now + 60
+        assert await made.reconciler.reconcile(key) == made.clock.now + 60
     assert made.api.applied == []
     assert made.told == [("HeldEviction", "Evicted, and its pods may still run: us has a copy of it", True)]
     made.workers["us"].take_workload(key, None)
     made.workers["us"].watches[0].connected = False
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     assert made.told[-1][1] == "Evicted, and its pods may still run: us cannot be asked"
     assert made.api.applied == []
     namespace = {"metadata": {"name": "system", "annotations": {"kueue-fleet.dev/gone-workers": "asia, us"}}}
     made.manager.take_namespace("system", namespace)
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     assert made.told[-1][0] == "StuckEviction"
 
 
@@ -119,7 +119,7 @@ async def test_a_job_that_is_another_one_or_goes_on_is_not_corrected(found: Json
         made.api.put("/apis/batch/v1/jobs", found)
     key = made.take(left())
     made.clock.now += 60
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     assert (made.api.applied, made.told) == ([], [])
 
 
@@ -137,7 +137,7 @@ async def test_what_is_not_ours_to_finish_is_left_alone(item: Json) -> None:
     made = fixture()
     key = made.take(item)
     made.clock.now += 600
-    assert await made.reconciler.look_at(key) is None
+    assert await made.reconciler.reconcile(key) is None
     assert made.api.applied == []
 
 
@@ -155,7 +155,7 @@ async def test_a_job_that_changed_since_it_was_read_is_refused_and_tried_again()
 
     made.api.get = get  # type: ignore[method-assign]
     with pytest.raises(ApiError, match="Conflict"):
-        await made.reconciler.look_at(key)
+        await made.reconciler.reconcile(key)
     assert made.told == []
 
 
@@ -172,13 +172,13 @@ def test_the_pods_of_a_job_set_are_counted_by_its_replicated_jobs() -> None:
 async def test_a_copy_that_was_evicted_before_its_job_was_there_is_taken_back_and_offered_anew() -> None:
     made = fixture()
     key = made.take(workload(status={"nominatedClusterNames": ["us"]}))
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     made.workers["us"].take_workload(key, copy())
-    again = await made.reconciler.look_at(key)
+    again = await made.reconciler.reconcile(key)
     assert made.nominated() == ["us"]
     assert again == NOW + 60
     made.clock.now += 60
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     assert made.nominated() == ["eu"]
     assert "StuckCopy" in [reason for reason, _, _ in made.told]
     assert b'kueue_fleet_rescued_total{reason="StuckCopy"} 1.0' in made.metrics.text()
@@ -190,9 +190,9 @@ async def test_a_copy_that_was_evicted_before_its_job_was_there_is_taken_back_an
 async def test_a_copy_that_is_not_stuck_or_not_multikueues_stays(metadata: dict[str, Any]) -> None:
     made = fixture()
     key = made.take(workload(status={"nominatedClusterNames": ["us"]}))
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     made.workers["us"].take_workload(key, copy(**metadata))
     made.clock.now += 600
-    await made.reconciler.look_at(key)
+    await made.reconciler.reconcile(key)
     assert "us" in made.nominated()
     assert [reason for reason, _, _ in made.told if reason == "StuckCopy"] == []

@@ -19,15 +19,15 @@ CLUSTER_QUEUE = ("clusterqueues", "gpu")
 
 
 def held(worker: WorkerState) -> frozenset[str]:
-    return worker.books.held if worker.books is not None else frozenset()
+    return worker.quota.held if worker.quota is not None else frozenset()
 
 
 def seen(fixture: Fixture, worker: str, gpus: int) -> Fit:
     """What a new workload would find on a worker."""
     record = fixture.manager.records[fixture.take(workload("new", gpus))]
-    books = fixture.workers[worker].books
-    assert books is not None
-    return books.examine(record.workload, NOW)
+    quota = fixture.workers[worker].quota
+    assert quota is not None
+    return quota.examine(record.workload, NOW)
 
 
 async def test_what_is_on_its_way_is_kept_while_the_queues_cannot_be_read() -> None:
@@ -141,7 +141,7 @@ async def test_nothing_is_read_of_a_part_of_the_configuration(monkeypatch: pytes
         assert worker._objects is None
         api.answers.set()
         async with asyncio.timeout(5):
-            while not worker.followed or worker.books is None:
+            while not worker.followed or worker.quota is None:
                 await asyncio.sleep(0.01)
         assert vars(worker)["_objects"] == known._objects
 

@@ -35,12 +35,12 @@ from kueue_fleet.admission.events import (
 from kueue_fleet.admission.model import CheckState, Objects
 from kueue_fleet.admission.queue.queues import Queues
 from kueue_fleet.admission.reading.configuration import parse_configuration
-from kueue_fleet.admission.reading.objects import Parsed, parse_objects
+from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.admission.reasons import EvictionReason
 from kueue_fleet.admission.scheduler.entry import Outcome
 from kueue_fleet.admission.timers import Timer
-from kueue_fleet.admission.workload.controller import WorkloadController
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
+from kueue_fleet.admission.workload.workload_controller import WorkloadController
 
 Json = dict[str, Any]
 
@@ -170,7 +170,7 @@ class _Engine(Engine):
     def __init__(self, objects: Objects, chance: Chance) -> None:
         super().__init__(objects, partial(_Controller, chance=chance))
 
-    def look_again(self, node: str) -> None:
+    def retry_at(self, node: str) -> None:
         """Kueue looks at the parked workloads of this cohort or queue now."""
         for kind in ("cohort", "queue"):
             name = f"{kind} {node}"
@@ -247,7 +247,7 @@ class Replay:
                 self._do(now, event)
             elif kind == "m":
                 self._handle(TimePassed(now))
-                self.engine.look_again(item[2])
+                self.engine.retry_at(item[2])
             elif kind == "r":
                 self._handle(PodsReadyChanged(now, f"{NAMESPACE}/{item[2]}", True))
             elif kind == "p":

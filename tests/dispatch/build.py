@@ -20,7 +20,7 @@ from kueue_fleet.admission.model import (
     WorkloadStatus,
 )
 from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.dispatch import Books, DispatchSettings, Request, Worker
+from kueue_fleet.dispatch import DispatchSettings, Request, Worker, WorkerQuota
 
 GPU = "nvidia.com/gpu"
 SETTINGS = DispatchSettings(step=1, widen_after=300.0, give_up_after=3600.0, retry_after=300.0)
@@ -39,16 +39,16 @@ def objects(gpus: int = 8, flavor: str = "l4", **changes: Any) -> Objects:
     )
 
 
-def borrowed_from() -> Books:
+def borrowed_from() -> WorkerQuota:
     """A queue of four GPUs that may borrow four more, of which one is in use."""
     alone = objects(4, cohort="all")
     lender = replace(alone.cluster_queues[0], name="lender")
-    books = Books(replace(alone, cluster_queues=(*alone.cluster_queues, lender)))
+    quota = WorkerQuota(replace(alone, cluster_queues=(*alone.cluster_queues, lender)))
     lent = running("lent", 1)
     assert lent.status.admission is not None
     admission = replace(lent.status.admission, cluster_queue="lender")
-    books.put(replace(lent, status=replace(lent.status, admission=admission)))
-    return books
+    quota.put(replace(lent, status=replace(lent.status, admission=admission)))
+    return quota
 
 
 def job(name: str = "train", gpus: int = 1, **changes: Any) -> Workload:
@@ -66,7 +66,7 @@ def running(name: str, gpus: int, flavor: str = "l4", **status: Any) -> Workload
 
 def worker(name: str, region: str = EU, gpus: int = 8, **changes: Any) -> Worker:
     """A worker that answers, with free GPUs."""
-    return Worker(**{"name": name, "region": region, "books": Books(objects(gpus)), **changes})
+    return Worker(**{"name": name, "region": region, "quota": WorkerQuota(objects(gpus)), **changes})
 
 
 def request(gpus: int = 1, **changes: Any) -> Request:

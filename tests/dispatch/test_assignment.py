@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from kueue_fleet.admission.model import CheckState
-from kueue_fleet.dispatch import AssignmentDecision, Copy, Place, Step, bound_to, decide_assignment
+from kueue_fleet.dispatch import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.assignment import UNREADABLE, describe_assignment, parse_assignment
 
 NEW = Copy("u", "1", check=CheckState.PENDING)
 WAITS = replace(NEW, reserved_at=100.0)
 GRANTED = replace(WAITS, check=CheckState.READY, ready_since=101.0)
 RUNS = replace(GRANTED, admitted=True, owned=True)
-AWAY = Place(known=False, connected=False)
+AWAY = WorkerView(known=False, connected=False)
 
 
 def step(decision: AssignmentDecision) -> tuple[Step, str]:
@@ -20,101 +20,105 @@ def step(decision: AssignmentDecision) -> tuple[Step, str]:
 
 
 def test_the_copy_that_had_quota_first_is_assigned() -> None:
-    places = {"a": Place(copy=replace(WAITS, reserved_at=200.0)), "b": Place(copy=WAITS), "c": Place(copy=NEW)}
-    assert step(decide_assignment("", ("a", "b", "c"), places)) == (Step.ASSIGN, "b")
+    views = {
+        "a": WorkerView(copy=replace(WAITS, reserved_at=200.0)),
+        "b": WorkerView(copy=WAITS),
+        "c": WorkerView(copy=NEW),
+    }
+    assert step(decide_assignment("", ("a", "b", "c"), views)) == (Step.ASSIGN, "b")
 
 
 def test_of_those_that_had_it_at_the_same_time_the_first_nominated_one() -> None:
-    assert step(decide_assignment("", ("b", "a"), {"a": Place(copy=WAITS), "b": Place(copy=WAITS)})) == (
+    assert step(decide_assignment("", ("b", "a"), {"a": WorkerView(copy=WAITS), "b": WorkerView(copy=WAITS)})) == (
         Step.ASSIGN,
         "b",
     )
 
 
 @pytest.mark.parametrize(
-    "place",
+    "view",
     [
-        Place(),
-        Place(copy=NEW),
-        Place(copy=replace(WAITS, others_ready=False)),
-        Place(copy=replace(WAITS, evicted_at=150.0)),
-        Place(copy=replace(WAITS, deleted=True)),
-        Place(copy=WAITS, known=False),
-        Place(copy=WAITS, connected=False),
-        Place(copy=WAITS, allowed=False),
+        WorkerView(),
+        WorkerView(copy=NEW),
+        WorkerView(copy=replace(WAITS, others_ready=False)),
+        WorkerView(copy=replace(WAITS, evicted_at=150.0)),
+        WorkerView(copy=replace(WAITS, deleted=True)),
+        WorkerView(copy=WAITS, known=False),
+        WorkerView(copy=WAITS, connected=False),
+        WorkerView(copy=WAITS, allowed=False),
     ],
     ids=["none", "no quota", "other checks", "evicted", "deleted", "not followed", "not connected", "wrong region"],
 )
-def test_nothing_is_assigned_to_a_copy_that_could_not_start(place: Place) -> None:
-    assert decide_assignment("", ("a",), {"a": place}).step is Step.NOTHING
-    assert bound_to("", {"a": place}) == frozenset()
+def test_nothing_is_assigned_to_a_copy_that_could_not_start(view: WorkerView) -> None:
+    assert decide_assignment("", ("a",), {"a": view}).step is Step.NOTHING
+    assert bound_to("", {"a": view}) == frozenset()
 
 
 def test_what_is_not_nominated_is_not_assigned() -> None:
-    assert decide_assignment("", (), {"a": Place(copy=WAITS)}).step is Step.NOTHING
+    assert decide_assignment("", (), {"a": WorkerView(copy=WAITS)}).step is Step.NOTHING
 
 
 def test_an_assignment_is_granted_and_then_stays() -> None:
-    assert step(decide_assignment("a", ("a",), {"a": Place(copy=WAITS)})) == (Step.GRANT, "a")
+    assert step(decide_assignment("a", ("a",), {"a": WorkerView(copy=WAITS)})) == (Step.GRANT, "a")
     for copy in (GRANTED, RUNS, replace(RUNS, finished=True)):
-        places = {"a": Place(copy=copy), "b": Place(copy=WAITS)}
-        assert decide_assignment("a", ("a", "b"), places).step is Step.NOTHING
-        assert bound_to("a", places) == {"a"}
+        views = {"a": WorkerView(copy=copy), "b": WorkerView(copy=WAITS)}
+        assert decide_assignment("a", ("a", "b"), views).step is Step.NOTHING
+        assert bound_to("a", views) == {"a"}
 
 
 @pytest.mark.parametrize("copy", [None, NEW, WAITS, GRANTED, RUNS])
 def test_while_its_worker_cannot_be_asked_an_assignment_stays_whatever_was_seen_last(copy: Copy | None) -> None:
-    places = {"a": replace(AWAY, copy=copy), "b": Place(copy=WAITS)}
-    assert decide_assignment("a", ("a", "b"), places).step is Step.NOTHING
-    assert bound_to("a", places) == {"a"}
+    views = {"a": replace(AWAY, copy=copy), "b": WorkerView(copy=WAITS)}
+    assert decide_assignment("a", ("a", "b"), views).step is Step.NOTHING
+    assert bound_to("a", views) == {"a"}
 
 
 def test_an_assignment_to_a_worker_that_the_fleet_does_not_have_stays() -> None:
     for assigned in ("gone", UNREADABLE):
-        assert decide_assignment(assigned, ("b",), {"b": Place(copy=WAITS)}).step is Step.NOTHING
-        assert bound_to(assigned, {"b": Place(copy=WAITS)}) == {assigned}
+        assert decide_assignment(assigned, ("b",), {"b": WorkerView(copy=WAITS)}).step is Step.NOTHING
+        assert bound_to(assigned, {"b": WorkerView(copy=WAITS)}) == {assigned}
 
 
 @pytest.mark.parametrize(
-    "place",
+    "view",
     [
-        Place(),
-        Place(copy=NEW),
-        Place(copy=replace(WAITS, evicted_at=150.0)),
-        Place(copy=WAITS, connected=False),
+        WorkerView(),
+        WorkerView(copy=NEW),
+        WorkerView(copy=replace(WAITS, evicted_at=150.0)),
+        WorkerView(copy=WAITS, connected=False),
         replace(AWAY, gone=True),
         replace(AWAY, gone=True, copy=RUNS),
     ],
     ids=["no copy", "no quota any more", "evicted", "not connected", "gone", "gone with what ran there"],
 )
-def test_an_assignment_that_means_nothing_any_more_is_released(place: Place) -> None:
-    places = {"a": place, "b": Place(copy=WAITS)}
-    assert step(decide_assignment("a", ("a", "b"), places)) == (Step.RELEASE, "a")
+def test_an_assignment_that_means_nothing_any_more_is_released(view: WorkerView) -> None:
+    views = {"a": view, "b": WorkerView(copy=WAITS)}
+    assert step(decide_assignment("a", ("a", "b"), views)) == (Step.RELEASE, "a")
 
 
 def test_an_assignment_to_a_worker_that_is_not_nominated_any_more_is_released_before_it_was_granted_and_not_after() -> (
     None
 ):
-    assert decide_assignment("a", (), {"a": Place(copy=WAITS)}).step is Step.RELEASE
-    assert decide_assignment("a", (), {"a": Place(copy=GRANTED)}).step is Step.NOTHING
+    assert decide_assignment("a", (), {"a": WorkerView(copy=WAITS)}).step is Step.RELEASE
+    assert decide_assignment("a", (), {"a": WorkerView(copy=GRANTED)}).step is Step.NOTHING
 
 
 def test_what_runs_somewhere_without_an_assignment_is_assigned_there() -> None:
-    for place in (Place(copy=RUNS), replace(AWAY, copy=RUNS), Place(copy=RUNS, allowed=False)):
-        places = {"a": place, "b": Place(copy=WAITS)}
-        assert step(decide_assignment("", ("b",), places)) == (Step.ASSIGN, "a")
+    for view in (WorkerView(copy=RUNS), replace(AWAY, copy=RUNS), WorkerView(copy=RUNS, allowed=False)):
+        views = {"a": view, "b": WorkerView(copy=WAITS)}
+        assert step(decide_assignment("", ("b",), views)) == (Step.ASSIGN, "a")
 
 
 def test_of_a_copy_in_a_queue_without_the_check_it_is_not_known_whether_it_runs() -> None:
     unguarded = Copy("u", "1", guarded=False)
-    assert bound_to("", {"a": Place(copy=unguarded)}) == {"a"}
-    assert bound_to("", {"a": Place(copy=replace(unguarded, guarded=True))}) == frozenset()
+    assert bound_to("", {"a": WorkerView(copy=unguarded)}) == {"a"}
+    assert bound_to("", {"a": WorkerView(copy=replace(unguarded, guarded=True))}) == frozenset()
 
 
 def test_pods_that_are_being_ended_run() -> None:
     ending = replace(RUNS, admitted=False, evicted_at=200.0, check=CheckState.PENDING)
-    assert bound_to("", {"a": Place(copy=ending)}) == {"a"}
-    assert bound_to("", {"a": Place(copy=replace(ending, reserved_at=None))}) == frozenset()
+    assert bound_to("", {"a": WorkerView(copy=ending)}) == {"a"}
+    assert bound_to("", {"a": WorkerView(copy=replace(ending, reserved_at=None))}) == frozenset()
 
 
 def test_the_assignment_is_read_as_it_was_written() -> None:

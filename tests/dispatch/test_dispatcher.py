@@ -7,7 +7,6 @@ import pytest
 from dispatch.build import ASIA, EU, SETTINGS, US, borrowed_from, job, objects, request, running, worker
 from kueue_fleet.dispatch import (
     Action,
-    Books,
     Bound,
     Decision,
     Filtered,
@@ -18,6 +17,7 @@ from kueue_fleet.dispatch import (
     Residency,
     Scored,
     Worker,
+    WorkerQuota,
     decide,
 )
 
@@ -47,7 +47,7 @@ def test_of_equals_the_first_is_nominated() -> None:
 
 
 def test_where_nothing_is_left_for_all_of_it_is_not_the_cheapest() -> None:
-    full = worker("full", prices={"l4": 1.0}, books=borrowed_from())
+    full = worker("full", prices={"l4": 1.0}, quota=borrowed_from())
     dear, cheap = worker("dear", prices={"l4": 3.0}), worker("cheap", prices={"l4": 2.0})
     decision = first(request(gpus=8), full, dear, cheap)
     assert decision.nominated == ("cheap",)
@@ -69,10 +69,10 @@ def test_a_region_that_is_not_allowed_is_never_nominated() -> None:
         (worker("bad", unknown="the controller cannot follow it"), FilterReason.UNKNOWN),
         (worker("bad", guarded=False), FilterReason.CHECK_MISSING),
         (worker("bad", stale_copy=True), FilterReason.BEING_WITHDRAWN),
-        (worker("bad", books=Books(replace(objects(), local_queues=()))), FilterReason.QUEUE_NOT_FOUND),
-        (worker("bad", books=Books(replace(objects(), flavors=()))), FilterReason.QUEUE_INACTIVE),
+        (worker("bad", quota=WorkerQuota(replace(objects(), local_queues=()))), FilterReason.QUEUE_NOT_FOUND),
+        (worker("bad", quota=WorkerQuota(replace(objects(), flavors=()))), FilterReason.QUEUE_INACTIVE),
         (worker("bad", gpus=0), FilterReason.EXCEEDS_MAX_QUOTA),
-        (worker("bad", books=Books(objects(8, namespace_selector=None))), FilterReason.MISCONFIGURED),
+        (worker("bad", quota=WorkerQuota(objects(8, namespace_selector=None))), FilterReason.MISCONFIGURED),
     ],
 )
 def test_a_cluster_that_cannot_take_it_is_filtered_with_the_reason(bad: Worker, reason: FilterReason) -> None:
@@ -96,9 +96,9 @@ def test_the_faster_wins_when_the_waiting_times_say_so() -> None:
 
 
 def test_free_quota_beats_price_and_waiting_time_together() -> None:
-    books = Books(objects(8))
-    books.put(running("other", 8))
-    busy = worker("busy", books=books, prices={"l4": 1.0}, waiting_seconds=0.0)
+    quota = WorkerQuota(objects(8))
+    quota.put(running("other", 8))
+    busy = worker("busy", quota=quota, prices={"l4": 1.0}, waiting_seconds=0.0)
     free = worker("free", US, prices={"l4": 50.0}, waiting_seconds=7200.0)
     assert first(request(), busy, free).nominated == ("free",)
 
@@ -110,9 +110,9 @@ def test_a_price_that_is_not_known_is_the_worst_one() -> None:
 
 
 def test_a_worker_whose_queues_could_not_be_read_is_a_last_resort() -> None:
-    decision = first(request(), worker("unread", books=None), worker("read"))
+    decision = first(request(), worker("unread", quota=None), worker("read"))
     assert decision.nominated == ("read",)
-    assert first(request(), worker("unread", books=None)).nominated == ("unread",)
+    assert first(request(), worker("unread", quota=None)).nominated == ("unread",)
 
 
 def lost(name: str) -> Worker:
@@ -144,7 +144,7 @@ def test_where_it_may_run_it_stays_and_nothing_else_is_asked() -> None:
     late = decide(bound, [lost("a"), worker("b", US)], SETTINGS, 1e6)
     assert (late.action, late.nominated, late.reason) == (Action.KEEP, ("a",), Reason.WAITING_FOR_WORKER)
     assert late.message == "Waits: it may run on a, and no route to host"
-    assert late.look_again is None
+    assert late.retry_at is None
     reached = decide(bound, [worker("a"), worker("b", US)], SETTINGS, 1e6)
     assert (reached.nominated, reached.reason) == (("a",), Reason.NOMINATED)
 
@@ -170,7 +170,7 @@ def test_what_is_taken_back_from_where_it_may_run_is_not_nominated_there_nor_els
 def test_what_has_quota_somewhere_is_not_given_up() -> None:
     asked = request(nominated=("a",), started=1000.0, reserved=frozenset({"a"}))
     decision = decide(asked, [worker("a")], SETTINGS, 1000.0 + 2 * SETTINGS.give_up_after)
-    assert (decision.action, decision.look_again) == (Action.KEEP, None)
+    assert (decision.action, decision.retry_at) == (Action.KEEP, None)
     without = replace(asked, reserved=frozenset({"elsewhere"}))
     assert decide(without, [worker("a")], SETTINGS, 1000.0 + SETTINGS.give_up_after).action is Action.GIVE_UP
 
@@ -194,9 +194,9 @@ def test_it_widens_step_by_step() -> None:
 
 def test_it_looks_again_when_it_will_widen_and_else_at_the_deadline() -> None:
     workers = (worker("a"), worker("b", US))
-    assert decide(request(), workers, SETTINGS, 1000.0).look_again == 1300.0
+    assert decide(request(), workers, SETTINGS, 1000.0).retry_at == 1300.0
     both = request(nominated=("a", "b"), started=1000.0)
-    assert decide(both, workers, SETTINGS, 1301.0).look_again == 4600.0
+    assert decide(both, workers, SETTINGS, 1301.0).retry_at == 4600.0
 
 
 def test_widening_says_so() -> None:
@@ -234,12 +234,12 @@ def test_after_the_deadline_it_gives_up_with_the_reason() -> None:
 def test_what_no_cluster_can_ever_hold_is_rejected_after_the_set_time() -> None:
     workers = (worker("a", gpus=4), worker("b", US, gpus=8))
     waits = decide(request(gpus=9), workers, SETTINGS, 1000.0)
-    assert (waits.action, waits.reason, waits.look_again) == (Action.NOMINATE, Reason.NO_SUITABLE_CLUSTER, 1120.0)
+    assert (waits.action, waits.reason, waits.retry_at) == (Action.NOMINATE, Reason.NO_SUITABLE_CLUSTER, 1120.0)
     asked = request(gpus=9, started=1000.0)
     assert decide(asked, workers, SETTINGS, 1119.0).action is Action.KEEP
     rejected = decide(asked, workers, SETTINGS, 1120.0)
     assert (rejected.action, rejected.reason) == (Action.REJECT, Reason.FITS_NO_CLUSTER)
-    assert (rejected.nominated, rejected.look_again) == ((), None)
+    assert (rejected.nominated, rejected.retry_at) == ((), None)
     assert rejected.message.startswith(
         "None of 2 clusters can ever run this job: a ExceedsMaxQuota, b ExceedsMaxQuota; request less"
     )
@@ -255,10 +255,10 @@ def test_a_region_that_is_forbidden_does_not_save_what_fits_nowhere_else() -> No
     "other",
     [
         worker("b", US, gpus=16, connected=False),
-        worker("b", US, books=None),
+        worker("b", US, quota=None),
         worker("b", US, gpus=16, stale_copy=True),
-        worker("b", US, books=Books(replace(objects(16), local_queues=()))),
-        worker("b", US, books=Books(replace(objects(16), flavors=()))),
+        worker("b", US, quota=WorkerQuota(replace(objects(16), local_queues=()))),
+        worker("b", US, quota=WorkerQuota(replace(objects(16), flavors=()))),
         worker("b", US, gpus=16),
     ],
 )
@@ -271,7 +271,7 @@ def test_nothing_is_rejected_while_any_cluster_may_hold_it_one_day(other: Worker
 def test_a_job_that_waited_for_a_cluster_whose_quota_is_lowered_has_the_set_time_from_then_on() -> None:
     asked = request(gpus=8, nominated=("a",), started=1000.0)
     lowered = decide(asked, (worker("a", gpus=4),), SETTINGS, 3000.0)
-    assert (lowered.action, lowered.started, lowered.look_again) == (Action.NOMINATE, 3000.0, 3120.0)
+    assert (lowered.action, lowered.started, lowered.retry_at) == (Action.NOMINATE, 3000.0, 3120.0)
     later = request(gpus=8, started=3000.0)
     assert decide(later, (worker("a", gpus=8),), SETTINGS, 3119.0).nominated == ("a",)
     assert decide(later, (worker("a", gpus=4),), SETTINGS, 3120.0).action is Action.REJECT
@@ -280,7 +280,7 @@ def test_a_job_that_waited_for_a_cluster_whose_quota_is_lowered_has_the_set_time
 def test_after_giving_up_it_rests_and_then_starts_over() -> None:
     asked = request(started=5000.0, gave_up=True)
     rest = decide(asked, (worker("a"),), SETTINGS, 5299.0)
-    assert (rest.action, rest.nominated, rest.look_again) == (Action.KEEP, (), 5300.0)
+    assert (rest.action, rest.nominated, rest.retry_at) == (Action.KEEP, (), 5300.0)
     again = decide(asked, (worker("a"),), SETTINGS, 5300.0)
     assert (again.action, again.nominated, again.started) == (Action.NOMINATE, ("a",), 5300.0)
 
@@ -305,14 +305,14 @@ def test_no_more_clusters_than_the_field_holds() -> None:
 
 
 def test_two_in_flight_never_count_the_same_gpus() -> None:
-    books = {"a": Books(objects(8)), "b": Books(objects(8))}
-    workers = (worker("a", books=books["a"]), worker("b", US, books=books["b"]))
+    quota = {"a": WorkerQuota(objects(8)), "b": WorkerQuota(objects(8))}
+    workers = (worker("a", quota=quota["a"]), worker("b", US, quota=quota["b"]))
     placed = []
     for name in ("one", "two", "three"):
         decision = decide(Request(job(name, 6)), workers, SETTINGS, 1000.0)
         [cluster] = decision.nominated
         placed.append((cluster, score_of(decision, cluster).free))
-        books[cluster].expect(job(name, 6))
+        quota[cluster].expect(job(name, 6))
     assert placed == [("a", 1.0), ("b", 1.0), ("a", 0.0)]
 
 

@@ -47,7 +47,7 @@ def test_before_the_window_it_waits_with_the_opening_time() -> None:
     decision = decide_check(WINDOWS, "100", FREE, (), 10.0)
     assert decision.state is CheckState.PENDING
     assert decision.message == "Waits for window november, which opens at 1970-01-01T00:16:40Z"
-    assert decision.look_again == 1000.0
+    assert decision.retry_at == 1000.0
 
 
 def test_it_is_let_in_when_the_window_opens() -> None:
@@ -61,7 +61,7 @@ def test_it_must_end_before_the_window_closes(now: float, state: CheckState) -> 
 
 def test_a_run_longer_than_this_window_waits_for_a_longer_one() -> None:
     decision = decide_check(WINDOWS, "800", FREE, (), 1000.0)
-    assert (decision.state, decision.look_again) == (CheckState.PENDING, 2000.0)
+    assert (decision.state, decision.retry_at) == (CheckState.PENDING, 2000.0)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from dispatch.build import ASIA, EU, US, job, objects, running
 from kueue_fleet.dispatch import (
     Action,
-    Books,
     Bound,
     DispatchSettings,
     Filtered,
@@ -23,6 +22,7 @@ from kueue_fleet.dispatch import (
     Scored,
     Weights,
     Worker,
+    WorkerQuota,
     decide,
     describe,
     parse_report,
@@ -48,15 +48,15 @@ SETTINGS = st.builds(
 def workers(draw: st.DrawFn) -> tuple[Worker, ...]:
     made = []
     for index in range(draw(st.integers(0, 5))):
-        books = Books(objects(draw(st.integers(0, 8))))
+        quota = WorkerQuota(objects(draw(st.integers(0, 8))))
         if draw(st.booleans()):
-            books.put(running("busy", draw(st.integers(1, 8))))
+            quota.put(running("busy", draw(st.integers(1, 8))))
         made.append(
             Worker(
                 name=f"w{index}",
                 region=draw(st.sampled_from(REGIONS)),
                 connected=draw(st.integers(0, 4)) > 0,
-                books=books if draw(st.integers(0, 6)) else None,
+                quota=quota if draw(st.integers(0, 6)) else None,
                 prices=draw(st.dictionaries(st.just("l4"), st.sampled_from([0.0, 0.5, 2.0]))),
                 waiting_seconds=draw(st.none() | st.floats(0, 1e5)),
                 stale_copy=not draw(st.integers(0, 6)),
@@ -128,14 +128,14 @@ def test_the_explanation_agrees_with_the_decision(
 )
 def test_who_looks_again_when_told_to_finds_the_next_step(started: float, widen_after: float, clusters: int) -> None:
     chosen = DispatchSettings(step=1, widen_after=widen_after, give_up_after=clusters * widen_after)
-    known = [Worker(f"w{index}", EU, books=Books(objects())) for index in range(clusters)]
+    known = [Worker(f"w{index}", EU, quota=WorkerQuota(objects())) for index in range(clusters)]
     asked, now = Request(job(), started=started), started
     for step in range(1, clusters + 1):
         decision = decide(asked, known, chosen, now)
         assert len(decision.nominated) == step
-        assert decision.look_again is not None
-        assert decision.look_again > now
-        asked, now = replace(asked, nominated=decision.nominated), decision.look_again
+        assert decision.retry_at is not None
+        assert decision.retry_at > now
+        asked, now = replace(asked, nominated=decision.nominated), decision.retry_at
     assert decide(asked, known, chosen, now).action is Action.GIVE_UP
 
 
@@ -176,7 +176,7 @@ class OneWorker(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.books = Books(objects(CAPACITY))
+        self.quota = WorkerQuota(objects(CAPACITY))
         self.sizes: dict[str, int] = {}
         self.nominated: set[str] = set()
         self.there: set[str] = set()
@@ -189,7 +189,7 @@ class OneWorker(RuleBasedStateMachine):
         self.count += 1
         self.sizes[name] = gpus
         self.nominated.add(name)
-        self.books.expect(job(name, gpus, created=float(self.count)))
+        self.quota.expect(job(name, gpus, created=float(self.count)))
 
     def pick(self, names: set[str], data: int) -> str:
         return sorted(names)[data % len(names)]
@@ -199,7 +199,7 @@ class OneWorker(RuleBasedStateMachine):
     def copy_arrives(self, data: int) -> None:
         name = self.pick(self.nominated - self.there, data)
         self.there.add(name)
-        self.books.put(job(name, self.sizes[name], created=100.0 + self.count))
+        self.quota.put(job(name, self.sizes[name], created=100.0 + self.count))
 
     @precondition(lambda self: self.there - self.running)
     @rule(data=st.integers(0, 99))
@@ -207,7 +207,7 @@ class OneWorker(RuleBasedStateMachine):
         name = self.pick(self.there - self.running, data)
         if sum(self.sizes[n] for n in self.running) + self.sizes[name] <= CAPACITY:
             self.running.add(name)
-            self.books.put(running(name, self.sizes[name]))
+            self.quota.put(running(name, self.sizes[name]))
 
     @precondition(lambda self: self.there)
     @rule(data=st.integers(0, 99))
@@ -216,28 +216,28 @@ class OneWorker(RuleBasedStateMachine):
         self.there.discard(name)
         self.running.discard(name)
         self.nominated.discard(name)
-        self.books.forget(f"ns/{name}")
-        self.books.drop(f"ns/{name}")
+        self.quota.forget(f"ns/{name}")
+        self.quota.drop(f"ns/{name}")
 
     @precondition(lambda self: self.nominated)
     @rule(data=st.integers(0, 99))
     def withdrawn(self, data: int) -> None:
         name = self.pick(self.nominated, data)
         self.nominated.discard(name)
-        self.books.forget(f"ns/{name}")
+        self.quota.forget(f"ns/{name}")
 
     @rule()
     def configured_anew(self) -> None:
-        self.books.load(objects(CAPACITY))
+        self.quota.load(objects(CAPACITY))
 
     @invariant()
     def nothing_is_counted_twice(self) -> None:
-        held = {key.partition("/")[2] for key in self.books.held}
+        held = {key.partition("/")[2] for key in self.quota.held}
         assert held.isdisjoint(self.running)
         assert held <= self.nominated | self.there
         left = CAPACITY - sum(self.sizes[name] for name in self.running | held)
         assert left >= 0
-        newcomer = self.books.examine(job("newcomer", 1), 1000.0)
+        newcomer = self.quota.examine(job("newcomer", 1), 1000.0)
         assert (newcomer.kind is FitKind.FREE) == (left >= 1)
 
     @invariant()
@@ -245,7 +245,7 @@ class OneWorker(RuleBasedStateMachine):
         for gpus, known in PROBES.items():
             anew = job("newcomer", gpus)
             assert anew.pod_sets is not known.pod_sets
-            assert self.books.examine(known, 1000.0) == self.books.examine(anew, 1000.0)
+            assert self.quota.examine(known, 1000.0) == self.quota.examine(anew, 1000.0)
 
 
 PROBES = {gpus: job("probe", gpus) for gpus in (1, CAPACITY // 2, CAPACITY, CAPACITY + 1)}

@@ -5,24 +5,24 @@ from dataclasses import replace
 import pytest
 
 from kueue_fleet.admission.model import CheckState
-from kueue_fleet.dispatch import Copy, Place, watch_copy, watch_eviction
+from kueue_fleet.dispatch import Copy, WorkerView, watch_copy, watch_eviction
 
 EVICTED = Copy("u", "1", reserved_at=50.0, evicted_at=100.0, check=CheckState.PENDING)
 ASSIGNED = Copy("u", "1", reserved_at=50.0, ready_since=100.0, check=CheckState.READY)
-NOWHERE = {"eu": Place(), "us": Place()}
-RUNS = Place(copy=replace(ASSIGNED, admitted=True))
+NOWHERE = {"eu": WorkerView(), "us": WorkerView()}
+RUNS = WorkerView(copy=replace(ASSIGNED, admitted=True))
 
 
 def test_a_copy_that_was_evicted_before_its_job_was_there_is_taken_back_after_the_set_time() -> None:
     early = watch_copy("eu", EVICTED, 60.0, 159.0)
-    assert (early.give_up, early.look_again) == (False, 160.0)
+    assert (early.give_up, early.retry_at) == (False, 160.0)
     due = watch_copy("eu", EVICTED, 60.0, 160.0)
     assert due.give_up
     assert due.message.startswith("The copy on eu was evicted 60 s ago, has no job there")
 
 
 def test_a_copy_that_could_be_admitted_and_is_not_is_taken_back_after_the_set_time() -> None:
-    assert watch_copy("eu", ASSIGNED, 60.0, 159.0).look_again == 160.0
+    assert watch_copy("eu", ASSIGNED, 60.0, 159.0).retry_at == 160.0
     due = watch_copy("eu", ASSIGNED, 60.0, 160.0)
     assert due.give_up
     assert due.message == "The copy on eu could be admitted 60 s ago and is not, and is taken back"
@@ -42,11 +42,11 @@ def test_a_copy_that_could_be_admitted_and_is_not_is_taken_back_after_the_set_ti
 )
 def test_any_other_copy_is_left_alone(copy: Copy | None) -> None:
     decision = watch_copy("eu", copy, 60.0, 9999.0)
-    assert (decision.give_up, decision.look_again) == (False, None)
+    assert (decision.give_up, decision.retry_at) == (False, None)
 
 
 def test_an_eviction_without_a_copy_anywhere_is_finished_after_the_set_time() -> None:
-    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 159.0).look_again == 160.0
+    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 159.0).retry_at == 160.0
     due = watch_eviction(100.0, "us", NOWHERE, 60.0, 160.0)
     assert due.give_up
     assert due.message == (
@@ -55,36 +55,36 @@ def test_an_eviction_without_a_copy_anywhere_is_finished_after_the_set_time() ->
 
 
 def test_what_did_not_help_is_tried_again_ever_later() -> None:
-    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 160.0).look_again == 220.0
-    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 220.0).look_again == 340.0
+    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 160.0).retry_at == 220.0
+    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 220.0).retry_at == 340.0
 
 
 @pytest.mark.parametrize(
-    ("assigned", "places", "why"),
+    ("assigned", "views", "why"),
     [
-        ("us", {"eu": Place(), "us": RUNS}, "us has a copy of it"),
-        ("us", {"eu": RUNS, "us": Place()}, "eu has a copy of it"),
-        ("us", {"eu": Place(), "us": Place(known=False)}, "us cannot be asked"),
-        ("", {"eu": Place(), "us": Place(known=False)}, "us cannot be asked"),
-        ("us", {"eu": Place()}, "it ran on us, which is not in the fleet any more"),
+        ("us", {"eu": WorkerView(), "us": RUNS}, "us has a copy of it"),
+        ("us", {"eu": RUNS, "us": WorkerView()}, "eu has a copy of it"),
+        ("us", {"eu": WorkerView(), "us": WorkerView(known=False)}, "us cannot be asked"),
+        ("", {"eu": WorkerView(), "us": WorkerView(known=False)}, "us cannot be asked"),
+        ("us", {"eu": WorkerView()}, "it ran on us, which is not in the fleet any more"),
         ("", {}, "no worker is known"),
     ],
 )
 def test_as_long_as_pods_may_run_somewhere_an_eviction_is_not_finished(
-    assigned: str, places: dict[str, Place], why: str
+    assigned: str, views: dict[str, WorkerView], why: str
 ) -> None:
-    decision = watch_eviction(0.0, assigned, places, 60.0, 1000.0)
-    assert (decision.give_up, decision.look_again) == (False, 1060.0)
+    decision = watch_eviction(0.0, assigned, views, 60.0, 1000.0)
+    assert (decision.give_up, decision.retry_at) == (False, 1060.0)
     assert decision.message == f"Evicted, and its pods may still run: {why}"
 
 
 @pytest.mark.parametrize(
-    "places",
+    "views",
     [
-        {"eu": Place(known=False), "us": Place()},
-        {"eu": Place(), "us": Place(known=False, gone=True, copy=RUNS.copy)},
+        {"eu": WorkerView(known=False), "us": WorkerView()},
+        {"eu": WorkerView(), "us": WorkerView(known=False, gone=True, copy=RUNS.copy)},
     ],
     ids=["another worker cannot be asked", "an operator says that it is gone"],
 )
-def test_only_the_worker_that_ran_it_counts_and_only_while_it_is_not_gone(places: dict[str, Place]) -> None:
-    assert watch_eviction(0.0, "us", places, 60.0, 1000.0).give_up
+def test_only_the_worker_that_ran_it_counts_and_only_while_it_is_not_gone(views: dict[str, WorkerView]) -> None:
+    assert watch_eviction(0.0, "us", views, 60.0, 1000.0).give_up

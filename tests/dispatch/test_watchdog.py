@@ -16,7 +16,7 @@ STUCK = Provisioning("job-a-dws-1", accepted_at=100.0)
 
 def test_accepted_and_not_provisioned_past_the_time_is_given_up() -> None:
     assert watch("a", (STUCK,), {}, SETTINGS, 699.0).give_up is False
-    assert watch("a", (STUCK,), {}, SETTINGS, 699.0).look_again == 700.0
+    assert watch("a", (STUCK,), {}, SETTINGS, 699.0).retry_at == 700.0
     decision = watch("a", (STUCK,), {}, SETTINGS, 700.0)
     assert decision.give_up
     assert decision.message == (
@@ -34,7 +34,7 @@ def test_accepted_and_not_provisioned_past_the_time_is_given_up() -> None:
 )
 def test_what_is_not_stuck_is_left_alone(fine: Provisioning) -> None:
     decision = watch("a", (fine,), {}, SETTINGS, 9999.0)
-    assert (decision.give_up, decision.message, decision.look_again) == (False, "", None)
+    assert (decision.give_up, decision.message, decision.retry_at) == (False, "", None)
 
 
 def test_the_budget_is_for_all_clusters_together() -> None:

@@ -23,7 +23,7 @@ from pulumi import automation as auto
 from pulumi.runtime.proto import provider_pb2
 
 from engines.memory_provider import MemoryProvider, World, plain, serve
-from kueue_fleet.rehearsal.standins.install import LANGUAGE_HOST, install_standins
+from kueue_fleet.rehearsal.standins.executables import LANGUAGE_HOST, install_standins
 
 ROOT = Path(__file__).parents[2]
 STACK = "dev"

@@ -25,7 +25,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 from engines.memory_provider import MemoryProvider, World, plain, serve
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.rehearsal.standins.install import install_standins
+from kueue_fleet.rehearsal.standins.executables import install_standins
 from kueue_fleet_policies import RULES
 from policies.declared import Seed
 from policies.seeds import SEEDS

@@ -23,7 +23,7 @@ import pytest
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_fleet.rehearsal.standins.install import PARTS, install_standins
+from kueue_fleet.rehearsal.standins.executables import PARTS, install_standins
 from kueue_fleet_offline.kube_api import ApiError, KubeApi, Manifest
 from kueue_fleet_offline.kubeconfig import cluster_access
 

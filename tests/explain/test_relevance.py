@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kueue_fleet.admission.model import Snapshot
-from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.explain import explain
 from kueue_fleet.explain.relevance import WorkloadIndex
 

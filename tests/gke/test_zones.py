@@ -6,9 +6,9 @@ from importlib import resources
 
 import pytest
 
+from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.machines import machine_names
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
-from kueue_fleet.gke.tables import read_table
 from kueue_fleet.gke.zones import regions_offering, regions_with, zones_of, zones_offering
 
 TABLES = sorted(

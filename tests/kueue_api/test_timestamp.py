@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from kueue_fleet.kueue_api.timestamp import Instant, instant_text
+from kueue_fleet.kueue_api.timestamp import Timestamp, timestamp_text
 
-READ = TypeAdapter(Instant)
+READ = TypeAdapter(Timestamp)
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
@@ -35,5 +35,5 @@ def test_refused(written: object) -> None:
 
 
 def test_text() -> None:
-    assert instant_text(NOON) == "2026-12-01T12:00:00Z"
+    assert timestamp_text(NOON) == "2026-12-01T12:00:00Z"
     assert READ.dump_python(NOON, mode="json") == "2026-12-01T12:00:00Z"

@@ -127,16 +127,16 @@ def test_a_failure_of_the_run_that_was_to_be_kept_keeps_nothing(session: Session
 def test_a_kept_rehearsal_whose_processes_are_gone_is_resumed(session: Session) -> None:
     supervisor = keep(session)
     kill(supervisor)
-    lab = session.paths.lab_file.read_text()
+    lab = session.paths.clusters_file.read_text()
     with session.exclusive(), session.running(keep=False):
         assert pid(session) != supervisor
     assert session.client.health()["keep"] is True
-    assert session.paths.lab_file.read_text() == lab
+    assert session.paths.clusters_file.read_text() == lab
 
 
 def test_a_kept_rehearsal_that_cannot_be_resumed_stays_as_it_is(session: Session) -> None:
     kill(keep(session))
-    port = json.loads(session.paths.lab_file.read_text())["etcd_client_port"]
+    port = json.loads(session.paths.clusters_file.read_text())["etcd_client_port"]
     with (
         listening(port),
         pytest.raises(RehearsalError, match=rf"{port}"),
@@ -155,7 +155,7 @@ def test_a_rehearsal_that_was_not_to_be_kept_is_never_resumed(session: Session) 
         killed.stop()
     (session.paths.root / "pulumi").mkdir()
     (session.paths.root / "pulumi" / "old-state.json").touch()
-    assert session.paths.lab_file.exists()
+    assert session.paths.clusters_file.exists()
     with session.exclusive(), session.running(keep=False):
         assert "pulumi/old-state.json" not in files(session)
     assert not session.paths.root.exists()

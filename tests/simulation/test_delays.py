@@ -5,7 +5,7 @@ import pytest
 from kueue_fleet.simulation.delays import Delays, DrawnDelays, parse_delays
 from kueue_fleet.simulation.distributions import Changing, constant, exponential
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.workers import Workers
+from kueue_fleet.simulation.work_queue import Workers
 from kueue_fleet.simulation.writer import Writer
 
 

@@ -1,4 +1,4 @@
-"""The admission core: what Kueue decides, as pure functions and one engine without a clock.
+"""The admission core: what Kueue decides, as functions and one engine. Deterministic: no I/O, no clock.
 
 Start at `engine.Engine`: events in (`events`), decisions out (`decisions`), from objects that `from_kueue` reads.
 Below it, one cycle (`cycle`) nominates the heads of the queues (`pending`), finds flavors (`assigner`) and victims

@@ -41,8 +41,8 @@ from kueue_fleet.admission.scheduler.cycle import Head, examine, run_cycle
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.timers import Timer
 from kueue_fleet.admission.workload import lifecycle
-from kueue_fleet.admission.workload.controller import WorkloadController
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.admission.workload.workload_controller import WorkloadController
 
 _Change = ReclaimableChanged | PriorityChanged | ActiveChanged | GatedByChanged | AllowedFlavorsChanged
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from kueue_fleet.adopt.objects import Object
+from kueue_fleet.adopt.live_objects import Object
 from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL

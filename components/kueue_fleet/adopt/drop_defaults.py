@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.placement import queue_on
+from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.parse import parse_fleet
 from kueue_fleet.kueue_api.manifests import cluster_queue_manifest
 from kueue_fleet.kueue_api.problem import SpecError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kueue_fleet.adopt.objects import ClusterObjects, Object, sort_objects
+from kueue_fleet.adopt.live_objects import ClusterObjects, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
 from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kueue_api.problem import Problem, SpecError

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kueue_fleet.adopt.configuration import is_configuration
-from kueue_fleet.adopt.objects import MODELS, Key, Object, key_of
+from kueue_fleet.adopt.live_objects import MODELS, Key, Object, key_of
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

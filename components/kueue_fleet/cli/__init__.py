@@ -19,7 +19,7 @@ __all__ = ["COMMANDS", "app", "main"]
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
-_NOBODY_READS = 141
+_SIGPIPE_STATUS = 141
 
 
 def main() -> None:
@@ -32,14 +32,14 @@ def main() -> None:
     threshold = gc.get_threshold()
     gc.set_threshold(100_000, *threshold[1:])
     try:
-        from kueue_fleet.cli.streams import NobodyReadsError, prepare_streams
+        from kueue_fleet.cli.streams import OutputClosedError, prepare_streams
 
         prepare_streams()
         from kueue_fleet.cli.commands import run
 
         sys.exit(run())
-    except NobodyReadsError:
-        sys.exit(_NOBODY_READS)
+    except OutputClosedError:
+        sys.exit(_SIGPIPE_STATUS)
     finally:
         gc.set_threshold(*threshold)
         signal.signal(signal.SIGINT, before)

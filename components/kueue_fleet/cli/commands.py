@@ -133,7 +133,7 @@ def run() -> int:
     Every expected failure ends as one plain message on stderr.
 
     Raises:
-        NobodyReadsError: of what it prints.
+        OutputClosedError: of what it prints.
     """
     try:
         return app(standalone_mode=False) or 0

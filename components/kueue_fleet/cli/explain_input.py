@@ -94,7 +94,7 @@ class Dump:
         """
         from kueue_fleet.admission.errors import NotModelledError, ObjectError
         from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Snapshot
-        from kueue_fleet.admission.reading.objects import parse_objects
+        from kueue_fleet.admission.reading.kueue_objects import parse_objects
 
         configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if self._fair_sharing else None)
         try:

@@ -229,13 +229,13 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
     documents = session.read_jobs(jobs.file) if jobs.none is None else []
     for problem in check_fleet(fleet):
         console.warning(f"{session.stack_file}: {problem}")
-    with session.exclusive(), ExitStack() as lab:
+    with session.exclusive(), ExitStack() as running:
         with step("Engines") as say:
             say(session.prepare_engines(say.stage))
         if session.kept:
             line("Kept", f"a rehearsal of {session.stack} is there; this one changes it in place")
         with step("Supervisor") as say:
-            lab.enter_context(session.running(keep=keep, clusters=len(fleet.clusters)))
+            running.enter_context(session.running(keep=keep, clusters=len(fleet.clusters)))
             say("started")
         _bring_up(session, fleet)
         run_jobs(session, fleet, jobs, documents, began)
@@ -246,7 +246,7 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
         stays = keep or session.kept
         if not stays:
             with step("Taken down") as say:
-                lab.close()
+                running.close()
         line("Whole run", f"{time.monotonic() - began:.0f} s")
     _say_what_next(session, fleet, stays)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class NobodyReadsError(Exception):
+class OutputClosedError(Exception):
     """The reader of a pipe has gone, as `head` does."""
 
 
@@ -42,7 +42,7 @@ class _Descriptor(io.FileIO):
         except OSError as wrong:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if isinstance(wrong, BrokenPipeError):
-                raise NobodyReadsError from None
+                raise OutputClosedError from None
             raise CannotWriteError(wrong.strerror) from None
 
 

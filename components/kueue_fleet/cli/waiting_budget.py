@@ -1,6 +1,6 @@
 """How long jobs may wait in a queue, and whether a simulation stays within that.
 
-Pure; the command prints the findings and sets the exit code.
+Deterministic, no I/O; the command prints the findings and sets the exit code.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Fallback:
         self._tell = tell
         self._clock = clock
 
-    async def look_at(self, key: str) -> float:
+    async def reconcile(self, key: str) -> float:
         """Answer for a Workload, and take it back if its patience is over; when to look again. Raises ApiError."""
         record = self._manager.records.get(key)
         check = record.checks.get(FALLBACK_CHECK) if record is not None else None

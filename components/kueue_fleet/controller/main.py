@@ -199,7 +199,7 @@ class Controller:
         while True:
             key = await queue.take()
             try:
-                again = await self._look_at(key, reconciler)
+                again = await self._reconcile_key(key, reconciler)
                 if again is not None:
                     queue.add_after(key, max(again - time.time(), 0.5))
                 queue.succeeded(key)
@@ -218,17 +218,17 @@ class Controller:
                 self._alive_at = time.monotonic()
 
     @staticmethod
-    async def _look_at(key: str, reconciler: Reconciler) -> float | None:
+    async def _reconcile_key(key: str, reconciler: Reconciler) -> float | None:
         kind, *names = key.split()
         match kind:
             case "check":
-                await reconciler.look_at_check(*names)
+                await reconciler.reconcile_check(*names)
             case "activate":
                 await reconciler.assigner.activate(*names)
             case "local":
                 await reconciler.assigner.let_in(*names)
             case _:
-                return await reconciler.look_at(key)
+                return await reconciler.reconcile(key)
         return None
 
     async def _measure(self, queue: WorkQueue, manager: ManagerState, workers: Mapping[str, WorkerState]) -> None:

@@ -10,13 +10,13 @@ from typing import Final, TypeGuard
 
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
-from kueue_fleet.controller.assigner import Assigner
 from kueue_fleet.controller.fallback import Fallback
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
-from kueue_fleet.controller.places import places_of
 from kueue_fleet.controller.records import Record, Report
 from kueue_fleet.controller.rescue import Rescue
+from kueue_fleet.controller.worker_assignment import Assigner
+from kueue_fleet.controller.worker_views import worker_views
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import (
     Action,
@@ -70,7 +70,7 @@ class _Taken:
     """Reason and text for each of them."""
     stays: str
     """Why it is not taken back from others, though it should be; empty if there are none."""
-    look_again: float
+    retry_at: float
 
 
 _NOTHING_TAKEN: Final = _Taken({}, frozenset(), (), "", math.inf)
@@ -111,7 +111,7 @@ class Reconciler:
         self.assigner = Assigner(manager, workers, api, apis, metrics, clock)
         self._ready_since: dict[str, float] = {}
 
-    async def look_at(self, key: str) -> float | None:
+    async def reconcile(self, key: str) -> float | None:
         """Decide about a workload and write it; when to look again without another reason to. Raises ApiError."""
         if not self._manager.followed:
             # When it is followed again, everything is looked at.
@@ -119,17 +119,17 @@ class Reconciler:
         record = self._manager.records.get(key)
         if record is not None and record.leaves:
             self._forget(key, record)
-            return await self._rescue.look_at(record, self._clock())
+            return await self._rescue.reconcile(record, self._clock())
         self._rescue.forget(key)
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
             if record is not None and record.holds_quota:
                 await self.assigner.remember(record)
-            again = await self._fallback.look_at(key)
+            again = await self._fallback.reconcile(key)
             return again if again < math.inf else None
         if not self._manager.knows_namespace(record.namespace):
             return None
-        again = min(await self._answer_checks(record), await self._fallback.look_at(key))
+        again = min(await self._answer_checks(record), await self._fallback.reconcile(key))
         # What was written came back, and is known by now.
         record = self._manager.records.get(key)
         if record is None or not self._waits_for_kueue(record):
@@ -140,7 +140,7 @@ class Reconciler:
             again = min(again, await self._dispatch(record))
             record = self._manager.records.get(key)
         if record is not None and self._waits_for_kueue(record):
-            await self.assigner.look_at(record, self._residency(record))
+            await self.assigner.reconcile(record, self._residency(record))
         return again if again < math.inf else None
 
     def recall(self) -> None:
@@ -193,7 +193,7 @@ class Reconciler:
         changes = decision.action is not Action.KEEP or bool(taken.clusters)
         if changes or (taken.stays and not record.retries_used) or self._says_other_reasons(record, decision):
             await self._write(record, decision, taken, changes=changes)
-        return min(taken.look_again, math.inf if decision.look_again is None else decision.look_again)
+        return min(taken.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
 
     @staticmethod
     def _says_other_reasons(record: Record, decision: Decision) -> bool:
@@ -211,9 +211,9 @@ class Reconciler:
     def _request(self, record: Record, taken: _Taken, now: float) -> Request:
         report: Report | None = record.current_report
         residency = self._residency(record)
-        places = places_of(record, residency, self._manager, self._workers)
-        copies = {name: place.copy for name, place in places.items() if place.copy is not None}
-        bound = bound_to(record.assigned, places)
+        views = worker_views(record, residency, self._manager, self._workers)
+        copies = {name: view.copy for name, view in views.items() if view.copy is not None}
+        bound = bound_to(record.assigned, views)
         patience = self._watchdog.stuck_after
         return Request(
             workload=record.workload,
@@ -226,7 +226,7 @@ class Reconciler:
             withdrawn=frozenset(
                 name
                 for name in bound
-                if places[name].known and watch_copy(name, copies.get(name), patience, now).give_up
+                if views[name].known and watch_copy(name, copies.get(name), patience, now).give_up
             ),
             reserved=frozenset(name for name, copy in copies.items() if copy.reserved_at is not None),
         )
@@ -247,7 +247,7 @@ class Reconciler:
             problem=record.unreadable if connected else problem,
             unknown=state.unknown,
             guarded=state.guards(record.namespace, record.workload.queue),
-            books=None if record.unreadable or state.unknown else state,
+            quota=None if record.unreadable or state.unknown else state,
             prices=self._configuration.controller.prices.get(state.region, {}),
             waiting_seconds=self._manager.waiting.seconds(name, record.cluster_queue, now),
             stale_copy=state.has_copy(record.key) and not nominated,
@@ -261,7 +261,7 @@ class Reconciler:
                 continue
             found = watch(name, state.provisioning(record.key), given_up, self._watchdog, now)
             if found.give_up and not self._is_better_elsewhere(record, name, names, now):
-                found = WatchdogDecision(give_up=False, look_again=now + _ASK_AGAIN_SECONDS)
+                found = WatchdogDecision(give_up=False, retry_at=now + _ASK_AGAIN_SECONDS)
             stuck = watch_copy(name, state.copy(record.key), self._watchdog.stuck_after, now)
             if found.give_up:
                 given_up = add_given_up(given_up, name, math.floor(now))
@@ -272,7 +272,7 @@ class Reconciler:
                 messages.append((STUCK_COPY, stuck.message))
             elif found.message:
                 stays.append(found.message)
-            again = min(again, *(one.look_again for one in (found, stuck) if one.look_again is not None), math.inf)
+            again = min(again, *(one.retry_at for one in (found, stuck) if one.retry_at is not None), math.inf)
         return _Taken(given_up, frozenset(clusters), tuple(messages), "; ".join(stays), again)
 
     def _is_better_elsewhere(self, record: Record, cluster: str, names: tuple[str, ...], now: float) -> bool:
@@ -361,7 +361,7 @@ class Reconciler:
             and name in self._manager.checks
             and self._manager.checks[name].controller == CHECK_CONTROLLER
         }
-        again = min((d.look_again for d, _ in ours.values() if d.look_again is not None), default=math.inf)
+        again = min((d.retry_at for d, _ in ours.values() if d.retry_at is not None), default=math.inf)
         changed = {
             name: decision
             for name, (decision, _) in ours.items()
@@ -390,12 +390,12 @@ class Reconciler:
         if present.state not in (CheckState.PENDING, CheckState.READY):
             return CheckDecision(CheckState(present.state), present.message), None
         found = decide_check(self._rules[name], record.run_seconds, self._residency(record), self._regions(record), now)
-        if present.state == CheckState.READY and found.state is CheckState.PENDING and found.look_again is None:
+        if present.state == CheckState.READY and found.state is CheckState.PENDING and found.retry_at is None:
             # It is not known; what was let in is not sent back for that.
             return CheckDecision(CheckState.READY, present.message), None
         if present.state == CheckState.READY and found.state is not CheckState.READY:
             # It was let in, and was not admitted before that changed: its quota goes back, and it waits again.
-            wait = found.look_again - now if found.look_again is not None else 1.0
+            wait = found.retry_at - now if found.retry_at is not None else 1.0
             return CheckDecision(CheckState.RETRY, found.message), wait
         return (
             replace(found, message=present.message) if present.state == found.state == CheckState.READY else found
@@ -408,7 +408,7 @@ class Reconciler:
         names = self._manager.clusters_of(check) if check is not None else ()
         return tuple(self._workers[name].region if name in self._workers else None for name in names)
 
-    async def look_at_check(self, name: str) -> None:
+    async def reconcile_check(self, name: str) -> None:
         """Say of an AdmissionCheck that names this controller whether it is answered. Raises ApiError."""
         found = self._manager.checks.get(name)
         if found is None or found.controller != CHECK_CONTROLLER:

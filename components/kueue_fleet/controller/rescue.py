@@ -12,8 +12,8 @@ from typing import Final
 
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
-from kueue_fleet.controller.places import places_of
 from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.worker_views import worker_views
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import Residency, watch_eviction
 from kueue_fleet.dispatch.rescue import HELD_EVICTION, STUCK_EVICTION
@@ -49,7 +49,7 @@ class Rescue:
         self._again: dict[str, float] = {}
         self._held: dict[str, str] = {}
 
-    async def look_at(self, record: Record, now: float) -> float | None:
+    async def reconcile(self, record: Record, now: float) -> float | None:
         """Finish the eviction of a Workload if that is overdue; when to look again. Raises ApiError."""
         if now < self._again.get(record.key, 0.0):
             # Each change of the Workload is a reason to look, and none to say the same again.
@@ -57,16 +57,16 @@ class Rescue:
         check = self._manager.dispatch_check(record)
         if not record.leaves or record.evicted_at is None or check is None or record.owner.kind not in _KINDS:
             return None
-        places = places_of(record, Residency(), self._manager, self._workers)
-        found = watch_eviction(record.evicted_at, record.assigned, places, self._patience, now)
+        views = worker_views(record, Residency(), self._manager, self._workers)
+        found = watch_eviction(record.evicted_at, record.assigned, views, self._patience, now)
         if found.give_up:
             await self._correct(record, found.message)
-            self._again[record.key] = found.look_again or now
+            self._again[record.key] = found.retry_at or now
         elif found.message and self._held.get(record.key) != found.message:
             self._held[record.key] = found.message
             log.warning("held", extra={"fields": {"workload": record.key, "why": found.message}})
             self._tell(record, HELD_EVICTION, found.message, True)
-        return found.look_again
+        return found.retry_at
 
     async def _correct(self, record: Record, why: str) -> None:
         """Write a status without pods; not if the job is another one by now, or goes on."""

@@ -1,4 +1,4 @@
-"""What the controller knows of one worker: its books, the copies of jobs, and their ProvisioningRequests.
+"""What the controller knows of one worker: its quota, the copies of jobs, and their ProvisioningRequests.
 
 What was seen last of a worker that is out of reach is kept: a copy that was there may be there still.
 """
@@ -16,10 +16,10 @@ from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.model import Configuration, Objects, Workload
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.controller.copies import read_copy
-from kueue_fleet.dispatch import Books, Copy, Fit, FitKind, Provisioning
+from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.client import Api
@@ -54,7 +54,7 @@ class WorkerState:
         self.name = name
         self.region = region
         self.configuration: Configuration = parse_configuration(kueue)
-        self.books: Books | None = None
+        self.quota: WorkerQuota | None = None
         self.watches: list[Watch] = []
         self.on_local: Callable[[str], None] = _ignore
         self.on_check: Callable[[], None] = _ignore_all
@@ -101,28 +101,28 @@ class WorkerState:
         """Why nothing can be said of its quota; empty if that is known as it is now."""
         if not self.followed:
             return "the controller cannot follow it"
-        return "" if self.books is not None else f"the controller cannot use what is configured there: {self._problem}"
+        return "" if self.quota is not None else f"the controller cannot use what is configured there: {self._problem}"
 
     def examine(self, workload: Workload, now: float) -> Fit:
         """What the workload would find there. What cannot be computed leaves this worker out, and no other."""
-        assert self.books is not None
+        assert self.quota is not None
         try:
-            return self.books.examine(workload, now)
+            return self.quota.examine(workload, now)
         except Exception as error:
             self._leave_out(error)
             return Fit(FitKind.INACTIVE, "Misconfigured", self._problem)
 
     def expect(self, workload: Workload) -> None:
-        """The workload was nominated for this worker: its quota is kept, in these books and in those after them."""
+        """The workload was nominated for this worker: its quota is held for it, also when `quota` is made again."""
         self._expected[workload.key] = workload
-        if self.books is not None:
-            self.books.expect(workload)
+        if self.quota is not None:
+            self.quota.expect(workload)
 
     def forget(self, key: str) -> None:
         """The workload is not nominated for this worker any more."""
         self._expected.pop(key, None)
-        if self.books is not None:
-            self.books.forget(key)
+        if self.quota is not None:
+            self.quota.forget(key)
 
     def provisioning(self, key: str) -> tuple[Provisioning, ...]:
         """The ProvisioningRequests of the copy that is there now; those of an earlier one may be gone later than it."""
@@ -176,25 +176,25 @@ class WorkerState:
     def _read_configuration(self) -> bool:
         """Whether something is different."""
         objects = parse_objects(self._manifests.values(), self.configuration).objects
-        if objects == self._objects and self.books is not None:
+        if objects == self._objects and self.quota is not None:
             return False
         self._objects = objects
-        if self.books is None:
-            books = Books(objects)
+        if self.quota is None:
+            quota = WorkerQuota(objects)
             for workload in self._workloads.values():
                 if workload is not None:
-                    books.put(workload)
+                    quota.put(workload)
             for workload in self._expected.values():
-                books.expect(workload)
-            self.books = books
+                quota.expect(workload)
+            self.quota = quota
         else:
-            self.books.load(objects)
+            self.quota.load(objects)
         return True
 
     def _leave_out(self, error: Exception) -> None:
         """Nothing is decided about this worker until what is configured there can be used."""
         text = str(error) if isinstance(error, AdmissionError) else f"{type(error).__name__}: {error}"
-        self.books, self._objects, self._problem = None, None, text[:500]
+        self.quota, self._objects, self._problem = None, None, text[:500]
         log.warning("worker cannot be read", extra={"fields": {"cluster": self.name, "error": self._problem}})
 
     def take_workload(self, key: str, item: Json | None) -> None:
@@ -205,12 +205,12 @@ class WorkerState:
             self._workloads.pop(key, None)
         else:
             self._workloads[key] = workload
-        if self.books is not None:
+        if self.quota is not None:
             try:
                 if workload is not None:
-                    self.books.put(workload)
+                    self.quota.put(workload)
                 else:
-                    self.books.drop(key)
+                    self.quota.drop(key)
             except Exception as error:
                 self._leave_out(error)
         self._on_change(key)

@@ -1,4 +1,4 @@
-"""The fleet's own decisions, as pure functions: where a job may run, when it may start, when to try elsewhere.
+"""The fleet's own decisions: where a job may run, when it may start, when to try elsewhere. Deterministic, no I/O.
 
 `dispatcher.decide` filters the worker clusters, scores the rest and nominates; `worker_quota` is what it knows of a
 worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
@@ -10,7 +10,7 @@ which follow from the objects of the clusters.
 
 from __future__ import annotations
 
-from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Place, Step, bound_to, decide_assignment
+from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import decide, rounds_begun
 from kueue_fleet.dispatch.fallback import REQUEUE_SECONDS, FallbackDecision, FallbackRules, decide_fallback
 from kueue_fleet.dispatch.fleet_checks import CheckDecision, CheckRules, Window, decide_check
@@ -34,7 +34,7 @@ from kueue_fleet.dispatch.residency import Bound, Residency, parse_regions
 from kueue_fleet.dispatch.settings import dispatch_settings
 from kueue_fleet.dispatch.waiting import WaitingTimes
 from kueue_fleet.dispatch.watchdog import Provisioning, WatchdogDecision, WatchdogSettings, watch
-from kueue_fleet.dispatch.worker_quota import Books, Fit, FitKind
+from kueue_fleet.dispatch.worker_quota import Fit, FitKind, WorkerQuota
 from kueue_fleet.kueue_api.names import REGIONS_LABEL
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "REQUEUE_SECONDS",
     "Action",
     "AssignmentDecision",
-    "Books",
     "Bound",
     "CheckDecision",
     "CheckRules",
@@ -58,7 +57,6 @@ __all__ = [
     "GivenUp",
     "ParsedReport",
     "ParsedVerdict",
-    "Place",
     "Provisioning",
     "Reason",
     "Request",
@@ -72,6 +70,8 @@ __all__ = [
     "Weights",
     "Window",
     "Worker",
+    "WorkerQuota",
+    "WorkerView",
     "bound_to",
     "decide",
     "decide_assignment",

@@ -67,7 +67,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkerView:
     """What is known of one worker and of a job's copy there.
 
     `known`: the controller follows the worker, so that `copy` is as it is now; else it is what was seen last.
@@ -106,60 +106,60 @@ class AssignmentDecision:
 _NOTHING: Final = AssignmentDecision(Step.NOTHING)
 
 
-def bound_to(assigned: str, places: Mapping[str, Place]) -> frozenset[str]:
+def bound_to(assigned: str, views: Mapping[str, WorkerView]) -> frozenset[str]:
     """The workers where the job may run, or may have run: it is offered to no other.
 
     `assigned` is the worker of the assignment, empty if there is none.
     """
-    found = {name for name, place in places.items() if not place.gone and place.copy is not None and place.copy.binds}
-    if assigned and not _is_void(places.get(assigned, Place(known=False))):
+    found = {name for name, view in views.items() if not view.gone and view.copy is not None and view.copy.binds}
+    if assigned and not _is_void(views.get(assigned, WorkerView(known=False))):
         found.add(assigned)
     return frozenset(found)
 
 
-def decide_assignment(assigned: str, nominated: Sequence[str], places: Mapping[str, Place]) -> AssignmentDecision:
+def decide_assignment(assigned: str, nominated: Sequence[str], views: Mapping[str, WorkerView]) -> AssignmentDecision:
     """The next step for a job that its manager has not admitted.
 
     Args:
         assigned: the worker of the assignment; empty: there is none.
         nominated: the nominated workers, in their order.
-        places: every worker that the fleet has, whether the job's queue has it or not.
+        views: every worker that the fleet has, whether the job's queue has it or not.
     """
     if assigned:
-        return _go_on(assigned, nominated, places.get(assigned, Place(known=False)))
-    bound = sorted(bound_to("", places), key=lambda name: (not places[name].known, name))
+        return _keep_or_release(assigned, nominated, views.get(assigned, WorkerView(known=False)))
+    bound = sorted(bound_to("", views), key=lambda name: (not views[name].known, name))
     if bound:
         return AssignmentDecision(Step.ASSIGN, bound[0], "it may run there already")
     waiting = [
         (copy.reserved_at or 0.0, index, name)
         for index, name in enumerate(nominated)
-        if (place := places.get(name)) is not None and _may_start(place) and (copy := place.copy) is not None
+        if (view := views.get(name)) is not None and _may_start(view) and (copy := view.copy) is not None
     ]
     if not waiting:
         return _NOTHING
     return AssignmentDecision(Step.ASSIGN, min(waiting)[2], "it has quota there, and all other checks are ready")
 
 
-def _may_start(place: Place) -> bool:
-    reached = place.known and place.connected and place.allowed
-    return reached and place.copy is not None and place.copy.waits_for_assignment
+def _may_start(view: WorkerView) -> bool:
+    reached = view.known and view.connected and view.allowed
+    return reached and view.copy is not None and view.copy.waits_for_assignment
 
 
-def _is_void(place: Place) -> bool:
+def _is_void(view: WorkerView) -> bool:
     """Whether an assignment to this worker has no effect any more."""
-    return place.gone or (place.known and place.copy is None)
+    return view.gone or (view.known and view.copy is None)
 
 
-def _go_on(assigned: str, nominated: Sequence[str], place: Place) -> AssignmentDecision:
-    if place.gone:
+def _keep_or_release(assigned: str, nominated: Sequence[str], view: WorkerView) -> AssignmentDecision:
+    if view.gone:
         return AssignmentDecision(Step.RELEASE, assigned, "an operator has declared the worker gone")
-    if not place.known:
+    if not view.known:
         return _NOTHING
-    if place.copy is None:
+    if view.copy is None:
         return AssignmentDecision(Step.RELEASE, assigned, "there is no copy of it any more")
-    if place.copy.binds:
+    if view.copy.binds:
         return _NOTHING
-    if assigned in nominated and _may_start(place):
+    if assigned in nominated and _may_start(view):
         return AssignmentDecision(Step.GRANT, assigned)
     return AssignmentDecision(Step.RELEASE, assigned, "its copy there cannot be admitted now")
 

@@ -87,7 +87,7 @@ def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettin
         message=_message(reached, nominated, verdicts, rounds),
         verdicts=verdicts,
         started=started,
-        look_again=min(again, default=None),
+        retry_at=min(again, default=None),
     )
 
 
@@ -116,7 +116,7 @@ def _stay(request: Request, workers: Sequence[Worker], settings: DispatchSetting
         message=f"Waits: {why}" if missing else _message(nominated, nominated, verdicts, 1),
         verdicts=verdicts,
         started=now if request.started is None or request.gave_up else request.started,
-        look_again=None,
+        retry_at=None,
     )
 
 
@@ -167,7 +167,7 @@ def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now:
         message=f"Not admitted by {tried} within {now - started:.0f} s",
         verdicts=tuple(verdicts),
         started=now,
-        look_again=now,
+        retry_at=now,
     )
 
 
@@ -188,7 +188,7 @@ def _reject(request: Request, verdicts: Sequence[Verdict], started: float, now: 
         "regions, and submit the job again",
         verdicts=tuple(verdicts),
         started=started,
-        look_again=None,
+        retry_at=None,
     )
 
 
@@ -205,5 +205,5 @@ def _rest(request: Request, workers: Sequence[Worker], settings: DispatchSetting
         message=f"Starts again in {again - now:.0f} s",
         verdicts=tuple(forbidden),
         started=request.started or now,
-        look_again=again,
+        retry_at=again,
     )

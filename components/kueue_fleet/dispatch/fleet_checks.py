@@ -37,11 +37,11 @@ class CheckRules:
 
 @dataclass(frozen=True, slots=True)
 class CheckDecision:
-    """The state of the check and why. `look_again` is when it changes by itself."""
+    """The state of the check and why. `retry_at` is when it changes by itself."""
 
     state: CheckState
     message: str
-    look_again: float | None = None
+    retry_at: float | None = None
 
 
 def decide_check(

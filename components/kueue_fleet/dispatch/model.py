@@ -93,7 +93,7 @@ class GivenUp:
 
 
 class Examiner(Protocol):
-    """What says how a workload would fit on a worker; `Books` does."""
+    """What says how a workload would fit on a worker; `WorkerQuota` does."""
 
     def examine(self, workload: Workload, now: float) -> Fit:
         """What the workload would find there."""
@@ -104,7 +104,7 @@ class Examiner(Protocol):
 class Worker:
     """A worker cluster as dispatch sees it.
 
-    `problem` is why Kueue is not connected to it or, without `books`, why nothing is known of the workload's quota.
+    `problem` is why Kueue is not connected to it or, without `quota`, why nothing is known of the workload's quota.
     `unknown` is why the controller does not know the worker as it is now; empty if it does. `guarded`: whether the
     queue there has the admission check of the assignment.
     `prices` are per device and hour, by flavor; `waiting_seconds` is what was seen so far for the workload's queue;
@@ -117,7 +117,7 @@ class Worker:
     problem: str = ""
     unknown: str = ""
     guarded: bool = True
-    books: Examiner | None = None
+    quota: Examiner | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
     waiting_seconds: float | None = None
     stale_copy: bool = False
@@ -175,7 +175,7 @@ Verdict = Filtered | Scored
 class Decision:
     """Where the workload may go now, and why each cluster is or is not among them.
 
-    `look_again` is when the decision may change by itself; None if only something else can change it.
+    `retry_at` is when the decision may change by itself; None if only something else can change it.
     """
 
     key: str
@@ -186,7 +186,7 @@ class Decision:
     message: str
     verdicts: tuple[Verdict, ...]
     started: float
-    look_again: float | None
+    retry_at: float | None
 
 
 __all__ = [

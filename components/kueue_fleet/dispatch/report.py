@@ -15,13 +15,13 @@ DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"
 """Type of the condition on a Workload of the manager. True: clusters are nominated; its time is the first nomination's.
 False: none is, with the reason."""
 
-_WORDS: Final = 500
+_LINE_CHARACTERS: Final = 500
 _SCORED: Final = re.compile(
     r"(?P<cluster>[^\s:]+): score (?P<score>\d\.\d{3}) "
-    r"\(price (?P<price>\d\.\d{3}), waiting (?P<waiting>\d\.\d{3}), free (?P<free>\d\.\d{3})\): (?P<words>.*)"
+    r"\(price (?P<price>\d\.\d{3}), waiting (?P<waiting>\d\.\d{3}), free (?P<free>\d\.\d{3})\): (?P<message>.*)"
 )
 _NOMINATED: Final = re.compile(r"Nominated (?P<names>\S+(?:, \S+)*) of \d+ clusters")
-_FILTERED: Final = re.compile(r"(?P<cluster>[^\s:]+): (?P<reason>[A-Z][A-Za-z]*): (?P<words>.*)")
+_FILTERED: Final = re.compile(r"(?P<cluster>[^\s:]+): (?P<reason>[A-Z][A-Za-z]*): (?P<message>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ParsedVerdict:
     """A cluster's verdict as it was written: a reason, or a score with its parts."""
 
     cluster: str
-    words: str
+    message: str
     reason: str | None = None
     score: float | None = None
     price: float | None = None
@@ -79,11 +79,11 @@ def _parse(line: str) -> ParsedVerdict | None:
     scored = _SCORED.fullmatch(line)
     if scored is not None:
         score, price, waiting, free = (float(scored[name]) for name in ("score", "price", "waiting", "free"))
-        return ParsedVerdict(scored["cluster"], scored["words"], None, score, price, waiting, free)
+        return ParsedVerdict(scored["cluster"], scored["message"], None, score, price, waiting, free)
     filtered = _FILTERED.fullmatch(line)
-    return ParsedVerdict(filtered["cluster"], filtered["words"], filtered["reason"]) if filtered else None
+    return ParsedVerdict(filtered["cluster"], filtered["message"], filtered["reason"]) if filtered else None
 
 
 def _line(text: str) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= _WORDS else f"{flat[: _WORDS - 3]}..."
+    return flat if len(flat) <= _LINE_CHARACTERS else f"{flat[: _LINE_CHARACTERS - 3]}..."

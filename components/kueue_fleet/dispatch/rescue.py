@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kueue_fleet.admission.model import CheckState
-from kueue_fleet.dispatch.assignment import Copy, Place
+from kueue_fleet.dispatch.assignment import Copy, WorkerView
 from kueue_fleet.dispatch.watchdog import WatchdogDecision
 
 STUCK_COPY: Final = "StuckCopy"
@@ -42,40 +42,40 @@ def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> 
     else:
         return WatchdogDecision(give_up=False)
     if now < since + patience:
-        return WatchdogDecision(give_up=False, look_again=since + patience)
-    words = what.format(seconds=now - since)
-    return WatchdogDecision(give_up=True, message=f"The copy on {cluster} {words}, and is taken back")
+        return WatchdogDecision(give_up=False, retry_at=since + patience)
+    message = what.format(seconds=now - since)
+    return WatchdogDecision(give_up=True, message=f"The copy on {cluster} {message}, and is taken back")
 
 
 def watch_eviction(
-    evicted_at: float, assigned: str, places: Mapping[str, Place], patience: float, now: float
+    evicted_at: float, assigned: str, views: Mapping[str, WorkerView], patience: float, now: float
 ) -> WatchdogDecision:
     """Whether the eviction of a Workload of the manager that keeps its quota has to be finished.
 
-    `assigned` is the worker that it was assigned to, empty if that is not known; `places` are all workers of the fleet,
+    `assigned` is the worker that it was assigned to, empty if that is not known; `views` are all workers of the fleet,
     those that its queue does not have any more too. Where its pods may still run nothing is done: a worker has a copy,
     or the one that ran it cannot be asked. Without an assignment every worker has to be asked. What is tried in vain is
     tried again ever later.
     """
     due = evicted_at + patience
     if now < due:
-        return WatchdogDecision(give_up=False, look_again=due)
-    holds = "" if places else "no worker is known"
-    if assigned and assigned not in places:
+        return WatchdogDecision(give_up=False, retry_at=due)
+    holds = "" if views else "no worker is known"
+    if assigned and assigned not in views:
         holds = f"it ran on {assigned}, which is not in the fleet any more"
-    for name, place in sorted(places.items()):
-        if place.gone:
+    for name, view in sorted(views.items()):
+        if view.gone:
             continue
-        if place.known and place.copy is not None:
+        if view.known and view.copy is not None:
             holds = f"{name} has a copy of it"
-        elif not place.known and assigned in ("", name):
+        elif not view.known and assigned in ("", name):
             holds = f"{name} cannot be asked"
     if holds:
-        words = f"Evicted, and its pods may still run: {holds}"
-        return WatchdogDecision(give_up=False, message=words, look_again=now + patience)
+        message = f"Evicted, and its pods may still run: {holds}"
+        return WatchdogDecision(give_up=False, message=message, retry_at=now + patience)
     return WatchdogDecision(
         give_up=True,
         message=f"Evicted {now - evicted_at:.0f} s ago, and no worker has a copy of it; the status of its job still "
         "counted pods, and is corrected",
-        look_again=now + max(patience, now - evicted_at),
+        retry_at=now + max(patience, now - evicted_at),
     )

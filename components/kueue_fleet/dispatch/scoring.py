@@ -32,7 +32,7 @@ _FREE: Final[Mapping[FitKind, float]] = {
     FitKind.WAITING: 0.0,
     FitKind.UNKNOWN: 0.0,
 }
-_WORDS: Final[Mapping[FitKind, str]] = {
+_FIT_TEXTS: Final[Mapping[FitKind, str]] = {
     FitKind.FREE: "free",
     FitKind.BORROWING: "free by borrowing",
     FitKind.PREEMPTING: "free if others are evicted",
@@ -67,8 +67,8 @@ def judge(request: Request, workers: Sequence[Worker], settings: DispatchSetting
         waiting = _waiting_part(worker.waiting_seconds, settings.widen_after)
         free = _FREE[fit.kind]
         score = _weighted(settings.weights, price, waiting, free)
-        words = _words(fit, costs[worker.name], worker)
-        verdicts.append(Scored(worker.name, score, price, waiting, free, fit, words))
+        message = _describe(fit, costs[worker.name], worker)
+        verdicts.append(Scored(worker.name, score, price, waiting, free, fit, message))
     return tuple(verdicts)
 
 
@@ -82,7 +82,7 @@ def _examine(request: Request, worker: Worker, now: float) -> Filtered | Fit:
         return Filtered(worker.name, FilterReason.UNKNOWN, worker.unknown)
     if worker.stale_copy:
         return Filtered(worker.name, FilterReason.BEING_WITHDRAWN, "its earlier copy is being removed")
-    fit = worker.books.examine(request.workload, now) if worker.books is not None else UNKNOWN
+    fit = worker.quota.examine(request.workload, now) if worker.quota is not None else UNKNOWN
     if not worker.guarded and fit.kind not in _REFUSED:
         return Filtered(worker.name, FilterReason.CHECK_MISSING, _UNGUARDED)
     if fit.kind not in _REFUSED:
@@ -123,8 +123,8 @@ def _weighted(weights: Weights, price: float, waiting: float, free: float) -> fl
     return (weights.price * price + weights.waiting * waiting + weights.free * free) / total
 
 
-def _words(fit: Fit, cost: float | None, worker: Worker) -> str:
-    parts, seconds = [_WORDS[fit.kind]], worker.waiting_seconds
+def _describe(fit: Fit, cost: float | None, worker: Worker) -> str:
+    parts, seconds = [_FIT_TEXTS[fit.kind]], worker.waiting_seconds
     if fit.kind is FitKind.UNKNOWN and worker.problem:
         parts.append(worker.problem)
     if fit.flavors:

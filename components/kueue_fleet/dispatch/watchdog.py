@@ -47,14 +47,14 @@ class Provisioning:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogDecision:
-    """Whether to take the workload back from the cluster, or to act at all. `look_again` is when that may change.
+    """Whether to take the workload back from the cluster, or to act at all. `retry_at` is when that may change.
 
     With a message and without `give_up` it would be taken back, but for the budget.
     """
 
     give_up: bool
     message: str = ""
-    look_again: float | None = None
+    retry_at: float | None = None
 
 
 def watch(
@@ -76,16 +76,16 @@ def watch(
     since = oldest.accepted_at or 0.0
     due = since + settings.provisioning_timeout
     if now < due:
-        return WatchdogDecision(give_up=False, look_again=due)
+        return WatchdogDecision(give_up=False, retry_at=due)
     text = f"ProvisioningRequest {oldest.name} on {cluster} was accepted"
     used = sum(entry.times for entry in given_up.values())
     if used >= settings.retries:
         # The same words at every look, or they would be written every time.
         late = f"at {format_time(since)} and is not provisioned after {settings.provisioning_timeout:.0f} s"
-        words = f"{text} {late}, all {settings.retries} retries are used, and it stays"
-        return WatchdogDecision(give_up=False, message=words)
-    words = f"{text} {now - since:.0f} s ago and is not provisioned; retry {used + 1} of {settings.retries}"
-    return WatchdogDecision(give_up=True, message=words)
+        message = f"{text} {late}, all {settings.retries} retries are used, and it stays"
+        return WatchdogDecision(give_up=False, message=message)
+    message = f"{text} {now - since:.0f} s ago and is not provisioned; retry {used + 1} of {settings.retries}"
+    return WatchdogDecision(give_up=True, message=message)
 
 
 def describe_given_up(given_up: Mapping[str, GivenUp]) -> str:

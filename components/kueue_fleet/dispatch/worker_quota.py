@@ -62,7 +62,7 @@ _MOST_FITS = 10000
 _NEVER = frozenset((QuotaReservedReason.NO_MATCHING_FLAVOR, QuotaReservedReason.EXCEEDS_MAX_QUOTA))
 
 
-class Books:
+class WorkerQuota:
     """The quota of one worker.
 
     `put` and `drop` follow the worker's Workloads, `expect` and `forget` the nominations for it.

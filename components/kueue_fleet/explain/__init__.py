@@ -1,9 +1,9 @@
 """Why one workload is where it is: one dominant reason, the numbers, what would change it, and the next step.
 
 Start at `explainer.explain`: a snapshot of one cluster in, an `answer.Explanation` out, which `text` renders. Every
-word comes from what the admission core decides (`diagnosis`) and from its books (`books`); a change is only suggested
-after the core has decided again with it made (`changes`). `unmanaged` is for Jobs that Kueue never sees,
-`dispatched` for what the fleet's own controller wrote on a Workload. Pure: no clock, no files.
+word comes from what the admission core decides (`diagnosis`) and from its quotas (`worker_state`); a change is only
+suggested after the core has decided again with it made (`trials`). `unmanaged` is for Jobs that Kueue never sees,
+`dispatched` for what the fleet's own controller wrote on a Workload. Deterministic: no clock, no I/O.
 """
 
 from kueue_fleet.explain.answer import Explanation

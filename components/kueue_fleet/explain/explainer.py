@@ -97,7 +97,7 @@ def explain_elsewhere(
     others = tuple(w for w in snapshot.workloads if w.key != workload.key)
     made = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
     verdicts = dispatch.verdicts if dispatch is not None else ()
-    ruled_out = [f" ({one.reason}: {one.words})" for one in verdicts if one.cluster == cluster and one.reason]
+    ruled_out = [f" ({one.reason}: {one.message})" for one in verdicts if one.cluster == cluster and one.reason]
     where = f"It is not on this cluster{''.join(ruled_out)}."
     return replace(made, headline=f"{where} If it were: {made.headline}", is_there=False)
 

@@ -131,9 +131,9 @@ def _dispatch(report: ParsedReport) -> list[str]:
     lines = ["", *_wrap(f"Dispatch: {report.summary}", "", "  ")]
     for verdict in report.verdicts:
         if verdict.score is None:
-            text = f"{verdict.cluster}: {verdict.reason}: {verdict.words}"
+            text = f"{verdict.cluster}: {verdict.reason}: {verdict.message}"
         else:
-            text = f"{verdict.cluster}: {score_text(verdict)}; {verdict.words}"
+            text = f"{verdict.cluster}: {score_text(verdict)}; {verdict.message}"
         lines += _wrap(text, "  ", "    ")
     return lines
 

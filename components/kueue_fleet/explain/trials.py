@@ -55,10 +55,10 @@ class Trials:
         """What the core decides about the workload after `edit`."""
         entry = self.before.entry
         if entry is not None and entry.outcome is not Outcome.INADMISSIBLE:
-            return self._decide_on_the_books(edit, entry)
+            return self._decide_on_the_cache(edit, entry)
         return diagnose(only_relevant(edit.on(self.snapshot, self.key), self.key), self.key)
 
-    def _decide_on_the_books(self, edit: Edit, entry: Entry) -> Diagnosis:
+    def _decide_on_the_cache(self, edit: Edit, entry: Entry) -> Diagnosis:
         """Make the edit in the diagnosis, decide, and take it back."""
         engine, info = self.before.engine, entry.info
         cache = engine.cache

@@ -47,10 +47,10 @@ from .model.node_pools import PoolAutoscaling as PoolAutoscaling
 from .model.observability import Alerts as Alerts
 from .model.observability import Grafana as Grafana
 from .model.observability import Observability as Observability
-from .model.placement import DispatchGroup as DispatchGroup
-from .model.placement import cohorts_on as cohorts_on
-from .model.placement import dispatch_groups as dispatch_groups
-from .model.placement import local_queues as local_queues
+from .model.per_cluster import DispatchGroup as DispatchGroup
+from .model.per_cluster import cohorts_on as cohorts_on
+from .model.per_cluster import dispatch_groups as dispatch_groups
+from .model.per_cluster import local_queues as local_queues
 from .model.resolved_pools import ResolvedNodePool as ResolvedNodePool
 from .model.teams import TeamEntry as TeamEntry
 from .model.teams import TeamGoogleServiceAccount as TeamGoogleServiceAccount

@@ -6,8 +6,8 @@ Nothing here knows what runs inside a cluster.
 from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
 from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess
 from kueue_fleet.gcp.dashboards import Dashboards
+from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs
 from kueue_fleet.gcp.identity import MemberAccess, NodeIdentity, TeamIdentity
-from kueue_fleet.gcp.kubeconfig import cluster_kubeconfig, merge_kubeconfigs
 from kueue_fleet.gcp.network import Network, NetworkIds, existing_network
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity

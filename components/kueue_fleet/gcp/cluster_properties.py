@@ -12,7 +12,7 @@ import pulumi
 
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
-from kueue_fleet.kueue_api.timestamp import instant_text
+from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """The one scope; what nodes may do is limited by their account's roles. Source:
@@ -166,8 +166,8 @@ def _switches(spec: ClusterEntry) -> dict[str, Any]:
 def _maintenance(window: Maintenance) -> dict[str, Any]:
     policy: dict[str, Any] = {
         "recurringWindow": {
-            "startTime": instant_text(window.start),
-            "endTime": instant_text(window.end),
+            "startTime": timestamp_text(window.start),
+            "endTime": timestamp_text(window.end),
             "recurrence": window.recurrence,
         }
     }
@@ -175,8 +175,8 @@ def _maintenance(window: Maintenance) -> dict[str, Any]:
         policy["maintenanceExclusions"] = [
             {
                 "exclusionName": exclusion.name,
-                "startTime": instant_text(exclusion.start),
-                **({"endTime": instant_text(exclusion.end)} if exclusion.end else {}),
+                "startTime": timestamp_text(exclusion.start),
+                **({"endTime": timestamp_text(exclusion.end)} if exclusion.end else {}),
                 "exclusionOptions": {
                     "scope": exclusion.scope,
                     **({"endTimeBehavior": exclusion.end_time_behavior} if exclusion.end_time_behavior else {}),

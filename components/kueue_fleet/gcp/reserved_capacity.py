@@ -14,7 +14,7 @@ import pulumi
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.gcp.resources import ComputeFutureReservation, ComputeRegionCommitment, ComputeReservation
 from kueue_fleet.gke.machines import machine_type
-from kueue_fleet.kueue_api.timestamp import instant_text
+from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 LOCAL_SSD_GB = 375
 """Size of every local SSD. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""
@@ -175,9 +175,9 @@ def _future(project: str, entry: FutureReservationEntry) -> dict[str, Any]:
         "specificReservationRequired": True,
         "autoDeleteAutoCreatedReservations": True,
         "timeWindow": {
-            "startTime": instant_text(entry.start),
+            "startTime": timestamp_text(entry.start),
             # The API takes a duration and never returns it.
-            "endTime": instant_text(entry.end),
+            "endTime": timestamp_text(entry.end),
         },
         "specificSkuProperties": {
             "totalCount": str(entry.count),

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.labels import GPU_RESOURCE
-from kueue_fleet.gke.tables import read_table
 
 BOOT_DISK_GB: Final = 100
 """GKE's default boot disk, in GB."""

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Final
 
-from kueue_fleet.gke.tables import read_table
+from kueue_fleet.gke.csv_tables import read_table
 
 REGION_RANGES: Final[Mapping[str, str]] = {
     row["region"]: row["nodeRange"] for row in read_table("regions") if row["nodeRange"]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
+from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.machines import machine_names, machine_type, n1_accelerators
-from kueue_fleet.gke.tables import read_table
 
 DEFAULT_ZONES: Final = 3
 """In how many zones of its region GKE puts nodes where none are named."""

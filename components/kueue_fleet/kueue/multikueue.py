@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.placement import dispatch_groups
+from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.kueue.admission_checks import AdmissionCheck
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object

@@ -1,4 +1,4 @@
-"""Points in time, as Google Cloud writes them."""
+"""Timestamps, as Google Cloud writes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 _HELP = 'write UTC such as "2026-12-01T00:00:00Z"'
 
 
-def _instant(value: object) -> object:
+def _timestamp(value: object) -> object:
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value
     if isinstance(value, date):
@@ -29,10 +29,10 @@ def _instant(value: object) -> object:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def instant_text(value: datetime) -> str:
-    """The point in time as Google's APIs take it: UTC, to the second."""
+def timestamp_text(value: datetime) -> str:
+    """The timestamp as Google's APIs take it: UTC, to the second."""
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-Instant = Annotated[datetime, BeforeValidator(_instant), PlainSerializer(instant_text, return_type=str)]
-"""A point in time, in UTC."""
+Timestamp = Annotated[datetime, BeforeValidator(_timestamp), PlainSerializer(timestamp_text, return_type=str)]
+"""A timestamp, in UTC."""

@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.model.dispatch import (
 )
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.placement import (
+from kueue_fleet.fleet_file.model.per_cluster import (
     DispatchGroup,
     cohort_on,
     cohorts_on,

@@ -1,6 +1,6 @@
 """What fits and what to ask for: what a fleet needs against what its project has.
 
-Pure. In: `Needs` and `Facts`. Out: a finding for each API, quota, machine, reservation, range and role.
+Deterministic, no I/O: from `Needs` and `Facts`, a finding for each API, quota, machine, reservation, range and role.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 
-def lab_kubeconfig(clusters: Sequence[Mapping[str, str]], token: str, current: str) -> dict[str, Any]:
-    """A kubeconfig for CLUSTERS (as the supervisor describes them: name, endpoint, caCertificate) with the lab's token.
+def rehearsal_kubeconfig(clusters: Sequence[Mapping[str, str]], token: str, current: str) -> dict[str, Any]:
+    """A kubeconfig for CLUSTERS (as the supervisor describes them: name, endpoint, caCertificate) with this token.
 
     Unlike the one that the components write, it needs no credential plugin on PATH, so that kubectl, kueuectl and k9s
     work as they are.

@@ -85,9 +85,9 @@ class RehearsalPaths:
         return self.root / "supervisor.log"
 
     @property
-    def lab_file(self) -> Path:
+    def clusters_file(self) -> Path:
         """What a restarted supervisor must know: clusters, their ports and numbers."""
-        return self.root / "lab.json"
+        return self.root / "clusters.json"
 
     @property
     def reservations(self) -> Path:
@@ -106,17 +106,17 @@ class RehearsalPaths:
 
     @property
     def pki(self) -> Path:
-        """The lab's certificate authority, all certificates, and the admin token."""
+        """The rehearsal's certificate authority, all certificates, and the admin token."""
         return self.root / "pki"
 
     @property
     def ca_certificate(self) -> Path:
-        """PEM of the authority that signs all servers of this lab."""
+        """PEM of the authority that signs all servers of this rehearsal."""
         return self.pki / "ca.crt"
 
     @property
     def admin_token(self) -> Path:
-        """The bearer token that every API server of this lab accepts as system:masters."""
+        """The bearer token that every API server of this rehearsal accepts as system:masters."""
         return self.pki / "admin.token"
 
     @property

@@ -27,7 +27,7 @@ from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, Engi
 from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
 from kueue_fleet.rehearsal.jobs.submission import follow_jobs, read_jobs, submit_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.jobs.views import JobView
-from kueue_fleet.rehearsal.kubeconfig import lab_kubeconfig, write_kubeconfig
+from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import (
     SOCKET_VARIABLE,
@@ -38,8 +38,8 @@ from kueue_fleet.rehearsal.processes.supervisor_client import (
 )
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
 from kueue_fleet.rehearsal.simulation_settings import parse_settings
+from kueue_fleet.rehearsal.standins.executables import Part, find_real_parts, install_standins, missing_parts
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
-from kueue_fleet.rehearsal.standins.install import Part, find_real_parts, install_standins, missing_parts
 from kueue_fleet.rehearsal.state_folder import (
     check_disk,
     exclusive,
@@ -308,7 +308,7 @@ class Session:
         known = {cluster["name"]: cluster for cluster in self.client.clusters()}
         described = [known[name] for name in fleet.cluster_names]
         token = self.paths.admin_token.read_text().strip()
-        write_kubeconfig(self.paths.kubeconfig, lab_kubeconfig(described, token, fleet.home))
+        write_kubeconfig(self.paths.kubeconfig, rehearsal_kubeconfig(described, token, fleet.home))
 
     @staticmethod
     def read_jobs(file: Path) -> list[dict[str, Any]]:

@@ -85,9 +85,9 @@ class Checks:
         found = decide_check(self._rules[name], job.run_limit, residency, regions, self._begin + at)
         if found.state is not CheckState.PENDING:
             yield Answer(at, found.state, found.message)
-        elif found.look_again is not None:
-            again = found.look_again - self._begin
-            while self._begin + again < found.look_again:
+        elif found.retry_at is not None:
+            again = found.retry_at - self._begin
+            while self._begin + again < found.retry_at:
                 # Rounding must not bring it there a moment too early, where nothing has changed yet.
                 again = math.nextafter(again, math.inf)
             yield Answer(again, found.state, found.message)

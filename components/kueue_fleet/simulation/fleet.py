@@ -12,7 +12,7 @@ from typing import Any
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.reading.configuration import parse_configuration
-from kueue_fleet.admission.reading.objects import Parsed, parse_objects
+from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.objects import render_cluster

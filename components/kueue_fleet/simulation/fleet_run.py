@@ -43,11 +43,11 @@ from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.fallback import Fallback
 from kueue_fleet.simulation.jobs import Job
-from kueue_fleet.simulation.nodes import Nodes
+from kueue_fleet.simulation.node_limit import Nodes
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher, Offer
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.records import Record, State
-from kueue_fleet.simulation.workers import Workers
+from kueue_fleet.simulation.work_queue import Workers
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 WORKER_LOST_SECONDS: Final = 900.0
@@ -256,8 +256,8 @@ class FleetRun:
             self._answer_dispatch(job, CheckState.REJECTED, offer.rejected, now)
         elif offer.given_up:
             self._give_up(job, key, offer.rest, now)
-        elif offer.look_again is not None:
-            self._plan_for(max(now, offer.look_again), job, self.home, partial(self._offer, job))
+        elif offer.retry_at is not None:
+            self._plan_for(max(now, offer.retry_at), job, self.home, partial(self._offer, job))
 
     def _give_up(self, job: Job, key: str, rest: float, now: float) -> None:
         """No cluster admitted it in time: it gives its quota back if a check of ours can say so, and starts over."""

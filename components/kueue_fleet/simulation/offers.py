@@ -13,11 +13,11 @@ from typing import Final, Protocol
 from kueue_fleet.admission.model import Objects
 from kueue_fleet.dispatch import (
     Action,
-    Books,
     Decision,
     Request,
     WaitingTimes,
     Worker,
+    WorkerQuota,
     decide,
     dispatch_settings,
     rounds_begun,
@@ -35,13 +35,13 @@ ROUND_SECONDS: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Who gets a copy; who has one and is not among them loses it. `look_again` is when that may change by itself.
+    """Who gets a copy; who has one and is not among them loses it. `retry_at` is when that may change by itself.
 
     `given_up`: to none, and the job starts over `rest` seconds later. `rejected`: never to any; the text says why.
     """
 
     workers: tuple[str, ...]
-    look_again: float | None = None
+    retry_at: float | None = None
     given_up: bool = False
     rest: float = 0.0
     rejected: str = ""
@@ -121,7 +121,7 @@ class FleetDispatcher:
         self._section = configuration.controller
         self._settings = dispatch_settings(configuration.controller)
         self._team_regions = configuration.team_regions
-        self._books = {name: Books(objects[name]) for name in fleet.worker_names}
+        self._quotas = {name: WorkerQuota(objects[name]) for name in fleet.worker_names}
         self._waiting = WaitingTimes()
         self._touched: dict[str, dict[str, None]] = {name: {} for name in fleet.worker_names}
         self.decisions: dict[str, Decision] = {}
@@ -147,17 +147,17 @@ class FleetDispatcher:
         decision = decide(request, [self._worker(job, name, lost, now) for name in names], self._settings, now)
         self.decisions[job.record.key] = decision
         job.offered_since = decision.started
-        for name, books in self._books.items():
+        for name, quota in self._quotas.items():
             if name in decision.nominated:
-                books.expect(job.workload)
+                quota.expect(job.workload)
                 self._waiting.waits(job.record.key, name, job.record.cluster_queue, decision.started)
             else:
-                books.forget(job.record.key)
+                quota.forget(job.record.key)
                 self._waiting.gone(job.record.key, name)
         given_up = decision.action is Action.GIVE_UP
         job.gave_up = given_up
         rejected = decision.message if decision.action is Action.REJECT else ""
-        return Offer(decision.nominated, decision.look_again, given_up, self._settings.retry_after, rejected)
+        return Offer(decision.nominated, decision.retry_at, given_up, self._settings.retry_after, rejected)
 
     def _worker(self, job: Job, name: str, lost: frozenset[str], now: float) -> Worker:
         region = self._fleet.cluster(name).region
@@ -166,19 +166,19 @@ class FleetDispatcher:
             region=region,
             connected=name not in lost,
             problem="it cannot be reached" if name in lost else "",
-            books=self._books[name],
+            quota=self._quotas[name],
             prices=self._section.prices.get(region, {}),
             waiting_seconds=self._waiting.seconds(name, job.record.cluster_queue, now),
         )
 
     def _catch_up(self) -> None:
         for name, keys in self._touched.items():
-            workloads, books = self._clusters[name].engine.workloads, self._books[name]
+            workloads, quota = self._clusters[name].engine.workloads, self._quotas[name]
             for key in keys:
                 if key in workloads:
-                    books.put(workloads[key].as_workload())
+                    quota.put(workloads[key].as_workload())
                 else:
-                    books.drop(key)
+                    quota.drop(key)
             keys.clear()
 
     def touch(self, cluster: str, key: str) -> None:
@@ -188,23 +188,23 @@ class FleetDispatcher:
 
     def load(self, cluster: str, objects: Objects) -> None:
         """A cluster has other queues and quotas."""
-        if cluster in self._books:
-            self._books[cluster].load(objects)
+        if cluster in self._quotas:
+            self._quotas[cluster].load(objects)
 
     def admitted(self, job: Job, worker: str, now: float) -> None:
         """The job is admitted on a worker."""
         key, since = job.record.key, job.offered_since
         self.decisions.pop(key, None)
         self._waiting.admitted(key, worker, job.record.cluster_queue, now, now - (now if since is None else since))
-        for name, books in self._books.items():
+        for name, quota in self._quotas.items():
             if name != worker:
-                books.forget(key)
+                quota.forget(key)
 
     def withdrawn(self, job: Job) -> None:
         """The job is no longer offered."""
         self._waiting.gone(job.record.key)
-        for books in self._books.values():
-            books.forget(job.record.key)
+        for quota in self._quotas.values():
+            quota.forget(job.record.key)
 
 
 def regions_of(fleet: FleetSpec, queue: str) -> Sequence[str]:

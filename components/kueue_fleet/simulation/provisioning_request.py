@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.placement import local_queues
+from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SINGLE_POD_SET_REFUSAL
 from kueue_fleet.kueue_api import ProvisioningRequestConfigSpec
 from kueue_fleet.kueue_api.names import QUEUE_LABEL

@@ -15,6 +15,7 @@ from typing import Any
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects
 from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.admission.reading.manifests import (
     JOBS,
     WORKLOADS,
@@ -26,7 +27,6 @@ from kueue_fleet.admission.reading.manifests import (
     with_place,
     without_stood_for,
 )
-from kueue_fleet.admission.reading.objects import Parsed, parse_objects
 from kueue_fleet.kueue_api.check_objects import SPECS, check_objects
 from kueue_fleet.kueue_api.cohort_tree import cycles
 from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION

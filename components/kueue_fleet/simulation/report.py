@@ -27,7 +27,7 @@ _UNITS: Final[Mapping[str, tuple[str, float]]] = {
 REST: Final = "all others"
 """Name of the series of everything that has none of its own."""
 
-Place = tuple[Record, Run]
+JobRun = tuple[Record, Run]
 """A workload, and one of its runs."""
 
 
@@ -87,14 +87,14 @@ def _counts(records: Sequence[Record]) -> dict[str, int]:
 # Use over time
 
 
-def _use(result: Result, runs: Sequence[Place], end: float, unit: float) -> list[dict[str, Any]]:
+def _use(result: Result, runs: Sequence[JobRun], end: float, unit: float) -> list[dict[str, Any]]:
     """By resource: GPUs and other devices first, CPUs and memory last."""
     resources = {resource for _, run in runs for _, resource in run.usage}
     ordered = sorted(resources, key=lambda resource: ("/" not in resource, resource_order(resource)))
     return [_use_of(resource, result, runs, end, unit) for resource in ordered]
 
 
-def _use_of(resource: str, result: Result, runs: Sequence[Place], end: float, unit: float) -> dict[str, Any]:
+def _use_of(resource: str, result: Result, runs: Sequence[JobRun], end: float, unit: float) -> dict[str, Any]:
     label, divisor = _UNITS.get(resource, ("", 1.0))
     by_flavor: dict[str, list[tuple[float, float]]] = {}
     by_team: dict[str, list[tuple[float, float]]] = {}
@@ -190,7 +190,7 @@ def _share(ordered: Sequence[float], part: float) -> float:
     return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
 
-def _places(runs: Sequence[Place]) -> dict[str, Any]:
+def _places(runs: Sequence[JobRun]) -> dict[str, Any]:
     """How often jobs ran, by cluster and flavors."""
     counts: dict[tuple[str, str], int] = {}
     for _, run in runs:
@@ -202,7 +202,7 @@ def _places(runs: Sequence[Place]) -> dict[str, Any]:
     return {"clusters": clusters, "series": series}
 
 
-def _timeline(result: Result, runs: Sequence[Place], end: float, unit: float) -> list[dict[str, Any]]:
+def _timeline(result: Result, runs: Sequence[JobRun], end: float, unit: float) -> list[dict[str, Any]]:
     """Every run, where there are few enough jobs to give each a line."""
     if not 0 < len({record.key for record, _ in runs}) <= _MOST_ROWS:
         return []

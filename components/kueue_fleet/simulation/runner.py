@@ -20,7 +20,7 @@ from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.records import Record, State
 from kueue_fleet.simulation.result import Result
-from kueue_fleet.simulation.workers import Workers
+from kueue_fleet.simulation.work_queue import Workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api.problem import Problem
-from kueue_fleet.kueue_api.timestamp import Instant
+from kueue_fleet.kueue_api.timestamp import Timestamp
 from kueue_fleet.simulation.distributions import Seconds, constant, exponential
 from kueue_fleet.simulation.models import read_model
 
@@ -155,7 +155,7 @@ class WorkloadFile(SpecModel):
     """How often Spot nodes are taken away; the first that fits counts."""
     outages: tuple[OutageEntry, ...] = ()
     """When workers cannot be reached."""
-    begin: Instant | None = None
+    begin: Timestamp | None = None
     """The moment that is second 0, for windows of a calendar; default: none."""
 
     def submissions(self, seed: int) -> Iterator[tuple[JobEntry, str, float, float | None]]:

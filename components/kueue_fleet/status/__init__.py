@@ -1,6 +1,6 @@
 """How a live fleet is: queues with their use, what waits and why, workers, DWS requests, credentials.
 
-Pure: the command line does the listing.
+No I/O: the command line does the listing.
 """
 
 from kueue_fleet.status.conditions import condition, dominant_reasons, is_true

@@ -16,7 +16,7 @@ from cryptography import x509
 
 from kueue_fleet.rehearsal.control_planes.certificates import (
     KeyPair,
-    LabAuthority,
+    RehearsalAuthority,
     admin_token,
     current_time,
     service_account_key,
@@ -28,15 +28,15 @@ HOSTS = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 
 
 @pytest.fixture
-def authority(tmp_path: Path) -> LabAuthority:
-    return LabAuthority.open(tmp_path / "pki", current_time())
+def authority(tmp_path: Path) -> RehearsalAuthority:
+    return RehearsalAuthority.open(tmp_path / "pki", current_time())
 
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def handshake(authority: LabAuthority, server: KeyPair, client: KeyPair | None, hostname: str) -> x509.Name:
+def handshake(authority: RehearsalAuthority, server: KeyPair, client: KeyPair | None, hostname: str) -> x509.Name:
     """The client's name as the server sees it, after a mutual TLS handshake. Raises ssl.SSLError."""
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_side.load_cert_chain(server.certificate, server.key)
@@ -76,37 +76,37 @@ def handshake(authority: LabAuthority, server: KeyPair, client: KeyPair | None, 
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_server_and_client_certificates_are_accepted(authority: LabAuthority, host: str) -> None:
+def test_server_and_client_certificates_are_accepted(authority: RehearsalAuthority, host: str) -> None:
     server = authority.server("server", HOSTS, current_time())
     client = authority.client("client", "someone", ["system:masters"], current_time())
     subject = handshake(authority, server, client, host)
     assert subject.rfc4514_string() == "CN=someone,O=system:masters"
 
 
-def test_another_host_name_is_refused(authority: LabAuthority) -> None:
+def test_another_host_name_is_refused(authority: RehearsalAuthority) -> None:
     server = authority.server("server", HOSTS, current_time())
     client = authority.client("client", "someone", [], current_time())
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(authority, server, client, "example.com")
 
 
-def test_a_certificate_of_another_lab_is_refused(authority: LabAuthority, tmp_path: Path) -> None:
-    stranger = LabAuthority.open(tmp_path / "other", current_time())
+def test_a_certificate_of_another_lab_is_refused(authority: RehearsalAuthority, tmp_path: Path) -> None:
+    stranger = RehearsalAuthority.open(tmp_path / "other", current_time())
     server = authority.server("server", HOSTS, current_time())
     with pytest.raises((ssl.SSLError, ConnectionResetError)):
         handshake(authority, server, stranger.client("client", "someone", [], current_time()), "localhost")
 
 
-def test_what_is_there_is_used_again(authority: LabAuthority) -> None:
+def test_what_is_there_is_used_again(authority: RehearsalAuthority) -> None:
     now = current_time()
     pair = authority.server("server", HOSTS, now)
     before = pair.certificate.read_bytes()
-    again = LabAuthority.open(authority.folder, now)
+    again = RehearsalAuthority.open(authority.folder, now)
     assert again.certificate == authority.certificate
     assert again.server("server", HOSTS, now).certificate.read_bytes() == before
 
 
-def test_other_hosts_and_a_near_end_need_a_new_certificate(authority: LabAuthority) -> None:
+def test_other_hosts_and_a_near_end_need_a_new_certificate(authority: RehearsalAuthority) -> None:
     now = current_time()
     pair = authority.server("server", HOSTS, now)
     first = pair.certificate.read_bytes()
@@ -117,7 +117,7 @@ def test_other_hosts_and_a_near_end_need_a_new_certificate(authority: LabAuthori
     assert len({first, second, third}) == 3
 
 
-def test_a_damaged_leaf_is_made_again(authority: LabAuthority) -> None:
+def test_a_damaged_leaf_is_made_again(authority: RehearsalAuthority) -> None:
     now = current_time()
     pair = authority.server("server", HOSTS, now)
     pair.key.write_bytes(pair.key.read_bytes()[:40])
@@ -126,26 +126,26 @@ def test_a_damaged_leaf_is_made_again(authority: LabAuthority) -> None:
 
 
 @pytest.mark.parametrize("victim", ["ca.crt", "ca.key"])
-def test_a_damaged_authority_is_one_sentence(authority: LabAuthority, victim: str) -> None:
+def test_a_damaged_authority_is_one_sentence(authority: RehearsalAuthority, victim: str) -> None:
     (authority.folder / victim).write_text("")
     with pytest.raises(RehearsalError, match=r"cannot be read .*take the rehearsal down with --down"):
-        LabAuthority.open(authority.folder, current_time())
+        RehearsalAuthority.open(authority.folder, current_time())
 
 
-def test_a_key_of_another_authority_is_noticed(authority: LabAuthority, tmp_path: Path) -> None:
-    other = LabAuthority.open(tmp_path / "other", current_time())
+def test_a_key_of_another_authority_is_noticed(authority: RehearsalAuthority, tmp_path: Path) -> None:
+    other = RehearsalAuthority.open(tmp_path / "other", current_time())
     (authority.folder / "ca.key").write_bytes((other.folder / "ca.key").read_bytes())
     with pytest.raises(RehearsalError, match=r"ca\.key does not belong to ca\.crt"):
-        LabAuthority.open(authority.folder, current_time())
+        RehearsalAuthority.open(authority.folder, current_time())
 
 
 def test_an_authority_whose_time_is_over(tmp_path: Path) -> None:
-    LabAuthority.open(tmp_path, datetime(2020, 1, 1, tzinfo=UTC))
+    RehearsalAuthority.open(tmp_path, datetime(2020, 1, 1, tzinfo=UTC))
     with pytest.raises(RehearsalError, match="ended on 2029-12-29"):
-        LabAuthority.open(tmp_path, datetime(2031, 1, 1, tzinfo=UTC))
+        RehearsalAuthority.open(tmp_path, datetime(2031, 1, 1, tzinfo=UTC))
 
 
-def test_keys_and_tokens_are_for_their_owner_only(authority: LabAuthority, tmp_path: Path) -> None:
+def test_keys_and_tokens_are_for_their_owner_only(authority: RehearsalAuthority, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         pair = authority.server("server", HOSTS, current_time())

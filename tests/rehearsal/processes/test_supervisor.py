@@ -148,7 +148,7 @@ def test_it_ends_when_its_parent_is_killed(supervisor_starter: SupervisorStarter
     paths = supervisor_starter.paths
     assert not paths.socket.exists()
     assert not paths.pki.exists()
-    assert not paths.lab_file.exists()
+    assert not paths.clusters_file.exists()
     assert (paths.cluster("worker") / "kube-apiserver.log").exists(), "the logs tell what happened"
 
 
@@ -444,8 +444,8 @@ def test_a_kept_rehearsal_that_cannot_be_opened_is_not_removed(supervisor_starte
 
 def test_a_damaged_record_is_one_sentence(supervisor_starter: SupervisorStarter) -> None:
     supervisor_starter.paths.root.mkdir(mode=0o700)
-    supervisor_starter.paths.lab_file.write_text('{"format": 1, "clusters": 3}')
-    with pytest.raises(RehearsalError, match=r"lab\.json: the record of the rehearsal cannot be read .*--down"):
+    supervisor_starter.paths.clusters_file.write_text('{"format": 1, "clusters": 3}')
+    with pytest.raises(RehearsalError, match=r"clusters\.json: the record of the rehearsal cannot be read .*--down"):
         supervisor_starter()
 
 

@@ -1,7 +1,7 @@
 """The cohort tree: quotas, usage and borrowing of ClusterQueues and cohorts.
 
 Nodes are mutable scratch, owned by one `cache.Cache`; decisions change their usage and undo it. Flavor-resources are
-small integers (`FlavorResources`), so that a node's books are plain dicts of integers. What depends on quotas only
+small integers (`FlavorResources`), so that a node's usage is plain dicts of integers. What depends on quotas only
 (subtree and local quota, potential, lendable, height) is computed once per change of the objects, by `seal`.
 
 Invariant: a cohort's usage is the sum over its children of what each uses beyond its own local quota.

@@ -79,7 +79,7 @@ def run_cycle(cache: Cache, heads: Iterable[Head], *, number: int, now: float) -
     for entry in order(entries, cache):
         _process(this, entry)
         done.append(entry)
-    _put_books_back(this)
+    _restore_cache(this)
     return done
 
 
@@ -96,7 +96,7 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
     this = _Pass(cache, 0, now)
     _record(this, entry)
     _process(this, entry)
-    _put_books_back(this)
+    _restore_cache(this)
     if entry.outcome is Outcome.ADMITTED:
         remove_all(entry.queue, entry.usage())
         reserve_topology(cache, entry, -1)
@@ -104,7 +104,7 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
     return entry
 
 
-def _put_books_back(this: _Pass) -> None:
+def _restore_cache(this: _Pass) -> None:
     for held in reversed(this.held):
         remove_all(held.entry.queue, held.usage)
         reserve_topology(this.cache, held.entry, -1)

@@ -1,4 +1,4 @@
-"""Changes of one workload's status: reservation, checks, eviction, back-off. No queues and no books here.
+"""Changes of one workload's status: reservation, checks, eviction, back-off. No queues and no usage here.
 
 Source: kueue@v0.19.2 pkg/workload/{workload,admissionchecks}.go, pkg/workload/evict/evict.go,
 pkg/controller/core/workload_controller.go.

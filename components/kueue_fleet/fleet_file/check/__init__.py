@@ -30,7 +30,7 @@ from kueue_fleet.fleet_file.check.quota_amounts import check_manager_quotas
 from kueue_fleet.fleet_file.check.reservations import check_reservations
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.check.settings import check_settings
-from kueue_fleet.fleet_file.check.teams import check_tenants
+from kueue_fleet.fleet_file.check.teams import check_teams
 from kueue_fleet.fleet_file.check.waiting_copies import check_waiting_copies
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.kueue_api.base import SpecModel, problems_in
@@ -54,7 +54,7 @@ _RULES = (
     check_fallback,
     check_manager_quotas,
     check_priorities,
-    check_tenants,
+    check_teams,
     check_accounts,
     check_settings,
     check_dispatch,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_fleet.fleet_file.check.scope import NOUNS, SECTIONS, Scope
-from kueue_fleet.fleet_file.model.placement import dispatch_groups
+from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.problem import Problem, rule
 

@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetResourceQuota
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.placement import dispatch_groups
+from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.kueue_api import AdmissionCheckStrategyRule
 from kueue_fleet.kueue_api.problem import Problem, item_labels, rule
 from kueue_fleet.kueue_api.quotas import LimitRules, check_quota

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.most_quota import most_quota
-from kueue_fleet.fleet_file.model.placement import groups_on
+from kueue_fleet.fleet_file.model.per_cluster import groups_on
 from kueue_fleet.kueue_api import ResourceGroup
 from kueue_fleet.kueue_api.problem import Problem, rule
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity

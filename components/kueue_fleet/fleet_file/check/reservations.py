@@ -28,7 +28,7 @@ from kueue_fleet.gke.machines import machine_names, machine_type
 from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule
-from kueue_fleet.kueue_api.timestamp import instant_text
+from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 _Made = ReservationEntry | FutureReservationEntry
 
@@ -197,8 +197,8 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
             "warning",
         )
     if isinstance(entry, FutureReservationEntry) and isinstance(resolved.capacity, Calendar):
-        own_times = (instant_text(resolved.capacity.start), resolved.capacity.duration)
-        their_times = (instant_text(entry.start), entry.duration)
+        own_times = (timestamp_text(resolved.capacity.start), resolved.capacity.duration)
+        their_times = (timestamp_text(entry.start), entry.duration)
         for field, own, theirs in zip(("start", "duration"), own_times, their_times, strict=True):
             if own != theirs:
                 yield Problem(

@@ -27,7 +27,7 @@ class _Placed:
     team: str | None
 
 
-def check_tenants(scope: Scope) -> Iterator[Problem]:
+def check_teams(scope: Scope) -> Iterator[Problem]:
     """Namespaces belong to one team and not to the system; LocalQueues are unique and lead somewhere."""
     yield from _namespaces(scope)
     yield from _duplicates(scope)

@@ -13,7 +13,7 @@ from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
 from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.placement import local_queues
+from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec
 
 _NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"

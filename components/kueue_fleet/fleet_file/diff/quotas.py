@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kueue_fleet.fleet_file.diff.difference import Difference
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.placement import queue_on
+from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.kueue_api import ResourceQuota
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity

@@ -16,7 +16,7 @@ from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, R
 from kueue_fleet.kueue_api.base import Count, Flag, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.problem import Problem, rule
-from kueue_fleet.kueue_api.timestamp import Instant
+from kueue_fleet.kueue_api.timestamp import Timestamp
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
 """What `confirm` of a commitment has to say: it cannot be cancelled."""
@@ -77,7 +77,7 @@ class Calendar(SpecModel):
     """Always `calendar`."""
     reservation: ResourceName
     """Name of the reservation that comes to be; one of `futureReservations`, or one that was asked for elsewhere."""
-    start: Instant
+    start: Timestamp
     """When it begins."""
     duration: Duration
     """How long it lasts; at the end Google removes the nodes and the reservation."""
@@ -139,7 +139,7 @@ class FutureReservationEntry(RuledModel):
     """Type of the machines."""
     count: AtLeastOne
     """Machines."""
-    start: Instant
+    start: Timestamp
     """When the machines are to be there."""
     duration: Duration
     """For how long."""

@@ -14,7 +14,7 @@ from pydantic import Field
 from kueue_fleet.kueue_api.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.problem import Problem, rule
-from kueue_fleet.kueue_api.timestamp import Instant
+from kueue_fleet.kueue_api.timestamp import Timestamp
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
 """`multiKueue.external.name` of a fleet whose dispatcher is this controller."""
@@ -86,7 +86,7 @@ class CalendarWindow(RuledModel):
 
     name: DnsLabel
     """What messages call the window."""
-    start: Instant
+    start: Timestamp
     """With a time zone: 2026-12-01T00:00:00Z."""
     duration: Duration
     """How long it lasts, such as 336h."""

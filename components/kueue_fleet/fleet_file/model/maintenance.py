@@ -14,7 +14,7 @@ from pydantic import Field
 from kueue_fleet.gke.maintenance import Stretch, shortage
 from kueue_fleet.kueue_api.base import RuledModel, Text
 from kueue_fleet.kueue_api.problem import Problem, rule
-from kueue_fleet.kueue_api.timestamp import Instant
+from kueue_fleet.kueue_api.timestamp import Timestamp
 
 LONGEST_STOP: Final = timedelta(days=30)
 """Longest exclusion of all upgrades."""
@@ -31,9 +31,9 @@ class MaintenanceExclusion(RuledModel):
 
     name: Annotated[Text, Field(min_length=1)]
     """What it is called in the console."""
-    start: Instant
+    start: Timestamp
     """When it begins."""
-    end: Instant | None = None
+    end: Timestamp | None = None
     """When it ends; left out with endTimeBehavior."""
     end_time_behavior: Literal["UNTIL_END_OF_SUPPORT"] | None = None
     """UNTIL_END_OF_SUPPORT: it lasts as long as GKE supports the cluster's minor version, and moves with that."""
@@ -67,9 +67,9 @@ class MaintenanceExclusion(RuledModel):
 class Maintenance(RuledModel):
     """A window that comes back, such as the nights of weekends."""
 
-    start: Instant
+    start: Timestamp
     """Begin of the first window."""
-    end: Instant
+    end: Timestamp
     """End of the first window."""
     recurrence: Text
     """When it comes back, as RFC 5545 has it: FREQ=WEEKLY;BYDAY=SA,SU."""

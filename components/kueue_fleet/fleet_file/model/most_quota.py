@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.placement import cohort_on, cohorts_on, quotas_on
+from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, quotas_on
 from kueue_fleet.kueue_api import ResourceGroup, ResourceQuota
 from kueue_fleet.kueue_api.cohort_tree import with_ancestors
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity

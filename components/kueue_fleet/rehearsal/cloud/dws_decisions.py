@@ -1,4 +1,4 @@
-"""What Dynamic Workload Scheduler does with ProvisioningRequests: pure functions of requests, stock and time.
+"""What Dynamic Workload Scheduler does with ProvisioningRequests, from requests, stock and time. Deterministic, no I/O.
 
 Source of states, reasons and durations: GKE's cluster autoscaler (github.com/GoogleCloudPlatform/cluster-autoscaler,
 pkg/provisioningrequests) and https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest. The stock is

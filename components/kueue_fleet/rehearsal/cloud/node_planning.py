@@ -1,7 +1,6 @@
-"""Which simulated nodes a cluster needs: what GKE's cluster autoscaler, node auto-provisioning and Autopilot decide, as
-pure functions.
+"""Which simulated nodes a cluster needs: what GKE's cluster autoscaler, node auto-provisioning and Autopilot decide.
 
-`nodes` carries it out; what goes again is in `node_removal`.
+No I/O: `nodes` carries it out; what goes again is in `node_removal`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which simulated nodes go when nothing runs on them: pure functions, carried out by `nodes`."""
+"""Which simulated nodes go when nothing runs on them. No I/O: `nodes` carries it out."""
 
 from __future__ import annotations
 

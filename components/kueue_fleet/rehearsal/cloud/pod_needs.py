@@ -1,4 +1,4 @@
-"""What the scheduler looks at in a pod, and whether a node would do: pure functions of objects as the API server shows
+"""What the scheduler looks at in a pod, and whether a node would do, from objects as the API server shows
 them.
 
 Not modelled: node affinity, pod affinity and spread constraints; a pod that requires them says so in `not_modelled`.

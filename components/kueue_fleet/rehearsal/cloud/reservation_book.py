@@ -1,4 +1,4 @@
-"""The reservations that the rehearsed stack has made, for all clusters of the lab.
+"""The reservations that the rehearsed stack has made, for all clusters of the rehearsal.
 
 `Reservation`s, also after the supervisor has been started again: they are in a file of the state folder.
 """

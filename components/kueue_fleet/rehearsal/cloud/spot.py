@@ -1,4 +1,4 @@
-"""Which Spot nodes Google takes back, and when: pure functions, carried out by `nodes`.
+"""Which Spot nodes Google takes back, and when. No I/O: `nodes` carries it out.
 
 The rate is ours: the real one is not known.
 """

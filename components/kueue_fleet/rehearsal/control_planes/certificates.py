@@ -1,7 +1,7 @@
-"""The lab's certificate authority, the certificates it signs, and the secrets of a rehearsal.
+"""A rehearsal's certificate authority, the certificates it signs, and its secrets.
 
-Everything is written into one folder, keys and tokens with mode 0600, each file whole or not at all. A lab that is
-started again finds what it made before; certificates that end soon are signed again, the authority never changes.
+Everything is written into one folder, keys and tokens with mode 0600, each file whole or not at all. A rehearsal
+that is started again finds what it made before; certificates that end soon are signed again, the authority stays.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ class KeyPair:
 
 
 @dataclass(frozen=True, slots=True)
-class LabAuthority:
-    """Signs the certificates of one lab."""
+class RehearsalAuthority:
+    """Signs the certificates of one rehearsal."""
 
     folder: Path
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
     @classmethod
-    def open(cls, folder: Path, now: datetime) -> LabAuthority:
+    def open(cls, folder: Path, now: datetime) -> RehearsalAuthority:
         """The authority in `folder`, made when there is none.
 
         Raises RehearsalError when its files are damaged or its time is over.
@@ -75,7 +75,7 @@ class LabAuthority:
             key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
         except (OSError, ValueError) as error:
             raise RehearsalError(
-                f"{folder}: the lab's certificate authority cannot be read ({error}); "
+                f"{folder}: the rehearsal's certificate authority cannot be read ({error}); "
                 "take the rehearsal down with --down and start it again"
             ) from error
         if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
@@ -84,7 +84,7 @@ class LabAuthority:
             )
         if certificate.not_valid_after_utc <= now:
             raise RehearsalError(
-                f"{folder}: the lab's certificate authority ended on {certificate.not_valid_after_utc:%Y-%m-%d}; "
+                f"{folder}: the rehearsal's certificate authority ended on {certificate.not_valid_after_utc:%Y-%m-%d}; "
                 "take the rehearsal down with --down and start it again"
             )
         return cls(folder, certificate, key)
@@ -182,7 +182,7 @@ def service_account_key(folder: Path) -> Path:
 
 
 def admin_token(path: Path) -> str:
-    """The lab's admin token (256 random bits), made when there is none."""
+    """The rehearsal's admin token (256 random bits), made when there is none."""
     if not path.exists():
         write_private(path, secrets.token_urlsafe(32).encode())
     return path.read_text().strip()
@@ -197,7 +197,7 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 def current_time() -> datetime:
     """Now, in UTC."""
-    return datetime.now(UTC)  # noqa: TID251 -- the rehearsal is not pure: it signs with the time of this machine
+    return datetime.now(UTC)  # noqa: TID251 -- the rehearsal has a clock: it signs with the time of this machine
 
 
 def _builder(

@@ -1,7 +1,7 @@
 """All clusters of one rehearsal and the etcd they share.
 
-What a restarted supervisor must know (names, parameters, ports) is in `lab.json`, written before anything is started
-and after anything is gone.
+What a restarted supervisor must know (names, parameters, ports) is in `clusters.json`, written before anything is
+started and after anything is gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 
 from kueue_fleet.rehearsal.control_planes.certificates import (
-    LabAuthority,
+    RehearsalAuthority,
     admin_token,
     service_account_key,
     write_private,
@@ -62,8 +62,8 @@ class ClusterRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class LabRecord:
-    """What is remembered of a lab."""
+class ClustersRecord:
+    """What is remembered of a rehearsal."""
 
     etcd_client_port: int
     etcd_peer_port: int
@@ -74,7 +74,7 @@ class LabRecord:
         write_private(path, json.dumps({"format": _FORMAT, **asdict(self)}, indent=1).encode())
 
     @classmethod
-    def read(cls, path: Path) -> LabRecord | None:
+    def read(cls, path: Path) -> ClustersRecord | None:
         """The record; None when there is none.
 
         Raises RehearsalError when the file cannot be understood.
@@ -97,7 +97,7 @@ class LabRecord:
             ) from error
 
 
-class Lab:
+class ControlPlanes:
     """The clusters of one rehearsal."""
 
     def __init__(self, paths: RehearsalPaths, engines: Engines, services: ServiceFactory, now: datetime) -> None:
@@ -111,7 +111,7 @@ class Lab:
         self._now = now
         self.clusters: dict[str, Cluster] = {}
         self.message = ""
-        """What is wrong with the lab itself; empty when nothing is."""
+        """What is wrong with the rehearsal itself; empty when nothing is."""
 
     @property
     def children(self) -> Children:
@@ -123,17 +123,17 @@ class Lab:
 
         Raises RehearsalError.
         """
-        self._authority = LabAuthority.open(self._paths.pki, self._now)
+        self._authority = RehearsalAuthority.open(self._paths.pki, self._now)
         self._token = admin_token(self._paths.admin_token)
         self._service_account_key = service_account_key(self._paths.pki)
         self._etcd_server = self._authority.server("etcd", _ETCD_HOSTS, self._now)
         self._etcd_client = self._authority.client("etcd-client", "kube-apiserver", (), self._now)
         self._api_server = self._authority.server("kube-apiserver", SERVER_HOSTS, self._now)
         self._front_proxy = self._authority.client("front-proxy", "front-proxy-client", (), self._now)
-        recorded = LabRecord.read(self._paths.lab_file)
+        recorded = ClustersRecord.read(self._paths.clusters_file)
         self._ports = Ports(entry.port for entry in recorded.clusters.values()) if recorded else Ports()
-        self._record = recorded or LabRecord(self._ports.take(), self._ports.take())
-        self._record.write(self._paths.lab_file)
+        self._record = recorded or ClustersRecord(self._ports.take(), self._ports.take())
+        self._record.write(self._paths.clusters_file)
         await self._ensure_etcd()
         for name, entry in self._record.clusters.items():
             self.clusters[name] = self._cluster(name, entry)
@@ -228,7 +228,7 @@ class Lab:
         try:
             await EtcdClient(self._etcd_plan()).delete_prefix(cluster.plan.etcd_prefix)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            # Its keys would turn up in the next cluster of that name: the record stays, until the lab goes.
+            # Its keys would turn up in the next cluster of that name: the record stays, until the rehearsal goes.
             raise RehearsalError(
                 f"cluster {cluster.name}: it is stopped, but etcd does not let go of its objects ({error}); "
                 "take the rehearsal down with --down"
@@ -240,7 +240,7 @@ class Lab:
         if entry is not None:
             clusters[name] = entry
         self._record = replace(self._record, clusters=clusters)
-        self._record.write(self._paths.lab_file)
+        self._record.write(self._paths.clusters_file)
 
     def _cluster(self, name: str, entry: ClusterRecord) -> Cluster:
         plan = ControlPlanePlan(

@@ -1,7 +1,7 @@
 """One cluster's control plane: its processes as data, and what the services of a running cluster may use.
 
 `ProcessSpec`s, to be started in this order: kube-apiserver; then, once it is ready, kube-controller-manager and
-kube-scheduler. `lab` starts and stops them.
+kube-scheduler. `clusters` starts and stops them.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def write_control_plane_files(plan: ControlPlanePlan) -> None:
 
 
 def api_server_process(plan: ControlPlanePlan) -> ProcessSpec:
-    """kube-apiserver: loopback only, RBAC, the lab's admin token, service-account tokens signed by the lab's key."""
+    """kube-apiserver: loopback only, RBAC, the rehearsal's admin token, service-account tokens signed by its key."""
     issuer = "https://kubernetes.default.svc.cluster.local"
     return ProcessSpec(
         name=API_SERVER,

@@ -71,7 +71,7 @@ def etcd_process(plan: EtcdPlan) -> ProcessSpec:
 
 
 class EtcdClient:
-    """The two things a lab asks of etcd: is it ready, and forget a cluster."""
+    """The two things a rehearsal asks of etcd: is it ready, and forget a cluster."""
 
     def __init__(self, plan: EtcdPlan) -> None:
         self._endpoint = plan.endpoint

@@ -57,10 +57,12 @@ def write_kwok_files(folder: Path, *, server: str, ca_file: Path, token: str) ->
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "lab", "cluster": {"server": server, "certificate-authority": str(ca_file.absolute())}}],
+        "clusters": [
+            {"name": "cluster", "cluster": {"server": server, "certificate-authority": str(ca_file.absolute())}}
+        ],
         "users": [{"name": "admin", "user": {"token": token}}],
-        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "admin"}}],
-        "current-context": "lab",
+        "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": "admin"}}],
+        "current-context": "cluster",
     }
     replace_file(folder / "kubeconfig", yaml.safe_dump(document).encode(), 0o600)
 

@@ -1,6 +1,6 @@
 """What became of each submitted job, read from Kueue's own objects.
 
-Pure: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue removed it.
+No I/O: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue removed it.
 """
 
 from __future__ import annotations

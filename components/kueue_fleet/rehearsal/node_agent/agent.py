@@ -20,12 +20,12 @@ import aiohttp
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.addresses import claim_address
-from kueue_fleet.rehearsal.node_agent.certificates import is_usable, service_certificate
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, install_policy
 from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program
 from kueue_fleet.rehearsal.node_agent.refusals import describe_refusals
 from kueue_fleet.rehearsal.node_agent.services import Backend, ServiceRoutes
 from kueue_fleet.rehearsal.node_agent.status import timestamp
+from kueue_fleet.rehearsal.node_agent.webhook_certificate import is_usable, service_certificate
 from kueue_fleet.rehearsal.node_agent.worker import PodWorker
 from kueue_fleet.rehearsal.processes.child_process import Spawn
 

@@ -1,6 +1,6 @@
 """What a kubelet works out from a Pod before it starts a container: environment, arguments, paths, ports.
 
-Pure functions on the Pod as the API server shows it. Files are in `volumes`, the Pod's status in `status`.
+No I/O: functions of the Pod as the API server shows it. Files are in `volumes`, the Pod's status in `status`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ the Service gets an address of its own, and connections to it are relayed to the
 1024), the port in the client configuration is set to the target port instead. A helm upgrade that writes the objects
 again is answered by the same patches; Helm compares manifests with manifests, so none of this is a difference to it.
 
-`plan_*` are pure; `ServiceRoutes` watches, patches and relays.
+`plan_*` do no I/O; `ServiceRoutes` watches, patches and relays.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A Pod's status from what its containers do, and when a container starts again.
 
-Pure. Source of the rules: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go (getPhase) and pkg/kubelet/status/generate.go.
+No I/O. Source of the rules: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go (getPhase), pkg/kubelet/status/generate.go.
 """
 
 from __future__ import annotations

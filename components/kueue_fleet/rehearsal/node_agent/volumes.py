@@ -1,7 +1,7 @@
 """The files of a pod's volumes, and how they reach the pod's folder.
 
-`volume_files` is pure: it says which files a volume has, from its sources. `write_volume` makes a folder hold exactly
-these, each replaced in one step, so that a program that reads while an update runs sees the old or the new file.
+`volume_files` does no I/O: it says which files a volume has, from its sources. `write_volume` makes a folder hold
+exactly these, each replaced in one step, so that a program that reads during an update sees the old or the new file.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ def _from_downward(pod: Json, reference: Json, facts: HostFacts) -> dict[str, Vo
 
 def _safe(path: str) -> str:
     """The path if it stays within the volume (the API server checks items, and so do we)."""
-    pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+    relative = PurePosixPath(path)
+    if relative.is_absolute() or ".." in relative.parts or not relative.parts:
         raise PodError(f"volume path {path!r} leaves the volume")
-    return str(pure)
+    return str(relative)
 
 
 def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> bool:

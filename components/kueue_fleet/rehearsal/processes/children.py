@@ -44,7 +44,7 @@ class _Slot:
 
 
 class Children:
-    """The processes of one cluster, or of the lab itself."""
+    """The processes of one cluster, or of the rehearsal itself."""
 
     def __init__(self, owner: str, on_death: Callable[[ChildProcess], None] = lambda child: None) -> None:
         self._owner = owner

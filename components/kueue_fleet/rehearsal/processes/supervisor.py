@@ -4,7 +4,7 @@ It answers HTTP on a Unix socket that only its owner may open. It ends, and with
 `POST /shutdown`, SIGTERM or SIGINT, and when its standard input ends, which is how it notices that its parent has
 died; `--keep`, or `POST /keep` later, makes it stay. Requests and answers are JSON, errors are `{"error": "…"}`.
 
-GET /healthz                                   state of the lab
+GET /healthz                                   state of the rehearsal
 GET /clusters, GET /clusters/{name}            description, state, processes and services
 PUT /clusters/{name}                           {project, location, autopilot}: the cluster, once it is ready
 DELETE /clusters/{name}                        stops it and removes all of it
@@ -43,7 +43,7 @@ from aiohttp import web
 from kueue_fleet.rehearsal.cloud.reservation_book import ReservationBook
 from kueue_fleet.rehearsal.control_planes.certificates import current_time
 from kueue_fleet.rehearsal.control_planes.cluster import ServiceFactory, WrongRequestError, parse_parameters
-from kueue_fleet.rehearsal.control_planes.clusters import ConflictError, Lab, UnknownClusterError
+from kueue_fleet.rehearsal.control_planes.clusters import ConflictError, ControlPlanes, UnknownClusterError
 from kueue_fleet.rehearsal.control_planes.control_plane import NodePoolHost
 from kueue_fleet.rehearsal.engines import EngineCache, find_engines
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths, check_socket_path, engines_dir
@@ -98,10 +98,10 @@ class SupervisorLock:
 
 
 class Supervisor:
-    """The HTTP side of a lab."""
+    """The HTTP side of a rehearsal."""
 
-    def __init__(self, lab: Lab, reservations: ReservationBook, *, keep: bool) -> None:
-        self._lab = lab
+    def __init__(self, control_planes: ControlPlanes, reservations: ReservationBook, *, keep: bool) -> None:
+        self._control_planes = control_planes
         self._reservations = reservations
         self.keep = keep
         self.ended = asyncio.Event()
@@ -127,7 +127,7 @@ class Supervisor:
                 web.put("/reservations/{zone}/{name}", self._put_reservation),
                 web.delete("/reservations/{zone}/{name}", self._delete_reservation),
                 web.post(f"{cluster}/processes/{{process}}/kill", self._kill_in_cluster),
-                web.post("/processes/{process}/kill", self._kill_in_lab),
+                web.post("/processes/{process}/kill", self._kill_shared),
                 web.get("/processes", self._processes),
                 web.get("/refusedPods", self._refused_pods),
                 web.post("/keep", self._keep),
@@ -143,28 +143,28 @@ class Supervisor:
             self.ended.set()
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        unwell = sorted(name for name, cluster in self._lab.clusters.items() if cluster.state == "failed")
-        status = "failed" if self._lab.message or unwell else "ok"
-        body = {"status": status, "message": self._lab.message, "failedClusters": unwell, "keep": self.keep}
-        return web.json_response({**body, "pid": os.getpid(), "processes": self._lab.children.status()})
+        unwell = sorted(name for name, cluster in self._control_planes.clusters.items() if cluster.state == "failed")
+        status = "failed" if self._control_planes.message or unwell else "ok"
+        body = {"status": status, "message": self._control_planes.message, "failedClusters": unwell, "keep": self.keep}
+        return web.json_response({**body, "pid": os.getpid(), "processes": self._control_planes.children.status()})
 
     async def _list_clusters(self, request: web.Request) -> web.Response:
-        return web.json_response({"clusters": [cluster.status() for cluster in self._lab.clusters.values()]})
+        return web.json_response({"clusters": [cluster.status() for cluster in self._control_planes.clusters.values()]})
 
     async def _get_cluster(self, request: web.Request) -> web.Response:
-        return web.json_response(self._lab.cluster(request.match_info["name"]).status())
+        return web.json_response(self._control_planes.cluster(request.match_info["name"]).status())
 
     async def _put_cluster(self, request: web.Request) -> web.Response:
         parameters = parse_parameters(await _json_body(request))
-        cluster = await self._lab.put_cluster(request.match_info["name"], parameters)
+        cluster = await self._control_planes.put_cluster(request.match_info["name"], parameters)
         return web.json_response(cluster.description())
 
     async def _delete_cluster(self, request: web.Request) -> web.Response:
-        await self._lab.delete_cluster(request.match_info["name"])
+        await self._control_planes.delete_cluster(request.match_info["name"])
         return web.json_response({})
 
     async def _put_autoscaling(self, request: web.Request) -> web.Response:
-        host = self._lab.cluster(request.match_info["name"]).node_pools()
+        host = self._control_planes.cluster(request.match_info["name"]).node_pools()
         if host is not None:
             await host.put_autoscaling(await _json_body(request))
         return web.json_response({})
@@ -197,16 +197,16 @@ class Supervisor:
         return web.json_response({})
 
     def _node_pools(self, name: str) -> NodePoolHost:
-        host = self._lab.cluster(name).node_pools()
+        host = self._control_planes.cluster(name).node_pools()
         if host is None:
             raise WrongRequestError(f"cluster {name}: its nodes are not simulated here")
         return host
 
     async def _kill_in_cluster(self, request: web.Request) -> web.Response:
-        return await _kill(request, self._lab.cluster(request.match_info["name"]).children)
+        return await _kill(request, self._control_planes.cluster(request.match_info["name"]).children)
 
-    async def _kill_in_lab(self, request: web.Request) -> web.Response:
-        return await _kill(request, self._lab.children)
+    async def _kill_shared(self, request: web.Request) -> web.Response:
+        return await _kill(request, self._control_planes.children)
 
     async def _processes(self, request: web.Request) -> web.Response:
         own = psutil.Process()
@@ -214,8 +214,8 @@ class Supervisor:
         rows: list[dict[str, object]] = [
             _process_row("supervisor", None, own.pid, own.memory_info().rss, times.user + times.system)
         ]
-        owners: list[tuple[str | None, Children]] = [(None, self._lab.children)]
-        owners += [(name, cluster.children) for name, cluster in self._lab.clusters.items()]
+        owners: list[tuple[str | None, Children]] = [(None, self._control_planes.children)]
+        owners += [(name, cluster.children) for name, cluster in self._control_planes.clusters.items()]
         for owner, children in owners:
             for child in children.alive():
                 usage = child.usage()
@@ -224,7 +224,7 @@ class Supervisor:
         return web.json_response({"processes": rows})
 
     async def _refused_pods(self, request: web.Request) -> web.Response:
-        clusters = [cluster for cluster in self._lab.clusters.values() if cluster.state == "running"]
+        clusters = [cluster for cluster in self._control_planes.clusters.values() if cluster.state == "running"]
         rows = await asyncio.gather(*(cluster.refused_pods() for cluster in clusters))
         return web.json_response({"pods": [row for each in rows for row in each]})
 
@@ -325,38 +325,38 @@ def _watch_parent(supervisor: Supervisor) -> None:
 
 
 async def supervise(paths: RehearsalPaths, services: ServiceFactory, *, keep: bool) -> None:
-    """Runs the lab of `paths` until it is ended, then stops and tidies up. The caller holds the lock.
+    """Runs the rehearsal of `paths` until it is ended, then stops and tidies up. The caller holds the lock.
 
-    Raises RehearsalError when the lab cannot be opened.
+    Raises RehearsalError when the rehearsal cannot be opened.
     """
     engines = find_engines(EngineCache(engines_dir()))
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
         engines.binary(name)
-    lab = Lab(paths, engines, services, current_time())
-    supervisor = Supervisor(lab, ReservationBook(paths.reservations), keep=keep)
+    control_planes = ControlPlanes(paths, engines, services, current_time())
+    supervisor = Supervisor(control_planes, ReservationBook(paths.reservations), keep=keep)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.end, f"{number.name} received")
     if not keep:
         _watch_parent(supervisor)
-    fresh, opened = not paths.lab_file.exists(), False
+    fresh, opened = not paths.clusters_file.exists(), False
     try:
-        await lab.open()
+        await control_planes.open()
         opened = True
         async with _listening(supervisor, paths.socket):
             log.info("ready on %s", paths.socket)
             await supervisor.ended.wait()
     finally:
-        await lab.close()
+        await control_planes.close()
         # A kept rehearsal that cannot be opened now, because a port is taken, can be once the port is free.
         if supervisor.remove_state or (not supervisor.keep and (opened or fresh)):
-            remove_lab_state(paths, keep_logs=supervisor.keep_logs)
+            remove_state(paths, keep_logs=supervisor.keep_logs)
 
 
-def remove_lab_state(paths: RehearsalPaths, *, keep_logs: bool) -> None:
-    """Removes all data of a stopped lab: certificates, token, etcd, clusters; their logs too, unless told otherwise."""
+def remove_state(paths: RehearsalPaths, *, keep_logs: bool) -> None:
+    """Removes all data of a stopped rehearsal: certificates, token, etcd, clusters, and logs unless `keep_logs`."""
     shutil.rmtree(paths.pki, ignore_errors=True)
-    paths.lab_file.unlink(missing_ok=True)
+    paths.clusters_file.unlink(missing_ok=True)
     paths.reservations.unlink(missing_ok=True)
     paths.simulation.unlink(missing_ok=True)
     paths.socket.unlink(missing_ok=True)

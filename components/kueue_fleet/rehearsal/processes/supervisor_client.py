@@ -128,7 +128,7 @@ class SupervisorClient:
         self._request("DELETE", f"{_cluster(cluster)}/nodePools/{quote(pool, safe='')}", timeout=_CLUSTER_SECONDS)
 
     def processes(self) -> list[dict[str, Any]]:
-        """Every living process, the supervisor first: name, cluster (None: of the lab), pid, rssBytes, cpuSeconds."""
+        """Every living process, the supervisor first: name, cluster (None: shared), pid, rssBytes, cpuSeconds."""
         found: list[dict[str, Any]] = self._request("GET", "/processes")["processes"]
         return found
 
@@ -138,7 +138,7 @@ class SupervisorClient:
         return found
 
     def kill(self, cluster: str | None, process: str, signal_name: str = "SIGKILL") -> int:
-        """Signals a process as a fault would, of the lab itself when `cluster` is None; returns its pid."""
+        """Signals a process as a fault would, of the rehearsal itself when `cluster` is None; returns its pid."""
         owner = "" if cluster is None else _cluster(cluster)
         path = f"{owner}/processes/{quote(process, safe='')}/kill"
         return int(self._request("POST", path, {"signal": signal_name})["pid"])

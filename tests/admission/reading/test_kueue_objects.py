@@ -11,7 +11,7 @@ from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.model import Workload
 from kueue_fleet.admission.pods import TopologyRequest
 from kueue_fleet.admission.reading.configuration import parse_configuration
-from kueue_fleet.admission.reading.objects import parse_objects
+from kueue_fleet.admission.reading.kueue_objects import parse_objects
 
 QUOTA = {"name": "cpu", "nominalQuota": "4", "borrowingLimit": "1500m"}
 GROUP = {"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [QUOTA]}]}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.standins import install
-from kueue_fleet.rehearsal.standins.install import (
+from kueue_fleet.rehearsal.standins import executables
+from kueue_fleet.rehearsal.standins.executables import (
     PARTS,
     STAND_IN_GROUP,
     find_real_parts,
@@ -54,7 +54,7 @@ def test_without_the_offline_distribution_what_is_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert missing_parts({}) == []
-    monkeypatch.setattr(install, "entry_points", lambda group: [] if group == STAND_IN_GROUP else None)
+    monkeypatch.setattr(executables, "entry_points", lambda group: [] if group == STAND_IN_GROUP else None)
     assert missing_parts({}) == [
         "pulumi-language-python: Pulumi's Python language host is not installed; "
         "install Pulumi (https://www.pulumi.com/docs/install/), which brings it, "

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
-from kueue_fleet.dispatch import Place, Residency
+from kueue_fleet.dispatch import Residency, WorkerView
 
 
-def places_of(
+def worker_views(
     record: Record, residency: Residency, manager: ManagerState, workers: Mapping[str, WorkerState]
-) -> dict[str, Place]:
+) -> dict[str, WorkerView]:
     """What is known of each worker, of those too that the job's queue does not have, or not any more.
 
     A worker that the controller follows is not gone, whatever an operator says.
     """
     return {
-        name: Place(
+        name: WorkerView(
             known=worker.followed,
             connected=manager.connection(name)[0],
             gone=name in manager.gone and not worker.followed,
@@ -26,4 +26,4 @@ def places_of(
             copy=worker.copy(record.key),
         )
         for name, worker in workers.items()
-    } | {name: Place(known=False, connected=False, gone=True) for name in manager.gone.difference(workers)}
+    } | {name: WorkerView(known=False, connected=False, gone=True) for name in manager.gone.difference(workers)}

@@ -69,7 +69,7 @@ async def test_the_assignment_is_on_the_manager_before_the_copy_may_be_admitted(
             return dict(await apply(path, body, manager))
 
         api.apply = noted  # type: ignore[method-assign]
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert order == ["manager", "us"]
     assert (assigned(made), check_on(made, "us")["state"]) == ("us", "Ready")
     assert b'kueue_fleet_assignments_total{cluster="us"} 1.0' in made.metrics.text()
@@ -81,7 +81,7 @@ async def test_both_writes_name_what_was_seen() -> None:
     put(made, "us", waiting_copy())
     version = made.manager.records[KEY].version
     seen = made.apis["us"].lists[WORKLOADS][KEY]["metadata"]["resourceVersion"]
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     _, on_manager, manager = made.api.applied[-1]
     assert (on_manager["metadata"]["resourceVersion"], manager) == (str(version), ASSIGNMENT_MANAGER)
     [(path, on_worker, manager)] = made.apis["us"].applied
@@ -97,7 +97,7 @@ async def test_a_copy_that_changed_is_not_granted_anything_by_what_was_decided_b
     put(made, "us", waiting_copy())
     made.apis["us"].put(WORKLOADS, waiting_copy(conditions=[]))
     with pytest.raises(ApiError, match="Conflict"):
-        await made.reconciler.look_at(KEY)
+        await made.reconciler.reconcile(KEY)
     assert check_on(made, "us")["state"] == "Pending"
 
 
@@ -106,7 +106,7 @@ async def test_it_is_not_written_twice_while_the_watch_is_behind() -> None:
     await made.look(workload())
     put(made, "us", waiting_copy())
     for _ in range(3):
-        await made.reconciler.look_at(KEY)
+        await made.reconciler.reconcile(KEY)
     assert len(made.apis["us"].applied) == 1
 
 
@@ -116,17 +116,17 @@ async def test_a_worker_that_is_lost_admits_nothing_and_another_one_has_the_job_
     assert made.nominated() == ["us"]
     put(made, "us", waiting_copy(ready=False))
     lose(made, "us")
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert made.nominated() == ["us", "eu"]
     # Alone, the lost worker gets as far as that; its copy has no assignment.
     made.apis["us"].put(WORKLOADS, waiting_copy())
     put(made, "eu", waiting_copy())
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert (assigned(made), check_on(made, "eu")["state"]) == ("eu", "Ready")
     made.connect("us")
     made.workers["us"].watches[0].connected = True
     put(made, "us", waiting_copy())
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert (assigned(made), check_on(made, "us")["state"]) == ("eu", "Pending")
 
 
@@ -134,12 +134,12 @@ async def test_a_worker_that_is_lost_after_the_assignment_keeps_the_job_until_it
     made = fixture()
     await made.look(workload())
     put(made, "us", waiting_copy())
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     lose(made, "us")
     made.clock.now += 7200
     for _ in range(2):
         made.restart()
-        await made.reconciler.look_at(KEY)
+        await made.reconciler.reconcile(KEY)
     assert (made.nominated(), assigned(made)) == (["us"], "us")
     [report] = [one for one in made.status()["conditions"] if one["type"] == "kueue-fleet.dev/Dispatch"]
     assert (report["reason"], report["status"]) == ("WaitingForWorker", "True")
@@ -147,7 +147,7 @@ async def test_a_worker_that_is_lost_after_the_assignment_keeps_the_job_until_it
     made.connect("us")
     made.workers["us"].watches[0].connected = True
     put(made, "us", admitted_copy(labels=COPY))
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert (made.nominated(), assigned(made)) == (["us"], "us")
 
 
@@ -157,7 +157,7 @@ async def test_a_new_leader_without_any_news_of_the_lost_worker_waits_too() -> N
     made.forget_workers()
     made.restart()
     made.workers["us"].watches = [Watch(made.api, "/anything", lambda key, item: None)]
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert made.nominated() == ["us"]
     assert assigned(made) == "us"
 
@@ -169,12 +169,12 @@ async def test_what_an_operator_calls_gone_is_not_waited_for() -> None:
     made = fixture()
     made.take(workload(conditions=[condition("QuotaReserved"), condition(ASSIGNED_CONDITION, message=US)]))
     lose(made, "us")
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert (made.nominated(), assigned(made)) == (["us"], "us")
     gone = {"metadata": {"name": "system", "annotations": {"kueue-fleet.dev/gone-workers": "us"}}}
     made.manager.take_namespace("system", gone)
-    await made.reconciler.look_at(KEY)
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
+    await made.reconciler.reconcile(KEY)
     assert (made.nominated(), assigned(made)) == (["us", "eu"], "")
 
 
@@ -185,7 +185,7 @@ async def test_a_worker_that_answers_is_not_gone_whatever_an_operator_says() -> 
     made.manager.take_namespace(
         "system", {"metadata": {"name": "system", "annotations": {"kueue-fleet.dev/gone-workers": "us"}}}
     )
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert (made.nominated(), assigned(made)) == (["us"], "us")
 
 
@@ -205,9 +205,9 @@ async def test_before_an_assignment_is_released_whatever_was_sent_to_the_copy_is
     late = made.apis["us"].lists[WORKLOADS][KEY]["metadata"]["resourceVersion"]
     made.apis["us"].failures = [ApiError(0, "", "no answer")]
     with pytest.raises(ApiError):
-        await made.reconciler.look_at(KEY)
+        await made.reconciler.reconcile(KEY)
     put(made, "us", waiting_copy(conditions=[]))
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert assigned(made) == ""
     assert check_on(made, "us")["state"] == "Pending"
     assert made.apis["us"].lists[WORKLOADS][KEY]["metadata"]["resourceVersion"] != late
@@ -218,8 +218,8 @@ async def test_with_kueues_own_dispatchers_too_only_one_worker_may_admit_a_job()
     await made.look(workload(status={"nominatedClusterNames": ["eu", "us"]}))
     put(made, "us", waiting_copy(conditions=[condition("QuotaReserved", -10)]))
     put(made, "eu", waiting_copy())
-    await made.reconciler.look_at(KEY)
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
+    await made.reconciler.reconcile(KEY)
     assert assigned(made) == "us"
     assert (check_on(made, "us")["state"], check_on(made, "eu")["state"]) == ("Ready", "Pending")
 
@@ -236,7 +236,7 @@ async def test_where_kueue_admitted_a_job_is_remembered() -> None:
     admitted = [condition("QuotaReserved"), condition("Admitted")]
     await made.look(workload(conditions=admitted, checks={"multikueue": "Ready"}, status={"clusterName": "eu"}))
     assert assigned(made) == "eu"
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert len(made.api.applied) == 1
 
 
@@ -272,7 +272,7 @@ async def test_a_copy_of_another_manager_is_never_assigned() -> None:
     copy = waiting_copy()
     copy["metadata"]["labels"] = {"kueue.x-k8s.io/multikueue-origin": "another"}
     put(made, "us", copy)
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert made.apis["us"].applied == []
 
 
@@ -318,7 +318,7 @@ async def test_nothing_is_decided_about_a_namespace_that_was_not_seen_yet() -> N
     made.touched.clear()
     made.manager.take_namespace("ns", {"metadata": {"name": "ns", "labels": label}})
     assert made.touched == [None]
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert made.nominated() == ["eu"]
 
 
@@ -332,7 +332,7 @@ async def test_nothing_is_decided_while_any_watch_of_the_manager_is_broken() -> 
     await made.look(workload())
     assert made.api.applied == []
     watches[0].connected = True
-    await made.reconciler.look_at(KEY)
+    await made.reconciler.reconcile(KEY)
     assert made.nominated() == ["us"]
 
 
@@ -354,7 +354,7 @@ async def test_where_kueue_nominates_by_itself_it_is_left_to_kueue() -> None:
     await made.look(component(1, nominatedClusterNames=["us"]))
     assert made.api.applied == []
     made.manager.take_workload("ns/lws-0", None)
-    await made.reconciler.look_at("ns/lws-1")
+    await made.reconciler.reconcile("ns/lws-1")
     assert made.nominated("lws-1") == []
 
 

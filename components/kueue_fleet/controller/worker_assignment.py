@@ -13,8 +13,8 @@ from typing import Final
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
-from kueue_fleet.controller.places import places_of
 from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.worker_views import worker_views
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
@@ -45,7 +45,7 @@ class Assigner:
         self._clock = clock
         self._written: dict[tuple[str, str], str] = {}
 
-    async def look_at(self, record: Record, residency: Residency) -> None:
+    async def reconcile(self, record: Record, residency: Residency) -> None:
         """Take the next steps of a job that waits for its admission. Raises ApiError."""
         decision = self._decide(record, residency)
         if decision.step is Step.ASSIGN:
@@ -80,10 +80,10 @@ class Assigner:
             await self._apis[worker].apply(path, body, patches.ASSIGNMENT_MANAGER)
 
     def _decide(self, record: Record, residency: Residency) -> AssignmentDecision:
-        places = places_of(record, residency, self._manager, self._workers)
+        views = worker_views(record, residency, self._manager, self._workers)
         # Kueue gives a new slice of an elastic job to the cluster of the one before, without a nomination.
         nominated = (record.cluster_name,) if record.cluster_name else record.nominated
-        return decide_assignment(record.assigned, nominated, places)
+        return decide_assignment(record.assigned, nominated, views)
 
     async def _release(self, record: Record, decision: AssignmentDecision) -> None:
         state = self._workers.get(decision.worker)
