@@ -4,16 +4,19 @@ import asyncio
 import base64
 import json
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 from aiohttp import web
 
-from kueue_fleet.kube import client
+from kueue_fleet.kube import client, exec_plugin
 from kueue_fleet.kube.access import AccessError, read_access
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.client import Identity, KubeApi
@@ -79,7 +82,7 @@ def test_without_an_authority_the_public_ones_count(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_says_so_without_any_secret(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(AccessError, match=r"cannot be used: .*; give a kubeconfig with a token") as caught:
+    with pytest.raises(AccessError, match=r"cannot be used: .*; give a kubeconfig with a token or an exec") as caught:
         read_access(write(tmp_path, content))
     assert "secret-token" not in str(caught.value)
 
@@ -142,6 +145,36 @@ class Server:
         if request.path in ENDS:
             await answer.write(json.dumps({"type": "ERROR", "object": ENDS[request.path]}).encode() + b"\n")
         return answer
+
+
+PLUGIN = """#!/bin/sh
+echo asked >> "$(dirname "$0")/asked"
+echo "$KUBERNETES_EXEC_INFO" > "$(dirname "$0")/info"
+cat "$(dirname "$0")/answer"
+echo "$NOTE no account" >&2
+exit "$(cat "$(dirname "$0")/code")"
+"""
+VERSION = "client.authentication.k8s.io/v1"
+
+
+def exec_user(**changes: Any) -> dict[str, Any]:
+    section = {"command": "./plugins/plugin", "apiVersion": VERSION, "interactiveMode": "Never"}
+    return {"exec": {**section, "env": [{"name": "NOTE", "value": "Google says:"}], **changes}}
+
+
+def write_plugin(folder: Path, token: str = "old", expires: str | None = None, code: int = 0, **changes: Any) -> Path:
+    plugins = folder / "plugins"
+    plugins.mkdir(exist_ok=True)
+    status = {"token": token, **({"expirationTimestamp": expires} if expires else {})}
+    answer = {"apiVersion": VERSION, "kind": "ExecCredential", "status": status, **changes}
+    for name, text in (("answer", json.dumps(answer)), ("code", str(code)), ("plugin", PLUGIN)):
+        (plugins / name).write_text(text)
+    (plugins / "plugin").chmod(0o755)
+    return plugins
+
+
+def times_asked(plugins: Path) -> int:
+    return len((plugins / "asked").read_text().splitlines())
 
 
 @asynccontextmanager
@@ -322,3 +355,76 @@ async def test_the_identity_of_a_cluster_is_asked_once_for_many_watches(tmp_path
         assert set(found) == {Identity("uid-of-kube-system", "77")}
         assert len(server.seen) == 1
         assert server.seen[0][1] == "/api/v1/namespaces?fieldSelector=metadata.name%3Dkube-system"
+
+
+async def test_a_token_of_a_plugin_is_used_until_the_server_refuses_it(tmp_path: Path) -> None:
+    plugins = write_plugin(tmp_path)
+    async with serving(tmp_path) as (server, api):
+        write(tmp_path, kubeconfig(server.url, user=exec_user(provideClusterInfo=True)))
+        await asyncio.gather(*(api.get(f"/list{index}") for index in range(5)))
+        assert times_asked(plugins) == 1
+        told = json.loads((plugins / "info").read_text())
+        assert told == {
+            "apiVersion": VERSION,
+            "kind": "ExecCredential",
+            "spec": {"interactive": False, "cluster": {"server": server.url}},
+        }
+        server.token = "new"
+        write_plugin(tmp_path, "new")
+        await asyncio.gather(*(api.get(f"/list{index}") for index in range(5)))
+        assert times_asked(plugins) == 2
+        with pytest.raises(ApiError, match="no such thing"):
+            await api.get("/missing")
+        assert times_asked(plugins) == 2
+
+
+async def test_a_plugin_is_asked_again_before_its_token_expires(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def asked_later(api: KubeApi, seconds: float) -> int:
+        monkeypatch.setattr(client.time, "monotonic", lambda: begun + seconds)
+        await api.get("/list")
+        monkeypatch.undo()
+        return times_asked(plugins)
+
+    begun = time.monotonic()
+    plugins = write_plugin(tmp_path, expires=datetime.fromtimestamp(time.time() + 1800, UTC).isoformat())
+    async with serving(tmp_path) as (server, api):
+        write(tmp_path, kubeconfig(server.url, user=exec_user()))
+        assert [await asked_later(api, seconds) for seconds in (0, 60, 27 * 60, 28 * 60, 28 * 60)] == [1, 1, 1, 2, 2]
+        # A plugin that fails: the token that is known may still do.
+        write_plugin(tmp_path, "unused", code=1)
+        assert await asked_later(api, 60 * 60) == 3
+
+
+@pytest.mark.parametrize(
+    ("section", "plugin", "said"),
+    [
+        ({"command": "no-such-plugin"}, {}, "no-such-plugin cannot be run: No such file or directory; install it"),
+        ({}, {"code": 3}, "plugin failed with exit code 3: Google says: no account"),
+        ({}, {"apiVersion": "v0"}, f"plugin answered in v0, but is asked for {VERSION}; make them equal"),
+        ({}, {"token": ""}, "plugin gave no token; other credentials than tokens are not supported"),
+        ({}, {"status": 5}, "plugin printed no ExecCredential; check the command"),
+        ({}, {"expires": "soon"}, "plugin printed no ExecCredential; check the command"),
+        ({"apiVersion": "v1"}, {}, f"apiVersion v1 of ./plugins/plugin is unknown; use {VERSION} or {VERSION}beta1"),
+        ({"interactiveMode": "Always"}, {}, "needs a terminal (interactiveMode: Always)"),
+        ({"args": 5}, {}, "cannot be used: TypeError; give a kubeconfig with a token or an exec plugin"),
+    ],
+)
+async def test_a_plugin_that_gives_no_token(tmp_path: Path, section: Any, plugin: Any, said: str) -> None:
+    write_plugin(tmp_path, **{"token": "hidden-token", **plugin})
+    api = KubeApi(write(tmp_path, kubeconfig("http://127.0.0.1:1", user=exec_user(**section))))
+    with pytest.raises(ApiError) as caught:
+        await api.get("/list")
+    assert said in str(caught.value)
+    assert "hidden-token" not in str(caught.value)
+    await api.close()
+
+
+async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_plugin, "EXEC_SECONDS", 0.2)
+    api = KubeApi(write(tmp_path, kubeconfig(user=exec_user(command="sleep", args=["60"]))))
+    with pytest.raises(ApiError, match=r"sleep gave no answer within 0\.2 s"):
+        await api.get("/list")
+    assert not psutil.Process().children()
+    await api.close()

@@ -21,7 +21,7 @@ import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
-from kueue_fleet.kube.access import Access, AccessError, read_access
+from kueue_fleet.kube.access import Access, AccessError, get_access
 from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, refusal, watch_events
 from kueue_fleet.kube.permissions import RequestListener, ignore, permission
 from kueue_fleet.kube.throttle import Throttle
@@ -38,6 +38,9 @@ _PROBES: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 """Seconds of silence before a connection is probed, seconds between probes, and how many may stay without answer:
 given up after 40 s."""
 _TOKEN_SECONDS: Final = 10.0
+"""After which the files of a kubeconfig are read again."""
+_EXPIRY_SECONDS: Final = 120.0
+"""How long before a plugin's token expires it is asked for another one; at most half of the token's life."""
 _IDENTITY_SECONDS: Final = 0.5
 
 
@@ -114,7 +117,8 @@ class KubeApi:
         self._access: Access | None = None
         self._client: ApiClient | None = None
         self._place: tuple[str, str | None, str | None] | None = None
-        self._read_at = float("-inf")
+        self._fresh_until = self._token_until = float("-inf")
+        self._refreshing = asyncio.Lock()
         self._watches: set[aiohttp.ClientResponse] = set()
         self._throttle = Throttle()
         self._identity: Identity | None = None
@@ -135,8 +139,8 @@ class KubeApi:
             await old.close()  # type: ignore[no-untyped-call]
 
     async def client(self) -> ApiClient:
-        """The official client. Its token is read again every few seconds. Raises AccessError."""
-        access = self._access = self._access or read_access(self._kubeconfig)
+        """The official client. Its token is renewed before it expires. Raises AccessError."""
+        access = await self._renewed()
         if self._client is None or self._place != access.place:
             # Without a token at first, the client would never ask for one.
             configuration = Configuration(host=access.server, api_key={"BearerToken": f"Bearer {access.token}"})
@@ -144,7 +148,7 @@ class KubeApi:
             configuration.tls_server_name = access.tls_server_name
             configuration.connection_pool_maxsize = 200
             configuration.client_session_kwargs = {"trust_env": False}
-            configuration.refresh_api_key_hook = self._refresh  # type: ignore[assignment]
+            configuration.refresh_api_key_hook = self._set_token  # type: ignore[assignment]
             client = ApiClient(configuration)
             client.rest_client = _Connections(configuration)
             client.user_agent = "kueue-fleet-controller"
@@ -153,15 +157,37 @@ class KubeApi:
             return client
         return self._client
 
-    def _refresh(self, configuration: Configuration) -> None:
-        now = time.monotonic()
-        if self._access is None or now - self._read_at >= _TOKEN_SECONDS:
-            self._read_at = now
-            with contextlib.suppress(AccessError):
-                # Files that are just being replaced: the token that is known may still do.
-                self._access = read_access(self._kubeconfig)
-        if self._access is not None:
-            configuration.api_key["BearerToken"] = f"Bearer {self._access.token}"
+    async def _set_token(self, configuration: Configuration) -> None:
+        with contextlib.suppress(AccessError):
+            configuration.api_key["BearerToken"] = f"Bearer {(await self._renewed()).token}"
+
+    async def _renewed(self) -> Access:
+        """The access, read again if it is not fresh any more; by one of many requests. Raises AccessError.
+
+        Files that are just being replaced, or a plugin that fails once: what is known may still do.
+        """
+        async with self._refreshing:
+            now = time.monotonic()
+            if self._access is not None and now < self._fresh_until:
+                return self._access
+            self._fresh_until = now + _TOKEN_SECONDS
+            known = self._access if now < self._token_until else None
+            try:
+                access = await get_access(self._kubeconfig, known)
+            except AccessError:
+                if self._access is None:
+                    raise
+                return self._access
+            if known is None or access.token != known.token:
+                life = access.expires - time.time()
+                self._token_until = time.monotonic() + max(life - _EXPIRY_SECONDS, life / 2)
+            self._access = access
+            return access
+
+    def _drop_token(self, refused: str) -> None:
+        """Forgets a token that the server has refused, unless another request has already."""
+        if self._access is not None and self._access.token == refused:
+            self._access = None
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:
         """See `Api.get`."""
@@ -267,7 +293,7 @@ class KubeApi:
             self._on_request(*permission(method, path, params), response.status)
             if response.status == 401 and again:
                 response.release()
-                self._access, self._read_at = None, float("-inf")
+                self._drop_token(client.configuration.api_key["BearerToken"].removeprefix("Bearer "))
                 return await self._request(method, path, params, body, kind, timeout, again=False)
             if response.status >= 400:
                 error = refusal(response.status, await response.read(), response.headers.get("Retry-After"))
@@ -276,8 +302,8 @@ class KubeApi:
                 raise error
             return response
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
-            # aiohttp says RuntimeError where the client was replaced meanwhile.
-            self._access = None
+            # aiohttp says RuntimeError where the client was replaced meanwhile. The server may have moved.
+            self._fresh_until = float("-inf")
             self._on_request(*permission(method, path, params), 0)
             raise ApiError(0, "", f"{method} {path} failed: {type(error).__name__}") from None
         except AccessError as error:
