@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -382,7 +383,8 @@ async def test_a_plugin_is_asked_again_before_its_token_expires(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def asked_later(api: KubeApi, seconds: float) -> int:
-        monkeypatch.setattr(client.time, "monotonic", lambda: begun + seconds)
+        clock = SimpleNamespace(monotonic=lambda: begun + seconds, time=time.time)
+        monkeypatch.setattr("kueue_fleet.kube.client.time", clock)
         await api.get("/list")
         monkeypatch.undo()
         return times_asked(plugins)
