@@ -37,7 +37,7 @@ class ExecPlugin:
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     cluster: Mapping[str, Any] | None = None
-    """What it is told of the cluster; None: nothing (`provideClusterInfo: false`)."""
+    """What it gets to know of the cluster; None: nothing (`provideClusterInfo: false`)."""
 
     async def token(self) -> tuple[str, float]:
         """A token, and when it expires in seconds since 1970, or infinity. Raises ExecError."""
