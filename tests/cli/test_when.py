@@ -111,7 +111,7 @@ def test_one_that_never_starts(dump: Path) -> None:
         ("--job of-b -f job.yaml", "give one of: --job NAME that waits, -f FILE that is not submitted"),
         ("--job of-b --objects {dump} --run-time soon", "--run-time 'soon': is not a number of seconds; write"),
         ("--job of-b --objects {dump} --run-time -1", "--run-time '-1': is negative or not finite; write 0 seconds"),
-        ("-f {dump}/w.yaml", "w.yaml: holds 14 objects; give one Job or JobSet"),
+        ("-f {dump}/w.yaml", "w.yaml: holds 14 objects; give one job"),
         ("-f - --objects -", "-: is given twice, and only one can be read from stdin"),
     ],
 )

@@ -217,7 +217,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --job train --kubeconfig nofile", 1, "nofile: no such file; give a kubeconfig"),
         (f"{FLEET} --job train --kubeconfig other.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
         (f"{FLEET} -f nofile", 1, "nofile: no such file or folder"),
-        (f"{FLEET} -f queues.yaml --objects queues.yaml", 1, "is a ResourceFlavor; give Jobs and JobSets only"),
+        (f"{FLEET} -f queues.yaml --objects queues.yaml", 1, "is a ResourceFlavor; give jobs only"),
         (f"{FLEET} --job train --run-time 1h", 2, "--run-time '1h': is not a number of seconds; write a number"),
         (f"{FLEET} --job train --seeds 0", 2, "greater than or equal to 1"),
         (f"{LOAD} --job train", 1, "is a workload file"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fleet_file.builders import fleet
-from kueue_fleet.fleet_file.check.kueue_configuration import BUILT_IN_KINDS, FRAMEWORKS
 from kueue_fleet.fleet_file.worker_tokens import worker_token, worker_tokens
-from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, plural_of
+from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, built_in_adapters, plural_of
 from kueue_fleet.objects import render_worker_access
 from kueue_fleet.objects.access import worker_job_rules, worker_rules
 
@@ -77,13 +76,13 @@ def test_in_the_namespaces_that_have_jobs_it_writes_workloads_and_the_managers_k
 
 
 def test_with_every_framework_nothing_is_written_in_the_whole_worker() -> None:
-    verbs = {verb for rule in worker_rules(FRAMEWORKS, ["Foo.v1.example.com"]) for verb in rule["verbs"]}
+    verbs = {verb for rule in worker_rules(list(KINDS), ["Foo.v1.example.com"]) for verb in rule["verbs"]}
     assert verbs == set(READ)
 
 
 def test_nothing_is_granted_beyond_single_resources() -> None:
     external = ["Foo.v1.example.com"]
-    for rule in (*worker_rules(FRAMEWORKS, external), *worker_job_rules(FRAMEWORKS, external)):
+    for rule in (*worker_rules(list(KINDS), external), *worker_job_rules(list(KINDS), external)):
         assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
         assert not {"secrets", "pods/exec", "nodes"} & set(rule["resources"])
 
@@ -133,13 +132,6 @@ def test_a_new_serial_is_a_new_first_token_and_a_new_secret_on_the_manager() -> 
     assert (token.first_secret, token.secret) == ("multikueue-manager-2027-02", "worker-a-2027-02")
 
 
-def test_every_framework_of_kueue_has_its_kind() -> None:
-    assert set(KINDS) == set(FRAMEWORKS)
-    for framework, name in BUILT_IN_KINDS.items():
-        kind, _, group = name.split(".", 2)
-        assert (KINDS[framework].kind, KINDS[framework].group) == (kind, group)
-
-
 def test_all_of_kueues_frameworks_but_one_can_be_dispatched() -> None:
-    assert set(FRAMEWORKS) - DISPATCHED_FRAMEWORKS == {"sparkoperator.k8s.io/sparkapplication"}
-    assert set(BUILT_IN_KINDS) <= DISPATCHED_FRAMEWORKS
+    assert set(KINDS) - DISPATCHED_FRAMEWORKS == {"sparkoperator.k8s.io/sparkapplication"}
+    assert {"MPIJob.v2beta1.kubeflow.org", "TrainJob.v1alpha1.trainer.kubeflow.org"} <= built_in_adapters(list(KINDS))

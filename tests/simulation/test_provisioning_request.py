@@ -106,7 +106,8 @@ def test_check_reads_jobs_as_the_simulation_does() -> None:
         "a.yaml:1: workload team-a/roles: there is no LocalQueue team-a/cpu; add it, or name another"
     ]
     assert check_manifests(fleet, [Document("b.yaml:3", {"kind": "RayJob", "metadata": {"name": "r"}})]) == [
-        "b.yaml:3: is a RayJob; give Jobs and JobSets only, the fleet has the rest"
+        "b.yaml:3: is a RayJob, which the fleet's Kueue does not manage; "
+        "add ray.io/rayjob to kueue.configuration.integrations.frameworks"
     ]
 
 

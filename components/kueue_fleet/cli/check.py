@@ -50,7 +50,10 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
     jobs: Annotated[
         Path | None,
-        typer.Option("--jobs", help="Jobs and JobSets as kubectl takes them: check that each fleet can run them."),
+        typer.Option(
+            "--jobs",
+            help="Jobs of any kind that Kueue manages, as kubectl takes them: check that each fleet can run them.",
+        ),
     ] = None,
 ) -> None:
     """Check fleet files against every rule that needs no cluster, and report every problem at once.

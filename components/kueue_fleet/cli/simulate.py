@@ -37,16 +37,15 @@ def simulate(
         Path | None,
         typer.Option(
             "--jobs",
-            help="Jobs and JobSets as kubectl takes them, submitted to the stack at second 0, or by `steps` of the "
-            "workload file.",
+            help="Jobs as kubectl takes them, submitted to the stack at second 0, or by `steps` of the workload file.",
         ),
     ] = None,
     objects: Annotated[
         Path | None,
         typer.Option(
             "--objects",
-            help="A YAML or JSON file of Kubernetes objects, or a folder of such files: Kueue's objects, and Jobs, "
-            "JobSets or Workloads.",
+            help="A YAML or JSON file of Kubernetes objects, or a folder of such files: Kueue's objects, and jobs "
+            "or Workloads.",
         ),
     ] = None,
     kueue_generator: Annotated[

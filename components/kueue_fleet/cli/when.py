@@ -41,7 +41,8 @@ def when(
         str | None, typer.Option("--job", help="NAME, NAMESPACE/NAME or kind/NAME of a job that waits.")
     ] = None,
     manifest: Annotated[
-        Path | None, typer.Option("--file", "-f", help="A Job or JobSet that is not submitted yet; `-` reads stdin.")
+        Path | None,
+        typer.Option("--file", "-f", help="A job that is not submitted yet, as kubectl takes it; `-` reads stdin."),
     ] = None,
     objects: Annotated[
         Path | None,
@@ -138,9 +139,11 @@ def _distribution(text: str | None) -> Distribution | None:
 
 
 def _submitted(manifest: Path) -> Document:
-    found = read_objects(manifest)
-    if len(found) > 1:
-        raise console.CommandError(f"{manifest}: holds {len(found)} objects; give one Job or JobSet")
+    from kueue_fleet.simulation.raw import name_documents
+
+    found = name_documents(read_objects(manifest))
+    if len(found) != 1:
+        raise console.CommandError(f"{manifest}: holds {console.count(len(found), 'object')}; give one job")
     return found[0]
 
 

@@ -6,20 +6,14 @@ Kueue has no token for these, since it has no Workload to give it to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from kueue_fleet.admission.reading.manifests import JOBS, Manifest, inside, key_of
 from kueue_fleet.explain.answer import Explanation
-from kueue_fleet.kueue_api.names import QUEUE_LABEL
-
-GROUP: Final = "kueue.x-k8s.io/pod-group-name"
-"""Label of the pods of a group, with the group's name."""
-TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
-"""Annotation of the pods of a group, with how many there are."""
+from kueue_fleet.kueue_api.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
 
 
 def is_unmanaged(manifest: Manifest) -> bool:
-    """Whether this is a Job or JobSet that names no LocalQueue."""
+    """Whether this is a job that names no LocalQueue."""
     return manifest.get("kind") in JOBS and not _texts(manifest, "labels").get(QUEUE_LABEL)
 
 
@@ -32,7 +26,9 @@ def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str 
     group = [m for m in objects if m.get("kind") == "Pod" and name in _group_names(m)]
     if not group:
         return None
-    total = next((t for m in group if (t := _texts(m, "annotations").get(TOTAL, "")).isdigit()), "0")
+    total = next(
+        (t for m in group if (t := _texts(m, "annotations").get(POD_GROUP_TOTAL_ANNOTATION, "")).isdigit()), "0"
+    )
     return _incomplete(group, int(total), cluster)
 
 
@@ -46,7 +42,7 @@ def _names(manifest: Manifest) -> tuple[str, str]:
 
 
 def _group_names(manifest: Manifest) -> tuple[str, ...]:
-    group = _texts(manifest, "labels").get(GROUP)
+    group = _texts(manifest, "labels").get(POD_GROUP_LABEL)
     return (_group_key(manifest, group), group) if group else ()
 
 
@@ -94,17 +90,18 @@ def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
 
 
 def _incomplete(group: list[Manifest], total: int, cluster: str) -> Explanation | None:
-    name = _texts(group[0], "labels")[GROUP]
+    name = _texts(group[0], "labels")[POD_GROUP_LABEL]
     if len(group) >= total > 0:
         return None
     key = _group_key(group[0], name)
     if total == 0:
-        headline = f"No pod of the group says how many pods belong to it (annotation {TOTAL})."
-        step = f"Create the pods again with the annotation {TOTAL}."
+        headline = f"No pod of the group says how many pods belong to it (annotation {POD_GROUP_TOTAL_ANNOTATION})."
+        step = f"Create the pods again with the annotation {POD_GROUP_TOTAL_ANNOTATION}."
     else:
         headline = (
             f"The pod group has {len(group)} of its {total} pods; Kueue makes its Workload when all are there, and "
             "until then every pod stays gated."
         )
-        step = f"Create the missing {total - len(group)}, or create the group again with {TOTAL}: {len(group)}."
+        again = f"create the group again with {POD_GROUP_TOTAL_ANNOTATION}: {len(group)}"
+        step = f"Create the missing {total - len(group)}, or {again}."
     return _explanation(key, cluster, headline, _texts(group[0], "labels").get(QUEUE_LABEL, ""), step)

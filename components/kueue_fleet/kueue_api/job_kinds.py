@@ -20,6 +20,8 @@ class JobKind(NamedTuple):
     """Resource, as in URLs and roles."""
     kind: str
     """Kind, as in manifests."""
+    version: str = "v1"
+    """Version of the API that Kueue reads."""
     priority_classes: str = ""
     """CEL: the PriorityClasses that the pods of `object` name, a list with an empty text for pods that name none.
     Empty: not known."""
@@ -45,33 +47,34 @@ def _class(template: str) -> str:
     return f"{template}.?spec.?priorityClassName.orValue('')"
 
 
-def _kubeflow(kind: str, replicas: str) -> JobKind:
+def _kubeflow(kind: str, replicas: str, version: str = "v1") -> JobKind:
     """A kind of the training operator, whose replicas are a map by their role."""
     every = f"object.spec.?{replicas}.orValue({{}})"
     own = "[object.spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('')]"
     templates = f"{every}.map(role, {_class(f'{every}[role].?template')})"
     managed_by = "object.spec.?runPolicy.?managedBy.orValue('')"
-    return JobKind("kubeflow.org", f"{kind.lower()}s", kind, f"{own} + {templates}", managed_by)
+    return JobKind("kubeflow.org", f"{kind.lower()}s", kind, version, f"{own} + {templates}", managed_by)
 
 
 def _ray(plural: str, kind: str, cluster: str, *further: str) -> JobKind:
     """A kind of KubeRay; `cluster` is where it has the spec of a RayCluster."""
     head = _of(f"{cluster}.?headGroupSpec.?template", *further)
     return JobKind(
-        "ray.io", plural, kind, f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}", _MANAGED_BY
+        "ray.io", plural, kind, "v1", f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}", _MANAGED_BY
     )
 
 
 KINDS: Final[Mapping[str, JobKind]] = {
-    "batch/job": JobKind("batch", "jobs", "Job", _of("object.spec.?template"), _MANAGED_BY),
+    "batch/job": JobKind("batch", "jobs", "Job", "v1", _of("object.spec.?template"), _MANAGED_BY),
     "jobset.x-k8s.io/jobset": JobKind(
         "jobset.x-k8s.io",
         "jobsets",
         "JobSet",
+        "v1alpha2",
         _each("object.spec.?replicatedJobs", "?template.?spec.?template"),
         _MANAGED_BY,
     ),
-    "kubeflow.org/mpijob": _kubeflow("MPIJob", "mpiReplicaSpecs"),
+    "kubeflow.org/mpijob": _kubeflow("MPIJob", "mpiReplicaSpecs", "v2beta1"),
     "kubeflow.org/paddlejob": _kubeflow("PaddleJob", "paddleReplicaSpecs"),
     "kubeflow.org/pytorchjob": _kubeflow("PyTorchJob", "pytorchReplicaSpecs"),
     "kubeflow.org/tfjob": _kubeflow("TFJob", "tfReplicaSpecs"),
@@ -81,12 +84,15 @@ KINDS: Final[Mapping[str, JobKind]] = {
     "ray.io/raycluster": _ray("rayclusters", "RayCluster", "object.?spec"),
     "ray.io/rayservice": _ray("rayservices", "RayService", "object.spec.?rayClusterConfig"),
     # Its pods are those of a TrainingRuntime, which members of teams cannot make.
-    "trainer.kubeflow.org/trainjob": JobKind("trainer.kubeflow.org", "trainjobs", "TrainJob", managed_by=_MANAGED_BY),
+    "trainer.kubeflow.org/trainjob": JobKind(
+        "trainer.kubeflow.org", "trainjobs", "TrainJob", "v1alpha1", managed_by=_MANAGED_BY
+    ),
     # Its components may be jobs, or pods.
     "workload.codeflare.dev/appwrapper": JobKind(
         "workload.codeflare.dev",
         "appwrappers",
         "AppWrapper",
+        "v1beta2",
         " + ".join(
             _each("object.spec.?components", template)
             for template in ("?template", "?template.?spec.?template", "?template.?spec.?jobTemplate.?spec.?template")
@@ -97,6 +103,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
         "sparkoperator.k8s.io",
         "sparkapplications",
         "SparkApplication",
+        "v1beta2",
         "["
         + ", ".join(
             f"object.spec.?{path}.?priorityClassName.orValue('')"
@@ -114,11 +121,12 @@ KINDS: Final[Mapping[str, JobKind]] = {
         "leaderworkerset.x-k8s.io",
         "leaderworkersets",
         "LeaderWorkerSet",
+        "v1",
         _of("object.spec.?leaderWorkerTemplate.?leaderTemplate", "object.spec.?leaderWorkerTemplate.?workerTemplate"),
     ),
-    "pod": JobKind("", "pods", "Pod", _of("object")),
-    "deployment": JobKind("apps", "deployments", "Deployment", _of("object.spec.?template")),
-    "statefulset": JobKind("apps", "statefulsets", "StatefulSet", _of("object.spec.?template")),
+    "pod": JobKind("", "pods", "Pod", "v1", _of("object")),
+    "deployment": JobKind("apps", "deployments", "Deployment", "v1", _of("object.spec.?template")),
+    "statefulset": JobKind("apps", "statefulsets", "StatefulSet", "v1", _of("object.spec.?template")),
 }
 """By framework, as Kueue's Configuration names it."""
 DISPATCHED_FRAMEWORKS: Final = frozenset(KINDS) - {"sparkoperator.k8s.io/sparkapplication"}
@@ -133,10 +141,16 @@ def enabled_kinds(configuration: Mapping[str, Any]) -> tuple[JobKind, ...]:
     return tuple(dict.fromkeys((*known, *external_kinds(integrations.get("externalFrameworks") or ()))))
 
 
+def built_in_adapters(frameworks: Sequence[str]) -> set[str]:
+    """The kinds, Kind.version.group, for which MultiKueue has an adapter of its own; pods are not named so."""
+    kinds = [KINDS[name] for name in frameworks if name in DISPATCHED_FRAMEWORKS - {"pod", "deployment"}]
+    return {f"{kind.kind}.{kind.version}.{kind.group}" for kind in kinds}
+
+
 def external_kinds(names: Sequence[str]) -> tuple[JobKind, ...]:
     """Kinds that others than Kueue integrate, from their names, Kind.version.group."""
     split = (name.split(".", 2) for name in names if name.count(".") >= 2)
-    return tuple(JobKind(group, plural_of(kind), kind) for kind, _, group in split)
+    return tuple(JobKind(group, plural_of(kind), kind, version) for kind, version, group in split)
 
 
 def plural_of(kind: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
+from kueue_fleet.admission.reading.manifests import JOBS
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.objects import render_cluster
@@ -31,7 +32,7 @@ from kueue_fleet.simulation.job_problems import (
 )
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
-from kueue_fleet.simulation.raw import check_references, name_documents, run_seconds_of
+from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
@@ -79,8 +80,9 @@ def fleet_run(
     problems = list(check_jobs(fleet, file, submitted, manifests, sources))
     if problems:
         raise SimulationError(problems)
-    # The core gives Jobs first and then JobSets.
-    ordered = sorted(manifests, key=lambda document: document.data["kind"] == "JobSet")
+    # The core gives the workloads by kind.
+    kinds = (*JOBS, "Pod")
+    ordered = sorted(manifests, key=lambda document: kinds.index(document.data["kind"]))
     home = fleet.home
     jobs = [*(entry.manifest(name) for entry, name, _, _ in submitted), *(document.data for document in ordered)]
     try:
@@ -97,26 +99,26 @@ def fleet_run(
         labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
         at = file.steps.get(labels.get(STEP_LABEL, ""), 0.0)
         limit = annotations.get(RUN_DURATION_ANNOTATION)
-        name = workload.name
-        if workload.key in run.jobs:
-            # A Job and a JobSet may have the same name; their Workloads never have.
-            workload = replace(workload, name=f"{document.data['kind'].lower()}-{name}")
-        run.expect(
-            replace(workload, created=at),
-            run_seconds_of(document),
-            name=name,
-            labels=labels,
-            run_limit=int(limit) if isinstance(limit, str) and limit.isdigit() else None,
-            templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
-        )
+        for name, each in named_workloads(document.data, workload, workload.name):
+            if each.key in run.jobs:
+                # Jobs of two kinds may have the same name; their Workloads never have.
+                each = replace(each, name=f"{document.data['kind'].lower()}-{name}")
+            run.expect(
+                replace(each, created=at),
+                run_seconds_of(document),
+                name=name,
+                labels=labels,
+                run_limit=int(limit) if isinstance(limit, str) and limit.isdigit() else None,
+                templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
+            )
     return run
 
 
 def check_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
-    """Every problem of Jobs and JobSets that are to be submitted to the fleet, behind their files and lines."""
+    """Every problem of jobs that are to be submitted to the fleet, behind their files and lines."""
     try:
         named = name_documents(manifests)
-        problems = list(check_kinds(named))
+        problems = list(check_kinds(fleet, named))
         if not problems:
             jobs = [document.data for document in named]
             parse_fleet_objects(fleet, fleet.home, jobs)

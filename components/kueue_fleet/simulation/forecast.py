@@ -113,7 +113,7 @@ def forecast(
     seeds: Iterable[int],
     now: float,
 ) -> Forecast:
-    """When `job` would start: the `namespace/name` of one of the Workloads, or a Job or JobSet that is submitted now.
+    """When `job` would start: the `namespace/name` of one of the Workloads, or a job that is submitted now.
 
     `workloads` are all Workloads where jobs are submitted, `usual` the run time of jobs of which nothing else is known.
     Raises SimulationError with every problem, jobs of unknown run time among them.
@@ -121,7 +121,7 @@ def forecast(
     queues = _queues(fleet)
     here = [workload for workload in workloads if _queue_of(workload) in queues]
     live = [w for w in here if since(w, "Finished") is None and inside(w, "spec").get("active") is not False]
-    submitted = [] if isinstance(job, str) else _submitted(job)
+    submitted = [] if isinstance(job, str) else _submitted(fleet, job)
     objects, jobs = _read(fleet, live, submitted)
     target = job if isinstance(job, str) else jobs[-1].key
     times = RunTimes(file, (w for w in here if since(w, "Finished") is not None), usual)
@@ -177,8 +177,8 @@ def _queues(fleet: FleetSpec) -> dict[str, str]:
     return {key_of(each): each["spec"]["clusterQueue"] for each in manifests if each["kind"] == "LocalQueue"}
 
 
-def _submitted(job: Document) -> list[Document]:
-    problems = list(check_kinds([job]))
+def _submitted(fleet: FleetSpec, job: Document) -> list[Document]:
+    problems = list(check_kinds(fleet, [job]))
     if problems:
         raise SimulationError(problems)
     return name_documents([job])

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.admission.reading.manifests import JOBS, is_job
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
+from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 
 STEP_LABEL: Final = "kueue-fleet.dev/step"
-"""On a Job or JobSet: of which step it is, for `steps` of the workload file."""
+"""On a job: of which step it is, for `steps` of the workload file."""
 
 Submission = tuple[JobEntry, str, float, float | None]
 """A job: its entry, name, second of arrival, and seconds it runs."""
@@ -47,17 +50,36 @@ def check_jobs(
     yield from _behind(sources.fleet, _check_dispatcher(fleet))
     yield from _behind(sources.jobs, _check_file(fleet, file))
     yield from _behind(sources.jobs, _check_names(submitted))
-    yield from check_kinds(manifests)
+    yield from check_kinds(fleet, manifests)
     yield from _behind(sources.jobs, _check_steps(file, manifests))
     if not submitted and not manifests:
         yield from _behind(sources.jobs, ["jobs: there are none; add some, or give --jobs"])
 
 
-def check_kinds(manifests: Iterable[Document]) -> Iterator[str]:
-    """Objects that no simulation submits."""
+def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
+    """Objects that no simulation submits, and jobs that the fleet's Kueue does not manage or dispatch."""
+    enabled = kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
     for where, data in manifests:
-        if data["kind"] not in ("Job", "JobSet"):
-            yield f"{where}: is a {data['kind']}; give Jobs and JobSets only, the fleet has the rest"
+        kind = data["kind"]
+        framework = next((name for name, known in KINDS.items() if known.kind == kind), "")
+        if not is_job(data):
+            yield f"{where}: is {_article(kind)} {kind}; {_not_a_job(kind)}"
+        elif framework not in enabled:
+            yield (
+                f"{where}: is {_article(kind)} {kind}, which the fleet's Kueue does not manage; "
+                f"add {framework} to kueue.configuration.integrations.frameworks"
+            )
+
+
+def _not_a_job(kind: str) -> str:
+    if kind == "Pod":
+        return f"as a job it needs the label {QUEUE_LABEL}, and no uid"
+    known = ", ".join((*JOBS, "Pod"))
+    return f"give jobs only, the fleet has the rest; kinds of jobs are {known}"
+
+
+def _article(kind: str) -> str:
+    return "an" if kind[:1] in "AEIOU" or kind.startswith("MPI") else "a"
 
 
 def as_in_files(
@@ -70,7 +92,7 @@ def as_in_files(
     for problem in problems:
         kind, _, rest = problem.partition(" ")
         key = rest[: min((rest.find(end) for end in ".:( " if end in rest), default=len(rest))]
-        if kind not in ("Job", "JobSet", "workload") or key not in {*entries, *places}:
+        if kind not in (*JOBS, "Pod", "workload") or key not in {*entries, *places}:
             yield problem
         elif key not in entries:
             yield f"{places[key]}: {problem}"

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.job_pod_sets import roles_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SINGLE_POD_SET_REFUSAL
@@ -32,18 +34,8 @@ class PodSetTemplate:
 
 
 def pod_set_templates(job: Mapping[str, Any]) -> list[PodSetTemplate]:
-    """The pod sets of a Job or JobSet that was read without problems."""
-    if job["kind"] == "Job":
-        return [_pod_set("main", 1, job["spec"])]
-    return [
-        _pod_set(replicated["name"], replicated.get("replicas", 1), replicated["template"]["spec"])
-        for replicated in job["spec"]["replicatedJobs"]
-    ]
-
-
-def _pod_set(name: str, replicas: int, spec: Mapping[str, Any]) -> PodSetTemplate:
-    count = spec.get("parallelism", 1)
-    return PodSetTemplate(name, replicas * min(count, spec.get("completions", count)), spec["template"])
+    """The pod sets of a job that was read without problems."""
+    return [PodSetTemplate(role.name, role.count, role.template.data) for role in roles_of(Fields(job, "", []))]
 
 
 def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[PodSetTemplate]) -> str:
@@ -58,7 +50,7 @@ def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[Pod
 
 
 def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
-    """What GKE would say of the Jobs and JobSets, each with its file and line and with what to do."""
+    """What GKE would say of the jobs, each with its file and line and with what to do."""
     queues = {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
     for where, job in manifests:
         metadata = job["metadata"]

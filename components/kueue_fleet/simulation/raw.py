@@ -1,6 +1,6 @@
 """Kubernetes objects, as kubectl prints them, into what can be simulated or explained.
 
-Jobs that a given Workload or JobSet stands for are left out, so that a dump of a whole cluster counts nothing twice.
+Jobs that a given Workload or other job stands for are left out, so that a dump of a whole cluster counts nothing twice.
 Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
 cycles of cohorts.
 """
@@ -10,17 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
-from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects
+from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.job_pod_sets import roles_of, workload_count
 from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.admission.reading.manifests import (
     JOBS,
+    NAMESPACED,
     WORKLOADS,
     conditions_of,
     inside,
+    is_job,
     key_of,
     label_of,
     owners_of,
@@ -33,7 +36,10 @@ from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.job_documents import one_for_each_job
 from kueue_fleet.simulation.runner import Arrival
+
+_QUEUED: Final = (*WORKLOADS, "Pod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     problems: list[str] = []
     items = list(_items(documents, problems))
     places = {item.label: item.where for item in items}
-    places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in WORKLOADS}
+    places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in _QUEUED}
     counted = {id(data) for data in without_stood_for(item.data for item in items)}
     kept = [item for item in items if id(item.data) in counted]
     stated, seen = [], set()
@@ -90,6 +96,13 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
 
 
 def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item]:
+    for where, data in one_for_each_job(_named(documents, problems), problems):
+        kind, metadata = str(data["kind"]), data["metadata"]
+        namespace = str(metadata.get("namespace") or "default") if kind in NAMESPACED else ""
+        yield _Item(where, kind, namespace, metadata["name"], data)
+
+
+def _named(documents: Iterable[Document], problems: list[str]) -> Iterator[Document]:
     generated: dict[str, int] = {}
     for where, data in documents:
         metadata = data.get("metadata")
@@ -105,12 +118,22 @@ def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item
         if not isinstance(name, str) or not name:
             problems.append(f"{where}: {kind}.metadata.name: is {name!r}; give it a name")
             continue
-        namespace = str(metadata.get("namespace") or "default") if kind in (*WORKLOADS, "LocalQueue") else ""
-        yield _Item(where, kind, namespace, name, data)
+        yield Document(where, data)
+
+
+def named_workloads(job: Mapping[str, Any], workload: Workload, name: str) -> Iterator[tuple[str, Workload]]:
+    """The Workloads that Kueue makes of `job`, of which `workload` was read, with names by which people know them."""
+    count = workload_count(job)
+    if job["kind"] != "LeaderWorkerSet":
+        yield name, workload
+        return
+    for number in range(count):
+        uid = f"{workload.uid}-{number}"
+        yield f"{name}-{number}", replace(workload, name=f"{workload.name}-{number}", uid=uid)
 
 
 def _owner(item: _Item) -> tuple[str, str] | None:
-    """Kind and key of the Job or JobSet that owns the object."""
+    """Kind and key of the job that owns the object."""
     return next((owner for owner in owners_of(item.data) if owner[0] in JOBS), None)
 
 
@@ -127,7 +150,7 @@ def _stories(items: Iterable[_Item], problems: list[str]) -> dict[str, _Story]:
     by_key = {(item.kind, key_of(item.data)): item for item in items}
     found = {}
     for item in by_key.values():
-        if item.kind not in WORKLOADS:
+        if item.kind != "Workload" and not is_job(item.data):
             continue
         owner = _owner(item) if item.kind == "Workload" else None
         job = by_key.get(owner) if owner else None
@@ -140,32 +163,30 @@ def _stories(items: Iterable[_Item], problems: list[str]) -> dict[str, _Story]:
 
 def _run_seconds(item: _Item, problems: list[str]) -> float | None:
     """The run time on the object itself, else the longest on the pods of its jobs."""
-    places: list[tuple[str, object]] = [("metadata", item.data)]
-    spec = item.data.get("spec")
-    if isinstance(spec, Mapping) and item.kind == "Job":
-        places.append(("spec.template.metadata", spec.get("template")))
-    elif isinstance(spec, Mapping) and isinstance(spec.get("replicatedJobs"), list):
-        for index, replicated in enumerate(spec["replicatedJobs"]):
-            pods = inside(replicated, "template", "spec", "template")
-            places.append((f"spec.replicatedJobs[{index}].template.spec.template.metadata", pods))
+    job = Fields(item.data, item.label, [])
+    try:
+        roles = roles_of(job) if is_job(item.data) else []
+    except NotModelledError:
+        roles = []  # `parse_objects` says so.
+    places = [job, *(role.template for role in roles)]
     own: list[float] = []
-    for path, data in places:
-        text = inside(data, "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
+    for place in places:
+        text = inside(place.data, "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
         if text is None:
             continue
         seconds = _number(text)
         if seconds is None:
-            where = f"{item.where}: {item.label}.{path}.annotations[{RUN_SECONDS_ANNOTATION}]"
+            where = f"{item.where}: {place.path}.metadata.annotations[{RUN_SECONDS_ANNOTATION}]"
             problems.append(f"{where}: {text!r} is not a number of seconds; write 0 or more, in quotes")
             continue
-        if path == "metadata":
+        if place is job:
             return seconds
         own.append(seconds)
     return max(own, default=None)
 
 
 def name_documents(documents: Iterable[Document]) -> list[Document]:
-    """The same, each with a name: those with generateName get its numbers. Raises SimulationError."""
+    """One for each job, and each with a name: those with generateName get its numbers. Raises SimulationError."""
     problems: list[str] = []
     named = [Document(item.where, item.data) for item in _items(documents, problems)]
     if problems:
@@ -174,7 +195,7 @@ def name_documents(documents: Iterable[Document]) -> list[Document]:
 
 
 def run_seconds_of(document: Document) -> float | None:
-    """The run time that a Job or JobSet says; None: without end. Raises SimulationError."""
+    """The run time that a job says; None: without end. Raises SimulationError."""
     problems: list[str] = []
     items = list(_items([document], problems))
     seconds = _run_seconds(items[0], problems) if items else None
@@ -208,8 +229,9 @@ def _created(data: Mapping[str, Any]) -> float | None:
 def _arrivals(
     parsed: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], origin: float
 ) -> Iterator[Arrival]:
-    by_kind = {kind: [item for item in items if item.kind == kind] for kind in WORKLOADS}
-    in_order = [item for kind in WORKLOADS for item in by_kind[kind]]
+    by_kind = {kind: [item for item in items if item.kind == kind] for kind in _QUEUED}
+    queued = [item for kind in _QUEUED for item in by_kind[kind]]
+    in_order = [item for item in queued if item.kind == "Workload" or is_job(item.data)]
     keys: set[str] = set()
     for item, workload in zip(in_order, parsed.workloads, strict=True):
         story = stories[item.label]
@@ -219,7 +241,8 @@ def _arrivals(
         keys.add(workload.key)
         reserved = workload.status.reserved_at if workload.status.admission is not None else None
         at = max(created, reserved or created)
-        yield Arrival(workload, story.name, at, story.run_seconds, finished_at=story.finished_at)
+        for name, each in named_workloads(item.data, workload, story.name):
+            yield Arrival(each, name, at, story.run_seconds, finished_at=story.finished_at)
 
 
 def check_references(parsed: Parsed) -> Iterator[str]:

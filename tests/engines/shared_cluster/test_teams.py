@@ -8,7 +8,6 @@ import pytest
 
 from fleet_file.builders import changed, fleet_data, standalone_data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.fleet_file.check.kueue_configuration import BUILT_IN_KINDS, FRAMEWORKS
 from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_fleet.objects import render_cluster
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, kueue_object, wait_until
@@ -41,7 +40,7 @@ def the_fleet() -> FleetSpec:
         changed(
             standalone_data(),
             {
-                "kueue/configuration": {"integrations": {"frameworks": list(FRAMEWORKS)}},
+                "kueue/configuration": {"integrations": {"frameworks": list(KINDS)}},
                 "clusterQueues/0/name": "on-demand",
                 "localQueues": [],
                 "priorityClasses": [{"name": "team-low", "value": 1}, {"name": "team-high", "value": 2}],
@@ -79,16 +78,11 @@ def definition(group: str, plural: str, kind: str, version: str) -> Json:
     }
 
 
-def version_of(framework: str) -> str:
-    """The version of the kind's API."""
-    return BUILT_IN_KINDS[framework].split(".")[1] if framework in BUILT_IN_KINDS else "v1"
-
-
 def place_of(framework: str, namespace: str = TEAM) -> str:
     """Where jobs of the framework are created."""
     kind = KINDS[framework]
     root = f"/apis/{kind.group}" if kind.group else "/api"
-    return f"{root}/{version_of(framework)}/namespaces/{namespace}/{kind.plural}"
+    return f"{root}/{KINDS[framework].version}/namespaces/{namespace}/{kind.plural}"
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +94,7 @@ def cluster(kueue_cluster: OneCluster) -> OneCluster:
             "." in kind.group
             and kueue_cluster.find(f"{PLACES['CustomResourceDefinition']}/{kind.plural}.{kind.group}") is None
         ):
-            made = definition(kind.group, kind.plural, kind.kind, version_of(framework))
+            made = definition(kind.group, kind.plural, kind.kind, KINDS[framework].version)
             kueue_cluster.create(PLACES["CustomResourceDefinition"], made)
     for manifest in render_cluster(fleet, fleet.cluster_names[0]):
         if manifest["kind"] in PLACES:
@@ -183,7 +177,7 @@ def job_of(framework: str, *, queue: str = "main", priority_class: str = "", **l
     kind = KINDS[framework]
     own = {QUEUE: queue} if queue else {}
     return {
-        "apiVersion": f"{kind.group}/{version_of(framework)}" if kind.group else "v1",
+        "apiVersion": f"{kind.group}/{KINDS[framework].version}" if kind.group else "v1",
         "kind": kind.kind,
         "metadata": {"name": "it", "labels": {**own, **{globals()[name]: value for name, value in labels.items()}}},
         "spec": SPECS[framework](pod(priority_class)),

@@ -6,7 +6,7 @@ with the object's name. Kinds that do not take part in admission are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,9 +30,9 @@ from kueue_fleet.admission.model import (
 )
 from kueue_fleet.admission.pods import ResourceRules, Taint, Toleration
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.manifests import NAMESPACED
+from kueue_fleet.admission.reading.manifests import JOBS, NAMESPACED, is_job
 from kueue_fleet.admission.reading.pods import parse_pod_set
-from kueue_fleet.admission.reading.workloads import Context, parse_job, parse_job_set, parse_workload
+from kueue_fleet.admission.reading.workloads import Context, parse_job, parse_workload
 from kueue_fleet.kueue_api import (
     AdmissionCheckSpec,
     ClusterQueueSpec,
@@ -113,8 +113,7 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
     )
     workloads = (
         *read.all("Workload", lambda fields: parse_workload(fields, context)),
-        *read.all("Job", lambda fields: parse_job(fields, context)),
-        *read.all("JobSet", lambda fields: parse_job_set(fields, context)),
+        *read.all((*JOBS, "Pod"), lambda fields: parse_job(fields, context), is_job),
     )
     if problems:
         raise ObjectError(list(dict.fromkeys(problems)))
@@ -131,9 +130,15 @@ class _Reader:
     def of(self, kind: str) -> list[Fields]:
         return list(self._by_kind.get(kind, {}).values())
 
-    def all(self, kind: str, parse: Callable[[Fields], Any]) -> tuple[Any, ...]:
+    def all(
+        self,
+        kinds: str | Sequence[str],
+        parse: Callable[[Fields], Any],
+        wanted: Callable[[Mapping[str, Any]], bool] = bool,
+    ) -> tuple[Any, ...]:
         found = []
-        for fields in self.of(kind):
+        each_kind = [kinds] if isinstance(kinds, str) else kinds
+        for fields in (one for kind in each_kind for one in self.of(kind) if wanted(one.data)):
             try:
                 found.append(parse(fields))
             except SpecError as error:

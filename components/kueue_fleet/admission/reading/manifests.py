@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
+
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
-JOBS: Final = ("Job", "JobSet")
-"""Kinds for which Kueue makes Workloads, and that are read."""
+JOBS: Final = (
+    "Job",
+    "JobSet",
+    "RayJob",
+    "RayCluster",
+    "RayService",
+    "PyTorchJob",
+    "TFJob",
+    "XGBoostJob",
+    "PaddleJob",
+    "JAXJob",
+    "MPIJob",
+    "TrainJob",
+    "LeaderWorkerSet",
+)
+"""Kinds for which Kueue makes Workloads, and that are read; Pods are too, see `is_job`."""
 WORKLOADS: Final = ("Workload", *JOBS)
-"""What is queued."""
-NAMESPACED: Final = frozenset((*WORKLOADS, "LocalQueue", "LimitRange", "Pod"))
+"""What is queued, but Pods."""
+NAMESPACED: Final = frozenset((*WORKLOADS, "LocalQueue", "LimitRange", "Pod", "TrainingRuntime"))
 """Kinds whose objects are in `default` where they name no namespace."""
 
 
@@ -26,6 +42,17 @@ def inside(data: object, *names: str) -> Manifest:
     for name in names:
         data = data.get(name) if is_object(data) else None
     return data if is_object(data) else {}
+
+
+def is_job(manifest: Manifest) -> bool:
+    """Whether Kueue makes a Workload of it: a kind of job, or a Pod that names a queue and is not created yet.
+
+    The Pods of a dump, which have a uid, mostly belong to jobs; their Workloads are in the dump.
+    """
+    if manifest.get("kind") != "Pod":
+        return manifest.get("kind") in JOBS
+    metadata = inside(manifest, "metadata")
+    return QUEUE_LABEL in inside(metadata, "labels") and not metadata.get("uid")
 
 
 def key_of(manifest: Manifest) -> str:
@@ -57,7 +84,7 @@ def conditions_of(manifest: Manifest) -> list[Manifest]:
 
 
 def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
-    """Without Jobs and JobSets for which there is a Workload, and Jobs that belong to a JobSet."""
+    """Without jobs for which there is a Workload, and those that belong to other jobs, as the Jobs of a JobSet do."""
     given = list(manifests)
     if not any(m.get("kind") in JOBS for m in given):
         return given
@@ -66,7 +93,7 @@ def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
         m
         for m in given
         if m.get("kind") not in JOBS
-        or ((m.get("kind"), key_of(m)) not in stood_for and all(kind != "JobSet" for kind, _ in owners_of(m)))
+        or ((m.get("kind"), key_of(m)) not in stood_for and all(kind not in JOBS for kind, _ in owners_of(m)))
     ]
 
 

@@ -1,11 +1,11 @@
-"""Workloads, and Jobs and JobSets as the workloads Kueue would make of them.
+"""Workloads, and jobs as the Workloads that Kueue makes of them.
 
-Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go, pkg/controller/jobs/{job,jobset}, pkg/util/priority.
+Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go, pkg/controller/jobframework, pkg/util/priority.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -21,6 +21,7 @@ from kueue_fleet.admission.model import (
 )
 from kueue_fleet.admission.pods import PodSet, ResourceRules
 from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_fleet.admission.reading.pods import (
     find_limit_violations,
     parse_pod_set,
@@ -235,44 +236,14 @@ def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission
 
 
 def parse_job(fields: Fields, context: Context) -> Workload:
-    """A batch/v1 Job."""
-    spec = fields.child("spec")
-    count = spec.integer("parallelism", 1, least=0)
-    if "completions" in spec:
-        count = min(count, spec.integer("completions", 1, least=0))
-    annotations = fields.child("metadata").child("annotations")
-    least = annotations.text(f"{_PREFIX}job-min-parallelism")
-    if least and not least.isdigit():
-        annotations.wrong(f"{_PREFIX}job-min-parallelism", f"is {least!r}", "write a whole number in quotes")
-    template = spec.child("template")
-    topology = topology_from_annotations(template.child("metadata"))
-    pod = template.child("spec")
-    pod_set = parse_pod_set(pod, "main", count, int(least) if least.isdigit() else None, topology, context.rules)
-    return _from_job(fields, (pod_set,), pod, find_limit_violations(pod, 0), context)
-
-
-def parse_job_set(fields: Fields, context: Context) -> Workload:
-    """A JobSet: a pod set for each of its replicated jobs."""
+    """A job of a kind that `job_pod_sets` reads, as the Workload that Kueue makes of it; of several, the first."""
+    roles = roles_of(fields)
     pod_sets, problems = [], []
-    pod = Fields({}, fields.path, fields.problems)
-    for index, replicated in enumerate(fields.child("spec").children("replicatedJobs")):
-        job = replicated.child("template").child("spec")
-        count = job.integer("parallelism", 1, least=0)
-        if "completions" in job:
-            count = min(count, job.integer("completions", 1, least=0))
-        template = job.child("template")
-        this = template.child("spec")
-        pod = this if index == 0 else pod
-        topology = topology_from_annotations(template.child("metadata"))
-        total = count * replicated.integer("replicas", 1, least=0)
-        pod_sets.append(parse_pod_set(this, replicated.required_text("name"), total, None, topology, context.rules))
-        problems += find_limit_violations(this, index)
-    return _from_job(fields, tuple(pod_sets), pod, problems, context)
-
-
-def _from_job(
-    fields: Fields, pod_sets: tuple[PodSet, ...], pod: Fields, problems: list[str], context: Context
-) -> Workload:
+    for index, role in enumerate(roles):
+        pod = role.template.child("spec")
+        topology = topology_from_annotations(role.template.child("metadata"))
+        pod_sets.append(parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules))
+        problems += find_limit_violations(pod, index)
     metadata = fields.child("metadata")
     labels, annotations = metadata.child("labels"), metadata.child("annotations")
     _refuse(fields, annotations)
@@ -289,9 +260,9 @@ def _from_job(
         name=name,
         uid=uid,
         queue=queue,
-        pod_sets=pod_sets,
+        pod_sets=tuple(pod_sets),
         created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
-        priority=_priority(labels, pod, context),
+        priority=_priority(fields, roles, context),
         max_execution_seconds=float(seconds) if seconds.isdigit() else None,
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
@@ -299,8 +270,12 @@ def _from_job(
     )
 
 
-def _priority(labels: Fields, pod: Fields, context: Context) -> int:
-    """The workload priority class if the job names one, else the pods' priority class, else the global default."""
+def _priority(job: Fields, roles: Sequence[Role], context: Context) -> int:
+    """The workload priority class if the job names one, else the first PriorityClass of its pods, else the default.
+
+    Source: pkg/controller/jobframework/reconciler.go (ExtractPriority).
+    """
+    labels = job.child("metadata").child("labels")
     name = labels.text(f"{_PREFIX}priority-class")
     if name:
         if name not in context.workload_priorities:
@@ -308,9 +283,13 @@ def _priority(labels: Fields, pod: Fields, context: Context) -> int:
                 f"{_PREFIX}priority-class", f"there is no WorkloadPriorityClass {name!r}", "add it, or name another"
             )
         return context.workload_priorities.get(name, 0)
-    name = pod.text("priorityClassName")
-    if not name:
-        return context.default_priority
-    if name not in context.pod_priorities:
-        pod.wrong("priorityClassName", f"there is no PriorityClass {name!r}", "add it, or name another")
-    return context.pod_priorities.get(name, 0)
+    places = [(own_priority_class(job), job)]
+    for role in roles:
+        pod = role.template.child("spec")
+        places.append((pod.text("priorityClassName"), pod))
+    for name, place in places:
+        if name and name not in context.pod_priorities:
+            place.wrong("priorityClassName", f"there is no PriorityClass {name!r}", "add it, or name another")
+        if name:
+            return context.pod_priorities.get(name, 0)
+    return context.default_priority

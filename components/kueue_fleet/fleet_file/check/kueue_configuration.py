@@ -22,48 +22,8 @@ from kueue_fleet.kueue_api.configuration import (
 )
 from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, REQUIRES, is_on
+from kueue_fleet.kueue_api.job_kinds import KINDS, built_in_adapters
 from kueue_fleet.kueue_api.problem import Problem, item_label, syntax_problems
-
-FRAMEWORKS: Final = (
-    "batch/job",
-    "kubeflow.org/mpijob",
-    "ray.io/rayjob",
-    "ray.io/rayservice",
-    "ray.io/raycluster",
-    "jobset.x-k8s.io/jobset",
-    "kubeflow.org/paddlejob",
-    "kubeflow.org/pytorchjob",
-    "kubeflow.org/tfjob",
-    "kubeflow.org/xgboostjob",
-    "kubeflow.org/jaxjob",
-    "trainer.kubeflow.org/trainjob",
-    "workload.codeflare.dev/appwrapper",
-    "sparkoperator.k8s.io/sparkapplication",
-    "pod",
-    "deployment",
-    "statefulset",
-    "leaderworkerset.x-k8s.io/leaderworkerset",
-)
-"""Kinds of job that Kueue integrates (apis/config/v1beta2/configuration_types.go, Integrations)."""
-
-BUILT_IN_KINDS: Final = {
-    "batch/job": "Job.v1.batch",
-    "jobset.x-k8s.io/jobset": "JobSet.v1alpha2.jobset.x-k8s.io",
-    "kubeflow.org/mpijob": "MPIJob.v2beta1.kubeflow.org",
-    "kubeflow.org/paddlejob": "PaddleJob.v1.kubeflow.org",
-    "kubeflow.org/pytorchjob": "PyTorchJob.v1.kubeflow.org",
-    "kubeflow.org/tfjob": "TFJob.v1.kubeflow.org",
-    "kubeflow.org/xgboostjob": "XGBoostJob.v1.kubeflow.org",
-    "kubeflow.org/jaxjob": "JAXJob.v1.kubeflow.org",
-    "ray.io/rayjob": "RayJob.v1.ray.io",
-    "ray.io/raycluster": "RayCluster.v1.ray.io",
-    "ray.io/rayservice": "RayService.v1.ray.io",
-    "trainer.kubeflow.org/trainjob": "TrainJob.v1alpha1.trainer.kubeflow.org",
-    "workload.codeflare.dev/appwrapper": "AppWrapper.v1beta2.workload.codeflare.dev",
-    "leaderworkerset.x-k8s.io/leaderworkerset": "LeaderWorkerSet.v1.leaderworkerset.x-k8s.io",
-    "statefulset": "StatefulSet.v1.apps",
-}
-"""Kinds with an adapter of their own in MultiKueue, by framework (pkg/controller/jobs, MultiKueueAdapter)."""
 
 _STRATEGIES: Final = (
     ("LessThanOrEqualToFinalShare",),
@@ -124,8 +84,8 @@ def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     for index, name in enumerate(settings.frameworks or ()):
         path = f"integrations.frameworks[{index}]"
-        if name not in FRAMEWORKS:
-            yield Problem(path, f"{name} is not a framework of Kueue", suggest.instead(name, FRAMEWORKS, "frameworks"))
+        if name not in KINDS:
+            yield Problem(path, f"{name} is not a framework of Kueue", suggest.instead(name, KINDS, "frameworks"))
         elif name in seen:
             yield Problem(path, f"{name} is listed twice", "list each framework once")
         seen[name] = path
@@ -150,7 +110,7 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
     if settings.origin is not None:
         yield from syntax_problems("multiKueue.origin", settings.origin, syntax.label_value)
     enabled = (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
-    built_in = {BUILT_IN_KINDS[name] for name in enabled if name in BUILT_IN_KINDS}
+    built_in = built_in_adapters(enabled)
     seen: set[str] = set()
     for index, framework in enumerate(settings.external_frameworks or ()):
         path = f"multiKueue.externalFrameworks[{item_label(framework.name, index)}].name"

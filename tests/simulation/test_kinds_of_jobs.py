@@ -1,0 +1,214 @@
+"""Jobs of every kind that Kueue manages, read from their own manifests: pod sets, run times, and what is wrong."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.job_pod_sets import ROLES
+from kueue_fleet.admission.reading.manifests import JOBS
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.documents import Document, read_documents
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.fleet import check_manifests, fleet_run, prepare_fleet
+from kueue_fleet.simulation.raw import read_raw
+from kueue_fleet.simulation.records import State
+from kueue_fleet.simulation.workload_file import WorkloadFile
+
+EXAMPLES = Path(__file__).parents[2] / "examples/kinds-of-jobs"
+FLEET = parse_fleet_text((EXAMPLES / "fleet.yaml").read_text(), "fleet.yaml")
+
+
+def documents(name: str) -> list[Document]:
+    return read_documents((EXAMPLES / f"{name}.yaml").read_text(), f"{name}.yaml")
+
+
+def changed(document: Document, path: str, value: Any) -> Document:
+    """The document with another value at `path`; None removes the field."""
+    data = deepcopy(dict(document.data))
+    *way, last = path.split("/")
+    place: Any = data
+    for part in way:
+        place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return Document(document.where, data)
+
+
+def pod_sets(*given: Document) -> dict[str, list[tuple[str, int, int]]]:
+    """By workload: name, count and GPUs of a pod of each pod set."""
+    jobs = fleet_run(FLEET, WorkloadFile(), Delays(), manifests=given).jobs
+    return {
+        key.partition("/")[2]: [
+            (each.name, each.count, dict(each.requests).get("nvidia.com/gpu", 0)) for each in job.workload.pod_sets
+        ]
+        for key, job in jobs.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rayjob", {"ray-train": [("head", 1, 0), ("gpu", 2, 2), ("submitter", 1, 0)]}),
+        ("raycluster", {"notebook": [("head", 1, 0), ("gpu", 1, 1)]}),
+        ("trainjob", {"torch-train": [("node", 4, 1)]}),
+        ("pytorchjob", {"pytorch-train": [("master", 1, 1), ("worker", 3, 1)]}),
+        ("mpijob", {"pi": [("launcher", 1, 0), ("worker", 2, 0)]}),
+        ("leaderworkerset", {f"serve-{n}": [("leader", 1, 2), ("worker", 1, 2)] for n in (0, 1)}),
+        ("pods", {"one": [("main", 1, 1)], "shards": [("pods-0", 3, 1)]}),
+    ],
+)
+def test_an_example_has_the_pod_sets_that_kueue_makes(name: str, expected: object) -> None:
+    assert check_manifests(FLEET, documents(name)) == []
+    assert pod_sets(*documents(name)) == expected
+    found = prepare_fleet(FLEET, WorkloadFile(), Delays(), manifests=documents(name)).run(None)
+    assert {one.state for one in found.records} == {State.FINISHED}
+
+
+def test_each_kind_that_is_read_is_one_of_kueues() -> None:
+    assert set(ROLES) == {*JOBS, "Pod"} <= {kind.kind for kind in KINDS.values()}
+
+
+def test_submission_modes_of_a_ray_job() -> None:
+    (job,) = documents("rayjob")
+    roles = {
+        mode: ROLES["RayJob"](Fields(changed(job, "spec/submissionMode", mode).data, "", []))
+        for mode in ("HTTPMode", "SidecarMode", "InteractiveMode", "K8sJobMode")
+    }
+    assert [len(each) for each in roles.values()] == [2, 2, 2, 3]
+    beside = [each["name"] for each in roles["SidecarMode"][0].template.child("spec").data["containers"]]
+    assert beside == ["ray-head", "ray-job-submitter"]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "says"),
+    [
+        ("rayjob", "spec/shutdownAfterJobFinishes", False, "RayJob research/ray-train.spec.shutdownAfterJobFinishes"),
+        ("rayjob", "spec/clusterSelector", {"a": "b"}, "spec.clusterSelector: is set, and Kueue leaves jobs on Ray"),
+        ("rayjob", "spec/rayClusterSpec", None, "spec.rayClusterSpec: is missing; give it"),
+        ("rayjob", "spec/rayClusterSpec/enableInTreeAutoscaling", True, "which Kueue takes from elastic jobs only"),
+        ("rayjob", "spec/rayClusterSpec/gcsFaultToleranceOptions", {"a": 1}, "gcsFaultToleranceOptions of Ray"),
+        ("rayjob", "spec/rayClusterSpec/workerGroupSpecs/0/groupName", "head", "groupName: is head, the name of"),
+        (
+            "rayjob",
+            "spec/rayClusterSpec/workerGroupSpecs/0/replicas",
+            "2",
+            "replicas: is the text '2', not a whole number",
+        ),
+        ("raycluster", "metadata/labels", {}, "has no kueue.x-k8s.io/queue-name; name a LocalQueue there"),
+        ("pytorchjob", "spec/pytorchReplicaSpecs/Workers", {}, "Workers: is not a role of a PyTorchJob; use Master or"),
+        ("mpijob", "spec/mpiReplicaSpecs/Worker/replicas", -1, "Worker.replicas: is -1; write 0 or more"),
+        ("mpijob", "spec/runPolicy/schedulingPolicy", {"priorityClass": "x"}, "there is no PriorityClass 'x'"),
+        ("leaderworkerset", "spec/replicas", 10**9, "replicas: is 1000000000; write at most 10000"),
+        ("leaderworkerset", "spec/leaderWorkerTemplate/size", 0, "size: is 0; write 1 or more"),
+        ("leaderworkerset", "spec/leaderWorkerTemplate/workerTemplate", None, "workerTemplate: is missing; give it"),
+        ("leaderworkerset", "metadata/annotations/kueue-fleet.dev~1run-seconds", "soon", "not a number of seconds"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_path(name: str, path: str, value: object, says: str) -> None:
+    (job,) = documents(name)
+    if "~1" in path:
+        value, path = {path.rpartition("/")[2].replace("~1", "/"): value}, path.rpartition("/")[0]
+    with pytest.raises(SimulationError) as refused:
+        prepare_fleet(FLEET, WorkloadFile(), Delays(), manifests=[changed(job, path, value)])
+    assert all(problem.startswith(f"{name}.yaml:") for problem in refused.value.problems)
+    assert says in refused.value.problems[0]
+
+
+def test_a_train_job_needs_its_runtime() -> None:
+    runtime, job = documents("trainjob")
+    (missing,) = check_manifests(FLEET, [job])
+    assert "spec.runtimeRef.name: the TrainingRuntime torch is not there; put it into the file" in missing
+    several = changed(runtime, "spec/mlPolicy", {"mpi": {}})
+    assert "mpi runtimes of TrainJobs" in check_manifests(FLEET, [several, job])[0]
+    data = deepcopy(dict(runtime.data))
+    data["spec"]["mlPolicy"]["numNodes"] = 7
+    fewer = deepcopy(dict(job.data))
+    del fewer["spec"]["trainer"]
+    found = pod_sets(Document("a", data), Document("b", fewer))
+    assert found == {"torch-train": [("node", 7, 0)]}
+
+
+def test_a_group_of_pods_is_whole_or_is_not_submitted() -> None:
+    pods = documents("pods")
+    (missing,) = check_manifests(FLEET, pods[:3])
+    assert "the group shards has 2 of its 3 pods, and Kueue waits for all; add the others" in missing
+    fast = changed(pods[1], "metadata/name", "fast")
+    annotations = fast.data["metadata"]["annotations"]
+    annotations["kueue.x-k8s.io/pod-group-fast-admission"] = "true"
+    assert pod_sets(fast) == {"shards": [("pods-0", 3, 1)]}
+    annotations["kueue.x-k8s.io/pod-group-total-count"] = "many"
+    assert "is many; write how many pods the group shards has, in quotes" in check_manifests(FLEET, [fast])[0]
+    other = changed(pods[3], "spec/nodeSelector", {"disk": "fast"})
+    assert pod_sets(*pods[1:3], other) == {"shards": [("pods-0", 2, 1), ("pods-1", 1, 1)]}
+
+
+def test_a_kind_that_kueue_does_not_manage_here_is_refused() -> None:
+    assert check_manifests(FLEET, [Document("a.yaml:1", {"kind": "TFJob", "metadata": {"name": "t"}})]) == [
+        "a.yaml:1: is a TFJob, which the fleet's Kueue does not manage; "
+        "add kubeflow.org/tfjob to kueue.configuration.integrations.frameworks"
+    ]
+    (found,) = check_manifests(FLEET, [Document("a.yaml:1", {"kind": "Pod", "metadata": {"name": "p"}})])
+    assert "is a Pod; as a job it needs the label kueue.x-k8s.io/queue-name, and no uid" in found
+
+
+def test_the_first_priority_class_of_the_roles_counts() -> None:
+    (job,) = documents("pytorchjob")
+    data = deepcopy(dict(job.data))
+    data["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["priorityClassName"] = "low"
+    classes = [
+        {"kind": "PriorityClass", "metadata": {"name": "low"}, "value": 3},
+        {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9},
+    ]
+    queues = list(yaml.safe_load_all(QUEUES))
+
+    def priority() -> int | None:
+        given = [Document("x", each) for each in (*queues, *classes, data)]
+        return read_raw(given).arrivals[0].workload.priority
+
+    assert priority() == 3
+    data["spec"]["runPolicy"]["schedulingPolicy"] = {"priorityClass": "high"}
+    assert priority() == 9
+
+
+def test_a_dump_counts_a_job_once() -> None:
+    """The RayCluster of a RayJob, and pods that are there, are no workloads of their own."""
+    (job,), (cluster,) = documents("rayjob"), documents("raycluster")
+    owned = changed(cluster, "metadata/ownerReferences", [{"kind": "RayJob", "name": "ray-train"}])
+    pod = changed(documents("pods")[0], "metadata/uid", "1")
+    queues = [Document("x", each) for each in yaml.safe_load_all(QUEUES)]
+    arrivals = read_raw([*queues, job, owned, pod, *documents("leaderworkerset")]).arrivals
+    assert [(one.name, one.run_seconds) for one in arrivals] == [
+        ("ray-train", 1800.0),
+        ("serve-0", 7200.0),
+        ("serve-1", 7200.0),
+    ]
+
+
+QUEUES = """
+{kind: ResourceFlavor, metadata: {name: l4}}
+---
+kind: ClusterQueue
+metadata: {name: training}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+    - coveredResources: [cpu, memory, nvidia.com/gpu]
+      flavors:
+        - name: l4
+          resources:
+            - {name: cpu, nominalQuota: 100}
+            - {name: memory, nominalQuota: 900Gi}
+            - {name: nvidia.com/gpu, nominalQuota: 8}
+---
+{kind: LocalQueue, metadata: {name: training, namespace: research}, spec: {clusterQueue: training}}
+"""
