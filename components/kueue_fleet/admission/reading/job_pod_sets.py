@@ -4,8 +4,8 @@ One table for whatever asks what a job consists of: quota, ProvisioningRequests,
 
 Source: kueue@v0.19.2 pkg/controller/jobs, the PodSets of each kind; raycluster/raycluster_webhook.go and
 rayjob/rayjob_webhook.go there (validateCreate); kubeflow/trainer@v2.2.1 pkg/runtime/core/trainingruntime.go,
-pkg/runtime/framework/plugins/jobset/builder.go. Not modelled: elastic jobs, MPI and Flux runtimes of TrainJobs, GCS fault
-tolerance of Ray.
+pkg/runtime/framework/plugins/jobset/builder.go. Not modelled: elastic jobs, MPI and Flux runtimes of TrainJobs, fault
+tolerance of Ray's GCS.
 """
 
 from __future__ import annotations
