@@ -207,7 +207,7 @@ class TestPreemption:
         cluster = Cluster(queue())
         cluster.submit(job("a"))
         cluster.cycle()
-        with pytest.raises(InvariantError, match="was not evicted"):
+        with pytest.raises(InvariantError, match="not possible while it is Admitted"):
             cluster.engine.handle(PodsStopped(1, "ns/a"))
 
 

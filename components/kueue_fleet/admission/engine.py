@@ -42,6 +42,7 @@ from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.timers import Timer
 from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.admission.workload.transitions import Step
 from kueue_fleet.admission.workload.workload_controller import WorkloadController
 
 _Change = ReclaimableChanged | PriorityChanged | ActiveChanged | GatedByChanged | AllowedFlavorsChanged
@@ -186,6 +187,7 @@ class Engine:
         info = self.cache.info(event.workload)
         if info.finished:
             return
+        info.submitted(self.now)
         self.workloads[key] = info
         if info.is_reserved:
             if info.workload.active and self.cache.add(info):
@@ -199,11 +201,10 @@ class Engine:
     def _stop(self, event: Deleted | Finished | PodsStopped) -> None:
         info = self._get(event.key)
         if isinstance(event, PodsStopped):
-            if not info.is_evicted or not info.is_reserved:
-                raise InvariantError(f"workload {info.key} stopped, but it holds no quota or was not evicted")
-            self.controller.release(info)
+            self.controller.release(info, Step.STOP)
             return
-        info.finished = isinstance(event, Finished)
+        if isinstance(event, Finished):
+            lifecycle.finish(info, self.now)
         self.cache.remove(info)
         self.queues.dequeue(info)
         for kind in (Timer.BACKOFF, Timer.PODS_READY, Timer.MAX_EXECUTION, Timer.SECOND_PASS):

@@ -71,7 +71,7 @@ class Parsed(NamedTuple):
 def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | None = None) -> Parsed:
     """Read objects of any kind, in any order; Lists are unpacked.
 
-    `configuration` is Kueue's (see `from_configuration`); without it the defaults of 0.19.2.
+    `configuration` is Kueue's (see `parse_configuration`); without it the defaults of 0.19.2.
     Raises ObjectError, NotModelledError.
     """
     problems: list[str] = []

@@ -12,6 +12,7 @@ from kueue_fleet.admission.model import Admission, CheckState, WaitForPodsReady,
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.reasons import AdmittedReason, EvictionReason
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.admission.workload.transitions import Step
 
 
 def required_checks(info: WorkloadInfo, queue: QueueNode) -> list[str]:
@@ -34,6 +35,7 @@ def sync_checks(info: WorkloadInfo, queue: QueueNode, now: float) -> None:
 
 def reserve(info: WorkloadInfo, admission: Admission, now: float) -> None:
     """The workload gets quota; what was said about an earlier eviction no longer holds."""
+    info.take(Step.RESERVE, now, admission.cluster_queue)
     info.admission = admission
     info.reserved_at = now
     info.evicted_at = None
@@ -52,8 +54,15 @@ def why_not_admitted(info: WorkloadInfo) -> AdmittedReason | None:
     return None
 
 
+def admit(info: WorkloadInfo, now: float) -> None:
+    """Nothing is left to wait for: its pods may run."""
+    info.take(Step.ADMIT, now)
+    info.admitted_at = now
+
+
 def mark_evicted(info: WorkloadInfo, reason: EvictionReason, now: float) -> None:
     """The eviction is decided; checks start over, and one that asked for a retry counts it."""
+    info.take(Step.EVICT, now, reason)
     info.evicted_at = now
     info.evicted_reason = reason
     for name, check in info.checks.items():
@@ -68,8 +77,15 @@ def mark_evicted(info: WorkloadInfo, reason: EvictionReason, now: float) -> None
     info.open_gates = set()
 
 
-def release(info: WorkloadInfo, now: float) -> None:
+def finish(info: WorkloadInfo, now: float) -> None:
+    """Its job has ended, or Kueue has given it up."""
+    info.take(Step.FINISH, now)
+    info.finished = True
+
+
+def release(info: WorkloadInfo, step: Step, now: float) -> None:
     """The quota is given back; the time it was admitted counts against its maximum execution time."""
+    info.take(step, now)
     if info.admitted_at is not None:
         info.past_execution += float(int(now - info.admitted_at))
     info.admission = None

@@ -23,6 +23,7 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.pods import PodSet, TopologyRequest
 from kueue_fleet.admission.quota.cohort_tree import FlavorResources, Usage
 from kueue_fleet.admission.reasons import EvictionReason
+from kueue_fleet.admission.workload.transitions import PastStep, Phase, Step, Story, take_step
 
 if TYPE_CHECKING:
     from kueue_fleet.admission.workload.scan_progress import ScanProgress
@@ -78,7 +79,7 @@ class WorkloadInfo:
 
     `usage` is what it holds of the quota (empty without a reservation), `frs` the flavor-resources it was given.
     `order` sorts pending workloads of a queue, `victim_order` candidates for preemption. `shape` is equal for workloads
-    that are the same to the scheduler; -1 when equivalence is not tracked.
+    that are the same to the scheduler; -1 when equivalence is not tracked. `story` has its last steps, for messages.
     """
 
     __slots__ = (
@@ -108,6 +109,7 @@ class WorkloadInfo:
         "requeued_reason",
         "reserved_at",
         "shape",
+        "story",
         "uid",
         "usage",
         "victim_order",
@@ -148,9 +150,33 @@ class WorkloadInfo:
         self.past_execution = status.past_execution
         self.finished = status.finished
         self.open_gates = set(status.open_gates)
+        self.story: Story = ()
 
     def __repr__(self) -> str:
         return f"<WorkloadInfo {self.key}>"
+
+    @property
+    def phase(self) -> Phase:
+        """Where it stands in its lifecycle (`transitions.TRANSITIONS`)."""
+        if self.finished:
+            return Phase.FINISHED
+        if not self.is_reserved:
+            return Phase.PENDING
+        if self.is_evicted:
+            return Phase.EVICTED
+        return Phase.ADMITTED if self.is_admitted else Phase.QUOTA_RESERVED
+
+    def submitted(self, now: float) -> None:
+        """Its story begins."""
+        self.story = (PastStep(now, "submitted", self.phase),)
+
+    def take(self, step: Step, now: float, why: str = "") -> None:
+        """Note a step that it takes now.
+
+        Raises:
+            IllegalTransitionError: its lifecycle does not have this step in its phase.
+        """
+        self.story = take_step(self.key, self.phase, step, now, why, self.story)
 
     @property
     def is_reserved(self) -> bool:

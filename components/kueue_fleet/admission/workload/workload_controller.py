@@ -14,6 +14,7 @@ from kueue_fleet.admission.reasons import AdmittedReason, DeactivationCause, Evi
 from kueue_fleet.admission.timers import Timer
 from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
+from kueue_fleet.admission.workload.transitions import Step
 
 
 class WorkloadController:
@@ -46,7 +47,7 @@ class WorkloadController:
             return
         missing = lifecycle.why_not_admitted(info)
         if missing is None:
-            info.admitted_at = self.queues.now
+            lifecycle.admit(info, self.queues.now)
             self.queues.cache.queues[info.cluster_queue].generation += 1
             self.second_passes.pop(info.key, None)
             self.queues.decide(Admitted(self.queues.now, info.key, info.cluster_queue))
@@ -97,11 +98,11 @@ class WorkloadController:
         if self.queues.cache.remove(info):
             self.queues.wake_others(info)
 
-    def release(self, info: WorkloadInfo) -> None:
-        """Take back the quota of a workload whose pods are gone, and queue it again."""
+    def release(self, info: WorkloadInfo, step: Step) -> None:
+        """Take back the quota of a workload whose pods are gone or were never made, and queue it again."""
         name = info.cluster_queue
+        lifecycle.release(info, step, self.queues.now)
         self.queues.cache.remove(info)
-        lifecycle.release(info, self.queues.now)
         self.queues.cache.refresh(info)
         self.queues.decide(Released(self.queues.now, info.key, name))
         self.queues.wake_others(info)
@@ -175,7 +176,7 @@ class WorkloadController:
             if info.is_admitted and policy == "HoldAndDrain" and not info.is_evicted:
                 self.evict(info, reason, message)
             elif not info.is_admitted and info.is_reserved and policy != "None":
-                self.release(info)
+                self.release(info, Step.WITHDRAW)
                 return
 
     def set_timers(self, info: WorkloadInfo) -> None:
