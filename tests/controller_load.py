@@ -1,7 +1,7 @@
 """How fast the controller is: `python tests/controller_load.py` measures it on two bare control planes.
 
-One is the manager; the other stands for all of the workers, under as many names. There is no Kueue: Workloads are made
-with quota already reserved, and what the controller writes is watched.
+One is the manager; the other stands for all of the workers, under as many names, with a queue for every twenty. There
+is no Kueue: Workloads are made with quota already reserved, and what the controller writes is watched.
 
     nominations   Workloads that all wait when the controller starts: nominations per second, beside the same patches
                   written by nothing but server-side apply, with as many requests at a time
@@ -34,6 +34,7 @@ from kueue_fleet.controller.main import CONCURRENT
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.client import KubeApi
+from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
 
@@ -94,8 +95,14 @@ async def make(api: KubeApi, path: str, kind: str, name: str, spec: Json, namesp
     await api.create(path, {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec})
 
 
+def queue_of(name: str, queues: int) -> str:
+    """The queue of a Workload: the queues take turns."""
+    return f"gpu-{int(name.rpartition('-')[2]) % queues}"
+
+
 async def prepare(manager: KubeApi, worker: KubeApi, workers: list[str], gpus: int) -> None:
     """What Kueue and the fleet would have made, as far as the controller reads it."""
+    groups = [workers[first : first + MOST_CLUSTERS] for first in range(0, len(workers), MOST_CLUSTERS)]
 
     async def served(api: KubeApi) -> bool:
         try:
@@ -110,18 +117,20 @@ async def prepare(manager: KubeApi, worker: KubeApi, workers: list[str], gpus: i
         await api.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
     await manager.create("/api/v1/namespaces", {"metadata": {"name": "system"}})
     quotas = [{"name": GPU, "nominalQuota": str(gpus)}]
-    groups = [{"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": quotas}]}]
+    flavors = [{"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": quotas}]}]
     await make(worker, f"{KUEUE}/resourceflavors", "ResourceFlavor", "l4", {})
     assigned = {"admissionChecks": [{"name": ASSIGNMENT_CHECK}]}
-    queue = {"namespaceSelector": {}, "resourceGroups": groups, "admissionChecksStrategy": assigned}
-    await make(worker, f"{KUEUE}/clusterqueues", "ClusterQueue", "gpu", queue)
+    queue = {"namespaceSelector": {}, "resourceGroups": flavors, "admissionChecksStrategy": assigned}
     ours = {"controllerName": ASSIGNMENT_CONTROLLER}
     await make(worker, f"{KUEUE}/admissionchecks", "AdmissionCheck", ASSIGNMENT_CHECK, ours)
-    await make(worker, f"{KUEUE}/namespaces/team/localqueues", "LocalQueue", "gpu", {"clusterQueue": "gpu"}, "team")
-    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "multikueue"}
-    check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
-    await make(manager, f"{KUEUE}/admissionchecks", "AdmissionCheck", "multikueue", check)
-    await make(manager, f"{KUEUE}/multikueueconfigs", "MultiKueueConfig", "multikueue", {"clusters": workers})
+    for number, group in enumerate(groups):
+        name = f"gpu-{number}"
+        await make(worker, f"{KUEUE}/clusterqueues", "ClusterQueue", name, queue)
+        await make(worker, f"{KUEUE}/namespaces/team/localqueues", "LocalQueue", name, {"clusterQueue": name}, "team")
+        parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": name}
+        check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
+        await make(manager, f"{KUEUE}/admissionchecks", "AdmissionCheck", name, check)
+        await make(manager, f"{KUEUE}/multikueueconfigs", "MultiKueueConfig", name, {"clusters": group})
     for name in workers:
         source = {"clusterSource": {"kubeConfig": {"location": name}}}
         await make(manager, f"{KUEUE}/multikueueclusters", "MultiKueueCluster", name, source)
@@ -135,26 +144,27 @@ def condition(kind: str) -> Json:
     return {"type": kind, "status": "True", "reason": "Lab", "message": "", "lastTransitionTime": now}
 
 
-async def submit(api: KubeApi, name: str) -> None:
+async def submit(api: KubeApi, name: str, queues: int) -> None:
     """A Workload, and then its quota."""
-    await create(api, name)
-    await reserve(api, name)
+    await create(api, name, queues)
+    await reserve(api, name, queues)
 
 
-async def create(api: KubeApi, name: str) -> None:
+async def create(api: KubeApi, name: str, queues: int) -> None:
     container = {"name": "main", "image": "i", "resources": {"requests": {GPU: "1"}}}
     pod_set = {"name": "main", "count": 1, "template": {"spec": {"containers": [container], "restartPolicy": "Never"}}}
-    spec = {"queueName": "gpu", "priority": 0, "podSets": [pod_set]}
+    spec = {"queueName": queue_of(name, queues), "priority": 0, "podSets": [pod_set]}
     await make(api, f"{KUEUE}/namespaces/team/workloads", "Workload", name, spec, "team")
 
 
-async def reserve(api: KubeApi, name: str) -> None:
+async def reserve(api: KubeApi, name: str, queues: int) -> None:
+    queue = queue_of(name, queues)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     assignment = {"name": "main", "count": 1, "flavors": {GPU: "multikueue"}, "resourceUsage": {GPU: "1"}}
     status = {
-        "admission": {"clusterQueue": "gpu", "podSetAssignments": [assignment]},
+        "admission": {"clusterQueue": queue, "podSetAssignments": [assignment]},
         "conditions": [condition("QuotaReserved")],
-        "admissionChecks": [{"name": "multikueue", "state": "Pending", "message": "", "lastTransitionTime": now}],
+        "admissionChecks": [{"name": queue, "state": "Pending", "message": "", "lastTransitionTime": now}],
     }
     await api.apply(f"{KUEUE}/namespaces/team/workloads/{name}/status", body_of(name, status), "kueue-admission")
 
@@ -228,9 +238,10 @@ async def measure(
     manager = KubeApi(kubeconfig(folder, "manager", clusters[0]))
     worker = KubeApi(kubeconfig(folder, "worker", clusters[1]))
     await prepare(manager, worker, names, gpus=workloads)
+    queues = -(-workers // MOST_CLUSTERS)
     (folder / "config.yaml").write_text(yaml.safe_dump(configuration(names)))
     flood = [f"flood-{index:05}" for index in range(workloads)]
-    await side_by_side([*flood, *(f"plain-{name}" for name in flood)], lambda name: submit(manager, name))
+    await side_by_side([*flood, *(f"plain-{name}" for name in flood)], lambda name: submit(manager, name, queues))
     found = Nominations()
     version = (await manager.get(f"{KUEUE}/workloads", {"limit": "1"}))["metadata"]["resourceVersion"]
     following = asyncio.create_task(found.follow(manager, version))
@@ -264,11 +275,13 @@ async def measure(
             await manager.apply(path, body_of(f"plain-{name}", patch), "plain")
 
         plain_rate = workloads / await side_by_side(flood, plain)
-        late, bare = await _latencies(manager, found, more, 20.0)
+        late, bare = await _latencies(manager, found, more, 20.0, queues)
         memory = psutil.Process(process.pid).memory_info().rss / 2**20
         rest = known - 2 * workloads - more
         if rest > 0:
-            await side_by_side([f"rest-{index:05}" for index in range(rest)], lambda name: create(manager, name))
+            await side_by_side(
+                [f"rest-{index:05}" for index in range(rest)], lambda name: create(manager, name, queues)
+            )
             await asyncio.sleep(2.0)
         more_memory = psutil.Process(process.pid).memory_info().rss / 2**20
     finally:
@@ -293,12 +306,14 @@ def _async(look: Any) -> Any:
     return ask
 
 
-async def _latencies(api: KubeApi, found: Nominations, count: int, rate: float) -> tuple[list[float], list[float]]:
+async def _latencies(
+    api: KubeApi, found: Nominations, count: int, rate: float, queues: int
+) -> tuple[list[float], list[float]]:
     """From the moment that the reservation is written until the nomination is seen; and until it is itself seen."""
     began, reserved = time.monotonic(), {}
     for index in range(count):
         name = f"single-{index:04}"
-        await submit(api, name)
+        await submit(api, name, queues)
         reserved[name] = time.monotonic()
         await asyncio.sleep(max(0.0, began + (index + 1) / rate - time.monotonic()))
     try:

@@ -13,13 +13,14 @@ from syrupy.assertion import SnapshotAssertion
 
 import kueue_fleet
 import pulumi_mocks
-from bench.large_fleet import WORKERS, large_fleet
+from bench.large_fleet import large_fleet
 from company_fleet import company_data
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.kueue_api import SpecError
+from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
 from pulumi_mocks import Recorded, Recording
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
@@ -317,8 +318,8 @@ def test_the_spec_does_without_pulumi() -> None:
 def test_the_largest_fleet_has_every_worker_connected() -> None:
     spec = parse_fleet(large_fleet())
     recording = run(spec)
-    assert len(recording.of_type("gcp:container/cluster:Cluster")) == 1 + WORKERS
-    assert len(recording.of_type("kubernetes:kueue.x-k8s.io/v1beta2:MultiKueueCluster")) == WORKERS
+    assert len(recording.of_type("gcp:container/cluster:Cluster")) == 1 + MOST_CLUSTERS
+    assert len(recording.of_type("kubernetes:kueue.x-k8s.io/v1beta2:MultiKueueCluster")) == MOST_CLUSTERS
 
 
 @pytest.fixture(scope="module")

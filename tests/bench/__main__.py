@@ -23,10 +23,12 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.harness import DRAWN, HarnessRun, recorded, run_harness
-from bench.large_fleet import WORKERS, large_fleet
+from bench.large_fleet import large_fleet
 from bench.rehearsal import measure_by_hand, measure_rehearsal
 from bench.simulation import HARNESS_MEANS, measure
 from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.fleet_file.check.clusters import MAX_WORKERS
+from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
 from kueue_fleet.rehearsal.paths import RehearsalError
 
@@ -62,20 +64,21 @@ def best_of(arguments: list[str]) -> dict[str, float]:
 
 def fleets() -> Iterator[Figure]:
     """Registering a fleet with a mock engine, and checking and rendering it."""
-    graph = best_of(["fleet"])
-    resources = int(graph["resources"])
-    bare = best_of(["bare", str(resources)])
-    what = f"import and register {resources} resources, 1 + {WORKERS} clusters"
-    yield Figure(f"{what}: CPU", graph["cpuSeconds"], "s", 2.0, "bare SDK", bare["cpuSeconds"])
-    yield Figure(f"{what}: wall", graph["wallSeconds"], "s", None, "bare SDK", bare["wallSeconds"])
-    text = yaml.safe_dump(large_fleet())
-    began = time.process_time()
-    render_fleet(parse_fleet_text(text, source="bench"))
-    whole = time.process_time() - began
-    began = time.process_time()
-    yaml.load(text, yaml.CSafeLoader)
-    parser = time.process_time() - began
-    yield Figure(f"read, check, render 1 + {WORKERS} clusters: CPU", whole, "s", None, "YAML parser alone", parser)
+    for workers, limit in ((MOST_CLUSTERS, 2.0), (MAX_WORKERS, 10.0)):
+        graph = best_of(["fleet", str(workers)])
+        resources = int(graph["resources"])
+        bare = best_of(["bare", str(resources)])
+        what = f"import and register {resources} resources, 1 + {workers} clusters"
+        yield Figure(f"{what}: CPU", graph["cpuSeconds"], "s", limit, "bare SDK", bare["cpuSeconds"])
+        yield Figure(f"{what}: wall", graph["wallSeconds"], "s", None, "bare SDK", bare["wallSeconds"])
+        text = yaml.safe_dump(large_fleet(workers))
+        began = time.process_time()
+        render_fleet(parse_fleet_text(text, source="bench"))
+        whole = time.process_time() - began
+        began = time.process_time()
+        yaml.load(text, yaml.CSafeLoader)
+        parser = time.process_time() - began
+        yield Figure(f"read, check, render 1 + {workers} clusters: CPU", whole, "s", None, "YAML parser alone", parser)
 
 
 def command() -> Iterator[Figure]:
@@ -169,15 +172,20 @@ def rehearsal() -> Iterator[Figure]:
 
 
 def controller() -> Iterator[Figure]:
-    """The fleet's controller with 20 workers on real API servers, beside the same patches and nothing else."""
-    row = run_module("bench.controller", [])
+    """The fleet's controller on real API servers, with the most workers of a queue, and of a fleet."""
+    for workers, known in ((MOST_CLUSTERS, 10_000), (MAX_WORKERS, 20_000)):
+        yield from _controller(run_module("bench.controller", [str(workers), str(known)]))
+
+
+def _controller(row: dict[str, Any]) -> Iterator[Figure]:
     plain = 1000 / row["plain_apply_rate"]
     what = f"{row['workloads']} nominations at once, {row['workers']} workers: each"
     yield Figure(what, 1000 / row["nomination_rate"], "ms", plain / 0.7, "plain server-side apply", plain)
     yield Figure(f"quota reserved to nominated, {row['at_rate']:.0f} a second: median", row["p50_ms"], "ms")
     what = f"quota reserved to nominated, {row['at_rate']:.0f} a second: 99th percentile"
     yield Figure(what, row["p99_ms"], "ms", 250, "the reservation by the same watch", row["watch_p99_ms"])
-    yield Figure(f"memory of the controller, {row['known']} Workloads", row["memory_of_known_mib"], "MiB", 200)
+    what = f"memory of the controller, {row['known']} Workloads, {row['workers']} workers"
+    yield Figure(what, row["memory_of_known_mib"], "MiB", 200 if row["workers"] <= MOST_CLUSTERS else 500)
 
 
 def dispatchers() -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""The controller under load, beside plain server-side apply: `python -m bench.controller` prints what was measured."""
+"""The controller under load, beside plain server-side apply: `python -m bench.controller WORKERS KNOWN` prints it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from dataclasses import asdict
 from controller_load import run
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(run())))
+    print(json.dumps(asdict(run(workers=int(sys.argv[1]), known=int(sys.argv[2])))))
     sys.exit(0)

@@ -105,7 +105,7 @@ async def submit_one(folder: Path) -> None:
     manager, worker = KubeApi(folder / "manager"), KubeApi(folder / "workers" / WORKER)
     try:
         await prepare(manager, worker, [WORKER], gpus=8)
-        await submit(manager, "one")
+        await submit(manager, "one-0", 1)
     finally:
         await manager.close()
         await worker.close()
@@ -113,7 +113,7 @@ async def submit_one(folder: Path) -> None:
 
 def nominated(manager: BareCluster) -> list[str]:
     """The workers that the Workload may run on, as its status says."""
-    status = manager.call("GET", "/apis/kueue.x-k8s.io/v1beta2/namespaces/team/workloads/one").body["status"]
+    status = manager.call("GET", "/apis/kueue.x-k8s.io/v1beta2/namespaces/team/workloads/one-0").body["status"]
     return list(status.get("nominatedClusterNames") or [])
 
 

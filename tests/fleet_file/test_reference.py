@@ -36,6 +36,6 @@ def test_every_link_leads_somewhere() -> None:
 
 def test_types_defaults_and_limits_are_in_words() -> None:
     lines = reference_markdown().splitlines()
-    assert "| `clusters` | list of [ClusterEntry](#clusterentry) | **required** | One manager with up to 20 workers, or one standalone cluster. |" in lines  # fmt: skip  # noqa: E501
+    assert "| `clusters` | list of [ClusterEntry](#clusterentry) | **required** | One manager with up to 100 workers, or one standalone cluster; a queue is on at most 20 of the workers. |" in lines  # fmt: skip  # noqa: E501
     assert any(line.startswith("| `headroomPercent` | whole number, 0 to 1000 | `0` |") for line in lines)
     assert any(line.startswith('| `mode` | `Autopilot`, `Standard` | `"Autopilot"` |') for line in lines)

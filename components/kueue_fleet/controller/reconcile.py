@@ -16,7 +16,7 @@ from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record, Report
 from kueue_fleet.controller.rescue import Rescue
 from kueue_fleet.controller.worker_assignment import Assigner
-from kueue_fleet.controller.worker_views import worker_views
+from kueue_fleet.controller.worker_views import involved_workers
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import (
     Action,
@@ -211,7 +211,7 @@ class Reconciler:
     def _request(self, record: Record, taken: _Taken, now: float) -> Request:
         report: Report | None = record.current_report
         residency = self._residency(record)
-        views = worker_views(record, residency, self._manager, self._workers)
+        views = involved_workers(record, residency, self._manager, self._workers)
         copies = {name: view.copy for name, view in views.items() if view.copy is not None}
         bound = bound_to(record.assigned, views)
         patience = self._watchdog.stuck_after

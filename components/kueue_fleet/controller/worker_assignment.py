@@ -14,7 +14,7 @@ from kueue_fleet.controller import patches
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.worker_views import worker_views
+from kueue_fleet.controller.worker_views import involved_workers
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
@@ -80,7 +80,7 @@ class Assigner:
             await self._apis[worker].apply(path, body, patches.ASSIGNMENT_MANAGER)
 
     def _decide(self, record: Record, residency: Residency) -> AssignmentDecision:
-        views = worker_views(record, residency, self._manager, self._workers)
+        views = involved_workers(record, residency, self._manager, self._workers)
         # Kueue gives a new slice of an elastic job to the cluster of the one before, without a nomination.
         nominated = (record.cluster_name,) if record.cluster_name else record.nominated
         return decide_assignment(record.assigned, nominated, views)

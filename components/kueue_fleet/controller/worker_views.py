@@ -1,4 +1,4 @@
-"""Every worker of the fleet as the decisions about one job need it."""
+"""The workers of the fleet as the decisions about one job need them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import Residency, WorkerView
 
 
+def involved_workers(
+    record: Record, residency: Residency, manager: ManagerState, workers: Mapping[str, WorkerState]
+) -> dict[str, WorkerView]:
+    """What is known of the workers that the job is offered to, may run on, or has a copy on."""
+    offered = {*record.nominated, record.assigned, record.cluster_name}
+    involved = {name: one for name, one in workers.items() if name in offered or one.copy(record.key) is not None}
+    return worker_views(record, residency, manager, involved)
+
+
 def worker_views(
     record: Record, residency: Residency, manager: ManagerState, workers: Mapping[str, WorkerState]
 ) -> dict[str, WorkerView]:
-    """What is known of each worker, of those too that the job's queue does not have, or not any more.
+    """What is known of these workers, and of those that are gone.
 
     A worker that the controller follows is not gone, whatever an operator says.
     """

@@ -6,7 +6,7 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go (schema, CEL); no w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -61,10 +61,14 @@ class MultiKueueClusterSpec(RuledModel):
     """How the manager reaches the worker."""
 
 
+MOST_CLUSTERS: Final = 20
+"""How many clusters a MultiKueueConfig names at most, and so how many a queue's jobs are offered to."""
+
+
 class MultiKueueConfigSpec(RuledModel):
     """`spec` of a MultiKueueConfig."""
 
-    clusters: Annotated[tuple[ClusterName, ...], Field(min_length=1, max_length=20)]
+    clusters: Annotated[tuple[ClusterName, ...], Field(min_length=1, max_length=MOST_CLUSTERS)]
     """MultiKueueClusters, most preferred first: the Incremental dispatcher goes through them in this order."""
     quota_management: Literal["Manual", "Automated"] | None = None
     """Automated rewrites the manager's quotas (alpha); absent counts as Manual."""

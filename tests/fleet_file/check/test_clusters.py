@@ -8,6 +8,19 @@ import pytest
 
 from fleet_file.builders import REMOVED, changed, fleet_data, problems
 
+
+def many(workers: int) -> list[dict[str, Any]]:
+    """A manager, the two workers of the fleet's flavors, and so many workers in all."""
+    others = ("a", "b", *(f"n{number}" for number in range(2, workers)))
+    return [
+        {"name": "manager", "role": "manager", "region": "us-east4"},
+        *({"name": f"worker-{name}", "role": "worker", "region": "us-east4"} for name in others),
+    ]
+
+
+FIRST_20 = [cluster["name"] for cluster in many(20)[1:]]
+LAST_20 = [cluster["name"] for cluster in many(100)[81:]]
+
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "none": (
         {"clusters": [], "flavors/1/clusters": REMOVED},
@@ -86,13 +99,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "too many workers": (
-        {
-            "clusters": [
-                {"name": "manager", "role": "manager", "region": "us-east4"},
-                *({"name": f"worker-{c}", "role": "worker", "region": "us-east4"} for c in "abcdefghijklmnopqrstu"),
-            ]
-        },
-        ["clusters: there are 21 workers, but MultiKueue takes at most 20; split the fleet in two"],
+        {"clusters": many(101), "clusterQueues/0/clusters": FIRST_20, "clusterQueues/1/clusters": LAST_20},
+        ["clusters: there are 101 workers; a fleet has at most 100; split the fleet in two"],
+    ),
+    "a queue on too many workers": (
+        {"clusters": many(21), "clusterQueues/1/clusters": FIRST_20},
+        [
+            "clusterQueues[vision].clusters: its jobs are offered to 21 workers, but a MultiKueueConfig names at most "
+            "20; name at most 20 of them, such as those of one continent",
+        ],
     ),
     "no date for tokens that no controller renews": (
         {"multiKueue/credentials/rotateBy": REMOVED},
@@ -230,12 +245,8 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "multiKueue/workerLostTimeout": "0s",
         "multiKueue/origin": "fleet-1",
     },
-    "20 workers": {
-        "clusters": [
-            {"name": "manager", "role": "manager", "region": "us-east4"},
-            *({"name": f"worker-{c}", "role": "worker", "region": "us-east4"} for c in "abcdefghijklmnopqrst"),
-        ]
-    },
+    "20 workers": {"clusters": many(20)},
+    "100 workers": {"clusters": many(100), "clusterQueues/0/clusters": FIRST_20, "clusterQueues/1/clusters": LAST_20},
 }
 
 

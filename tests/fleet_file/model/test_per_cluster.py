@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bench.large_fleet import large_fleet
 from fleet_file.builders import FIRST_QUOTA, Data, changed, fleet, fleet_data, manager_quotas, standalone_data
 from kueue_fleet.fleet_file import FleetSpec, dispatch_groups, parse_fleet
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, queue_on
@@ -180,3 +181,20 @@ def test_manager_flavor_declared_in_the_file_is_not_made_again() -> None:
     assert render_manager_flavor(parse_fleet(changed(fleet_data(), declared))) == []
     assert [item["metadata"]["name"] for item in render_manager_flavor(fleet())] == ["multikueue"]
     assert render_manager_flavor(parse_fleet(standalone_data())) == []
+
+
+def test_every_set_of_workers_has_a_config_that_names_at_most_twenty() -> None:
+    of = parse_fleet(large_fleet(100))
+    groups = dispatch_groups(of)
+    assert [len(group.workers) for group in groups] == [20] * 5
+    assert [group.config_name for group in groups] == [f"multikueue-dws-{n}" for n in range(5)]
+    for group in groups:
+        assert checks_of(of, group.queues[0], of.home)[-1] == {"name": group.check_name}
+
+
+def test_a_config_of_all_workers_is_there_without_a_queue_up_to_twenty() -> None:
+    europe = {f"clusterQueues/{index}/clusters": ["worker-b"] for index in range(2)}
+    assert [(group.config_name, group.queues) for group in dispatch_groups(fleet(europe))] == [
+        ("multikueue", ()),
+        ("multikueue-vision", ("vision", "language")),
+    ]

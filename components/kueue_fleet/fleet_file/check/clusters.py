@@ -9,17 +9,19 @@ from collections.abc import Iterator, Sequence
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.worker_tokens import token_credentials
 from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.problem import Problem, rule
 
-MAX_WORKERS = 20
-"""MultiKueueConfig.spec.clusters holds at most 20 (kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go)."""
+MAX_WORKERS = 100
+"""The largest fleet that `make bench` measures; a queue is on at most MOST_CLUSTERS of the workers."""
 
 
 def check_clusters(scope: Scope) -> Iterator[Problem]:
-    """One manager and up to 20 workers, or one standalone cluster; the multiKueue section fits them."""
+    """One manager and its workers, or one standalone cluster; the multiKueue section fits them."""
     yield from _roles(scope)
     yield from _section(scope)
     for cluster in scope.fleet.clusters:
@@ -75,7 +77,7 @@ def _roles(scope: Scope) -> Iterator[Problem]:
     if len(workers) > MAX_WORKERS:
         yield Problem(
             "clusters",
-            f"there are {len(workers)} workers, but MultiKueue takes at most {MAX_WORKERS}",
+            f"there are {len(workers)} workers; a fleet has at most {MAX_WORKERS}",
             "split the fleet in two",
         )
     if managers and not workers and not standalone:
@@ -139,12 +141,26 @@ def _is_listed(cluster: ClusterEntry, listed: Sequence[str] | None) -> Iterator[
 
 @rule
 def _dispatched(scope: Scope) -> Iterator[Problem]:
-    """multiKueue.queues: queues of the fleet, each on some worker."""
+    """multiKueue.queues: queues of the fleet, each on some worker; none on more than a MultiKueueConfig can name."""
+    for queue in scope.entries("clusterQueues"):
+        yield from _on_few_workers(scope, queue)
     settings = scope.fleet.multi_kueue
     for index, name in enumerate(settings.queues or () if settings else ()):
         path = f"multiKueue.queues[{index}]"
         yield from scope.unknown("clusterQueues", name, path)
         yield from _on_a_worker(scope, name, path)
+
+
+@rule
+def _on_few_workers(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go, MultiKueueConfigSpec.Clusters."""
+    workers = len(scope.fleet.dispatch_workers(queue.name))
+    if workers > MOST_CLUSTERS:
+        yield Problem(
+            f"{scope.path(queue)}.clusters",
+            f"its jobs are offered to {workers} workers, but a MultiKueueConfig names at most {MOST_CLUSTERS}",
+            f"name at most {MOST_CLUSTERS} of them, such as those of one continent",
+        )
 
 
 @rule

@@ -43,8 +43,8 @@ def _generated(scope: Scope) -> Iterator[Problem]:
     """Names that the multiKueue section makes: no check of the file has one, and each is a name that Kueue takes."""
     groups = dispatch_groups(scope.fleet)
     yield from _checks(scope, {group.check_name for group in groups})
-    for group in groups[1:]:
-        if syntax.dns_label(group.config_name):
+    for group in groups:
+        if group.queues and group.workers != scope.fleet.worker_names and syntax.dns_label(group.config_name):
             queue = scope.fleet.queue(group.queues[0])
             yield Problem(
                 f"{scope.path(queue) if queue is not None else 'clusterQueues'}.name",

@@ -323,7 +323,7 @@ class MultiKueue(RuledModel):
     """Name of the AdmissionCheck."""
     config_name: DnsLabel = "multikueue"
     """Name of the MultiKueueConfig."""
-    workers: Annotated[tuple[Text, ...], Field(min_length=1, max_length=20)] | None = None
+    workers: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     """The workers, most preferred first; default: in the order of `clusters`."""
     dispatcher: Literal["AllAtOnce", "Incremental", "External"] = "AllAtOnce"
     """AllAtOnce (default): every worker may take a job; Incremental: more and more of them; External: someone says."""

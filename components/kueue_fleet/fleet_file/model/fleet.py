@@ -75,7 +75,7 @@ class FleetSpec(SpecModel):
     job_set: JobSetInstallation = Field(default_factory=JobSetInstallation)
     """How JobSet is installed."""
     clusters: tuple[ClusterEntry, ...]
-    """One manager with up to 20 workers, or one standalone cluster."""
+    """One manager with up to 100 workers, or one standalone cluster; a queue is on at most 20 of the workers."""
     node_pools: tuple[NodePoolEntry, ...] = ()
     """Nodes of Standard clusters."""
     reservations: tuple[ReservationEntry, ...] = ()

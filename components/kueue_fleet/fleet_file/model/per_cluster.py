@@ -25,6 +25,7 @@ from kueue_fleet.kueue_api import (
 )
 from kueue_fleet.kueue_api.cohort_tree import with_ancestors
 from kueue_fleet.kueue_api.local_queue import LocalQueueSpec
+from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
 
@@ -43,22 +44,23 @@ def dispatch_groups(fleet: FleetSpec) -> tuple[DispatchGroup, ...]:
     """How queues are dispatched: one group for the queues on every worker, one for each smaller set of workers.
 
     Kueue offers a job to every cluster of its queue's MultiKueueConfig, so a queue that only some workers have needs a
-    config of its own. The first group carries the names of the multiKueue section and is always there; a further one
-    adds the name of its first queue.
+    config of its own. The group of all workers carries the names of the multiKueue section, and is there even without
+    queues, unless there are more workers than a config can name. A further group adds the name of its first queue.
     """
     if fleet.multi_kueue is None or fleet.manager is None or not fleet.worker_names:
         return ()
-    by_workers: dict[tuple[str, ...], list[str]] = {fleet.worker_names: []}
+    every = fleet.worker_names
+    by_workers: dict[tuple[str, ...], list[str]] = {every: []} if len(every) <= MOST_CLUSTERS else {}
     for name in fleet.dispatched:
         by_workers.setdefault(fleet.dispatch_workers(name), []).append(name)
     return tuple(
         DispatchGroup(
-            check_name=_suffixed(fleet.multi_kueue.admission_check_name, queues if index else ()),
-            config_name=_suffixed(fleet.multi_kueue.config_name, queues if index else ()),
+            check_name=_suffixed(fleet.multi_kueue.admission_check_name, queues if workers != every else ()),
+            config_name=_suffixed(fleet.multi_kueue.config_name, queues if workers != every else ()),
             workers=workers,
             queues=tuple(queues),
         )
-        for index, (workers, queues) in enumerate(by_workers.items())
+        for workers, queues in by_workers.items()
     )
 
 
