@@ -27,7 +27,6 @@ NOT_DRAWN = {
     "FlavorPatience.flavor": "is of fallback",
     "FlavorPatience.patience": "is of fallback",
     "NodePoolEntry.acceleratorNetworkProfile": "is for A3 and newer machines, and no pool is of them",
-    "DeviceClassSource.capacity": "needs an alpha gate of Kueue, and is of the same model as counter",
 }
 """Fields that no file has, and why."""
 MOST_ROUNDS = 60

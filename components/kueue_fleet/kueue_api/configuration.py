@@ -170,51 +170,6 @@ class ResourceTransformation(SpecModel):
     """What one unit of the input becomes."""
 
 
-class CelSelector(SpecModel):
-    """A CEL expression on devices."""
-
-    expression: Text = ""
-    """True for the devices that count."""
-
-
-class DeviceSelector(SpecModel):
-    """Which devices count."""
-
-    cel: CelSelector | None = None
-    """The selector; CEL is the only kind there is."""
-
-
-class DeviceSource(SpecModel):
-    """A counter or a capacity of devices."""
-
-    name: Text = ""
-    """Name of the counter or of the capacity, as the driver publishes it."""
-    driver: Text = ""
-    """Name of the DRA driver."""
-    device_selector: DeviceSelector = Field(default_factory=DeviceSelector)
-    """The devices that count."""
-
-
-class DeviceClassSource(SpecModel):
-    """What of a device class is counted: exactly one of the two."""
-
-    counter: DeviceSource | None = None
-    """A counter of devices that are divided into partitions."""
-    capacity: DeviceSource | None = None
-    """A capacity of devices that several pods share."""
-
-
-class DeviceClassMapping(SpecModel):
-    """A resource name for device classes of Dynamic Resource Allocation."""
-
-    name: Text
-    """Resource that quotas name."""
-    device_class_names: tuple[Text, ...] = ()
-    """Device classes that count as this resource."""
-    sources: tuple[DeviceClassSource, ...] | None = None
-    """What is counted; default: devices."""
-
-
 class Resources(SpecModel):
     """Which resources count, and how."""
 
@@ -224,7 +179,7 @@ class Resources(SpecModel):
     """Resources that never count."""
     transformations: tuple[ResourceTransformation, ...] | None = None
     """Resources that become others before quota is counted."""
-    device_class_mappings: tuple[DeviceClassMapping, ...] | None = None
+    device_class_mappings: tuple[Section, ...] | None = None
     """Names for the devices of Dynamic Resource Allocation."""
 
 

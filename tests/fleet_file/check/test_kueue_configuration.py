@@ -10,18 +10,6 @@ from fleet_file.builders import model_problems
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 
-CEL = {"cel": {"expression": "true"}}
-
-
-def device_classes(**mapping: Any) -> dict[str, Any]:
-    """A Configuration with one device class mapping."""
-    return {
-        "resources": {
-            "deviceClassMappings": [{"name": "example.com/gpu", "deviceClassNames": ["gpu.example.com"], **mapping}]
-        }
-    }
-
-
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "waitForPodsReady negative timeout": (
         {"waitForPodsReady": {"timeout": "-5m"}},
@@ -267,202 +255,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"resources": {"transformations": [{"input": "a"}, {"input": "a"}]}},
         ["resources.transformations[1].input: a is transformed twice; write one entry for each input"],
     ),
-    "17 mappings": (
-        {
-            "resources": {
-                "deviceClassMappings": [
-                    {"name": f"example.com/gpu{i}", "deviceClassNames": [f"c{i}"]} for i in range(17)
-                ]
-            }
-        },
-        ["resources.deviceClassMappings: 17 mappings, at most 16 are allowed; use fewer"],
-    ),
-    "mapping name": (
-        {"resources": {"deviceClassMappings": [{"name": "a b", "deviceClassNames": ["c"]}]}},
-        [
-            (
-                'resources.deviceClassMappings[a b].name: "a b" has characters or a form that are not allowed; '
-                "use letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-            )
-        ],
-    ),
-    "long mapping name": (
-        {"resources": {"deviceClassMappings": [{"name": "a/" + "b" * 252, "deviceClassNames": ["c"]}]}},
-        [
-            (
-                'resources.deviceClassMappings[0].name: "a/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb..." is 254 '
-                "characters long; use at most 253"
-            )
-        ],
-    ),
-    "mapping twice": (
-        {
-            "resources": {
-                "deviceClassMappings": [
-                    {"name": "a", "deviceClassNames": ["c"]},
-                    {"name": "a", "deviceClassNames": ["d"]},
-                ]
-            }
-        },
-        ["resources.deviceClassMappings[a].name: a is mapped twice; write one entry for each name"],
-    ),
-    "mapping without classes": (
-        device_classes(deviceClassNames=[]),
-        ["resources.deviceClassMappings[example.com/gpu].deviceClassNames: 0 names, 1 to 8 are allowed; list 1 to 8"],
-    ),
-    "mapping with 9 classes": (
-        device_classes(deviceClassNames=[f"c{i}" for i in range(9)]),
-        ["resources.deviceClassMappings[example.com/gpu].deviceClassNames: 9 names, 1 to 8 are allowed; list 1 to 8"],
-    ),
-    "class name": (
-        device_classes(deviceClassNames=["a/"]),
-        [
-            (
-                'resources.deviceClassMappings[example.com/gpu].deviceClassNames[0]: "a/" has nothing after the '
-                "slash; write a name there"
-            )
-        ],
-    ),
-    "class twice": (
-        device_classes(deviceClassNames=["a", "a"]),
-        [
-            (
-                "resources.deviceClassMappings[example.com/gpu].deviceClassNames[1]: a is listed twice; list "
-                "each class once"
-            )
-        ],
-    ),
-    "class in two mappings": (
-        {
-            "resources": {
-                "deviceClassMappings": [
-                    {"name": "a", "deviceClassNames": ["c"]},
-                    {"name": "b", "deviceClassNames": ["c"]},
-                ]
-            }
-        },
-        ["resources.deviceClassMappings[b].deviceClassNames[0]: c is already mapped to a; map each class once"],
-    ),
-    "counter in two mappings": (
-        {
-            "resources": {
-                "deviceClassMappings": [
-                    {
-                        "name": n,
-                        "deviceClassNames": ["c"],
-                        "sources": [{"counter": {"name": "mem", "driver": "gpu.example.com", "deviceSelector": CEL}}],
-                    }
-                    for n in ("a", "b")
-                ]
-            }
-        },
-        [
-            (
-                "resources.deviceClassMappings[b].deviceClassNames[0]: counter mem of c is already counted; "
-                "count each counter once"
-            )
-        ],
-    ),
-    "source with neither": (
-        device_classes(sources=[{}]),
-        [
-            (
-                "resources.deviceClassMappings[example.com/gpu].sources[0]: neither counter nor capacity is set; "
-                "set exactly one of the two"
-            )
-        ],
-    ),
-    "source with both": (
-        device_classes(sources=[{"counter": {"name": "a"}, "capacity": {"name": "a"}}]),
-        [
-            (
-                "resources.deviceClassMappings[example.com/gpu].sources[0]: both counter and capacity are set; "
-                "set exactly one of the two"
-            ),
-            (
-                "resources.deviceClassMappings[example.com/gpu].sources: counters and capacities are mixed in "
-                "one mapping; write a mapping for each"
-            ),
-        ],
-    ),
-    "capacity without gate": (
-        device_classes(sources=[{"capacity": {"name": "a", "driver": "d", "deviceSelector": CEL}}]),
-        [
-            (
-                "resources.deviceClassMappings[example.com/gpu].sources[0].capacity: set, but feature gate "
-                "KueueDRAIntegrationConsumableCapacity is off; set "
-                "featureGates.KueueDRAIntegrationConsumableCapacity to true"
-            )
-        ],
-    ),
-    "counter incomplete": (
-        device_classes(sources=[{"counter": {"name": "Memory", "driver": ""}}]),
-        [
-            (
-                'resources.deviceClassMappings[example.com/gpu].sources[0].counter.name: "Memory" has characters '
-                "or a form that are not allowed; use lower-case letters, digits and hyphens, with a letter or "
-                "digit at both ends"
-            ),
-            ('resources.deviceClassMappings[example.com/gpu].sources[0].counter.driver: "" is empty; write a name'),
-            (
-                "resources.deviceClassMappings[example.com/gpu].sources[0].counter.deviceSelector.cel.expression:"
-                " is missing; write a CEL expression"
-            ),
-        ],
-    ),
-    "driver too long": (
-        device_classes(sources=[{"counter": {"name": "memory", "driver": "d" * 64, "deviceSelector": CEL}}]),
-        [
-            (
-                "resources.deviceClassMappings[example.com/gpu].sources[0].counter.driver: 64 characters long; "
-                "use at most 63"
-            )
-        ],
-    ),
-    "capacity name": (
-        {
-            **device_classes(
-                sources=[{"capacity": {"name": "gpu.example.com/a-b", "driver": "d", "deviceSelector": CEL}}]
-            ),
-            "featureGates": {"KueueDRAIntegrationConsumableCapacity": True},
-        },
-        [
-            (
-                'resources.deviceClassMappings[example.com/gpu].sources[0].capacity.name: "gpu.example.com/a-b" '
-                "is not a qualified name; write a domain, a slash and a C identifier, as in gpu.example.com/memory"
-            )
-        ],
-    ),
-    "counter and capacity mixed": (
-        {
-            **device_classes(
-                sources=[
-                    {"counter": {"name": "a", "driver": "d", "deviceSelector": CEL}},
-                    {"capacity": {"name": "a", "driver": "d", "deviceSelector": CEL}},
-                ]
-            ),
-            "featureGates": {"KueueDRAIntegrationConsumableCapacity": True},
-        },
-        [
-            (
-                "resources.deviceClassMappings[example.com/gpu].sources: counters and capacities are mixed in "
-                "one mapping; write a mapping for each"
-            )
-        ],
-    ),
-    "counter with the gate off": (
-        {
-            **device_classes(sources=[{"counter": {"name": "a", "driver": "d", "deviceSelector": CEL}}]),
-            "featureGates": {"KueueDRAIntegrationPartitionableDevices": False},
-        },
-        [
-            (
-                "resources.deviceClassMappings[example.com/gpu].sources[0].counter: set, but feature gate "
-                "KueueDRAIntegrationPartitionableDevices is off; set "
-                "featureGates.KueueDRAIntegrationPartitionableDevices to true"
-            )
-        ],
-    ),
     "selector matches kube-system": (
         {
             "managedJobsNamespaceSelector": {
@@ -578,6 +370,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 ACCEPTED: dict[str, dict[str, Any]] = {
+    "device class mappings are passed on as they are": {"resources": {"deviceClassMappings": [{"name": "a/"}]}},
     "nothing": {},
     "waitForPodsReady": {
         "waitForPodsReady": {
@@ -637,18 +430,6 @@ ACCEPTED: dict[str, dict[str, Any]] = {
                 },
                 {"input": "b"},
             ],
-        }
-    },
-    "devices": {
-        "resources": {
-            "deviceClassMappings": [
-                {
-                    "name": n,
-                    "deviceClassNames": ["c"],
-                    "sources": [{"counter": {"name": n, "driver": "gpu.example.com", "deviceSelector": CEL}}],
-                }
-                for n in ("memory", "compute")
-            ]
         }
     },
     "selector": {

@@ -1,10 +1,9 @@
 """The rules of those sections of Kueue's Configuration that change admission or that the fleet writes.
 
-Kueue itself checks these when it starts, and does not start if one is broken. So it does for the other sections, which
-are passed on unread.
+Kueue itself checks these when it starts, and does not start if one is broken. So it does for the other sections and the
+device class mappings of Dynamic Resource Allocation, which are passed on unread.
 
-Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule. Not checked: that a CEL expression of a
-device selector compiles.
+Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kueue_fleet.fleet_file.check.device_classes import device_class_problems
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
 from kueue_fleet.kueue_api import suggest, syntax
 from kueue_fleet.kueue_api.configuration import (
@@ -193,7 +191,7 @@ def _admission_fair_sharing(configuration: KueueConfiguration) -> Iterator[Probl
 
 
 def _resources(configuration: KueueConfiguration) -> Iterator[Problem]:
-    """validateQuotaCheckStrategy, validateResourceTransformations, validateDeviceClassMappings."""
+    """validateQuotaCheckStrategy, validateResourceTransformations."""
     settings = configuration.resources
     if settings is None:
         return
@@ -215,7 +213,6 @@ def _resources(configuration: KueueConfiguration) -> Iterator[Problem]:
                 f"{at}.input", f"{transformation.input} is transformed twice", "write one entry for each input"
             )
         seen.add(transformation.input)
-    yield from device_class_problems(configuration, settings.device_class_mappings or ())
 
 
 def _managed_jobs(configuration: KueueConfiguration, namespace: str) -> Iterator[Problem]:
