@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, read_yaml
-from kueue_fleet.kube.answers import ApiError, Json, refusal
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -27,7 +25,6 @@ Kubeconfig = Annotated[
     ),
 ]
 """The option of commands that read a live fleet."""
-_TIMEOUT_SECONDS: Final = 30
 
 
 def check_readable(kubeconfig: Path | None) -> None:
@@ -86,33 +83,3 @@ def _client_config(command: str) -> Any:
             f"{command} needs the Kubernetes client; pip install 'kueue-fleet[rehearsal]' or 'kueue-fleet[controller]'"
         ) from None
     return config
-
-
-def request(
-    client: ApiClient,
-    method: str,
-    path: str,
-    body: Json | None = None,
-    params: Mapping[str, str] | None = None,
-    kind: str = "application/json",
-) -> Json:
-    """What an API server answers. Raises ApiError if it refuses, or does not answer."""
-    from urllib3.exceptions import HTTPError
-
-    parts = client.param_serialize(
-        method,
-        path,
-        query_params=list((params or {}).items()),
-        header_params={"Accept": "application/json", "Content-Type": kind},
-        body=body,
-        auth_settings=["BearerToken"],
-    )
-    try:
-        answer = client.call_api(*parts, _request_timeout=_TIMEOUT_SECONDS)
-        text = answer.read()  # type: ignore[no-untyped-call]
-    except HTTPError as failed:
-        reason = getattr(failed, "reason", failed)
-        raise ApiError(0, "", f"no answer: {type(reason).__name__}") from None
-    if answer.status >= 400:
-        raise refusal(answer.status, text)
-    return dict(json.loads(text)) if text else {}

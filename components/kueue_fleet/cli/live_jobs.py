@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.contexts import check_readable, connect, context_of, request
+from kueue_fleet.cli.contexts import check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.requests import request
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.names import KUEUE_API, ORIGIN_LABEL
 from kueue_fleet.kueue_api.suggest import instead

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.contexts import check_readable, connect, request
+from kueue_fleet.cli.contexts import check_readable, connect
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.progress import line, step
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import WorkerToken, token_credentials, worker_tokens
 from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json
+from kueue_fleet.kube.requests import request
 from kueue_fleet.kube.tokens import TAKEN_SECONDS, TokenError, renew_token, void_first_token
 
 if TYPE_CHECKING:

@@ -22,18 +22,20 @@ from kueue_fleet.cli.interrupts import interruptible
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.tables import Column, Table
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.requests import request
+from kueue_fleet.kueue_api.names import KUEUE_API
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from kueue_fleet.status import CalendarStatus, ClusterObjects, FleetStatus
 
-_KUEUE = ("kueue.x-k8s.io", "v1beta2")
 _KINDS = {
-    "clusterqueues": _KUEUE,
-    "workloads": _KUEUE,
-    "multikueueclusters": _KUEUE,
-    "provisioningrequests": ("autoscaling.x-k8s.io", "v1"),
+    "clusterqueues": KUEUE_API,
+    "workloads": KUEUE_API,
+    "multikueueclusters": KUEUE_API,
+    "provisioningrequests": "autoscaling.x-k8s.io/v1",
 }
 _NEVER_THERE = {"provisioningrequests"}
 _TIMEOUT_SECONDS = 10
@@ -126,26 +128,18 @@ def _read_all(roles: Mapping[str, str], kubeconfig: Path | None) -> dict[str, Cl
 
 
 def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
-    made = connect("status", cluster, kubeconfig)
-    from kubernetes import client
-    from kubernetes.client.exceptions import ApiException
-    from urllib3.exceptions import HTTPError
-
+    client = connect("status", cluster, kubeconfig)
     from kueue_fleet.status import ClusterObjects
 
-    api = client.CustomObjectsApi(made)
     found: dict[str, Any] = {}
-    for plural, (group, version) in _KINDS.items():
+    for plural, api_version in _KINDS.items():
         try:
-            answer: Any = api.list_cluster_custom_object(group, version, plural, _request_timeout=_TIMEOUT_SECONDS)
-            found[plural] = answer["items"]
-        except ApiException as refused:
-            if refused.status == 404 and plural in _NEVER_THERE:
+            found[plural] = request(client, "GET", f"/apis/{api_version}/{plural}", seconds=_TIMEOUT_SECONDS)["items"]
+        except ApiError as error:
+            if error.is_not_found and plural in _NEVER_THERE:
                 continue
-            return ClusterObjects(role, found, f"{plural}: {refused.status} {refused.reason}")
-        except HTTPError as failed:
-            reason = getattr(failed, "reason", failed)
-            return ClusterObjects(role, found, f"no answer: {type(reason).__name__}")
+            told = f"{plural}: {error.status} {error.reason}" if error.status else error.message
+            return ClusterObjects(role, found, told)
     return ClusterObjects(role, found)
 
 

@@ -1,0 +1,46 @@
+"""One request to an API server on the official client, for commands that need no event loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kueue_fleet.kube.answers import ApiError, Json, refusal
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+REQUEST_SECONDS: Final = 30
+"""Longest that a request takes, unless its caller says otherwise."""
+
+
+def request(
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: Json | None = None,
+    params: Mapping[str, str] | None = None,
+    kind: str = "application/json",
+    seconds: float = REQUEST_SECONDS,
+) -> Json:
+    """What an API server answers. Raises ApiError if it refuses, or does not answer within `seconds`."""
+    from urllib3.exceptions import HTTPError
+
+    parts = client.param_serialize(
+        method,
+        path,
+        query_params=list((params or {}).items()),
+        header_params={"Accept": "application/json", "Content-Type": kind},
+        body=body,
+        auth_settings=["BearerToken"],
+    )
+    try:
+        answer = client.call_api(*parts, _request_timeout=seconds)
+        text = answer.read()  # type: ignore[no-untyped-call]
+    except HTTPError as failed:
+        reason = getattr(failed, "reason", failed)
+        raise ApiError(0, "", f"no answer: {type(reason).__name__}") from None
+    if answer.status >= 400:
+        raise refusal(answer.status, text)
+    return dict(json.loads(text)) if text else {}
