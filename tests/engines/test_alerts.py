@@ -10,7 +10,7 @@ import pytest
 from alerting import Collector, evaluate, firing, kueue_metric
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.gcp.alerts import alert_policies
-from kueue_fleet.objects.dashboard_charts import SECTIONS
+from kueue_fleet.objects.dashboard_charts import sections
 
 MANAGER, WORKER = "manager", "worker-us"
 POLICIES = alert_policies(
@@ -195,7 +195,9 @@ def test_a_fault_fires_its_alert_and_names_what_is_broken(short: str) -> None:
 
 
 def jobs_that_wait(collectors: Iterable[Collector]) -> list[Any]:
-    (chart,) = (each for section in SECTIONS for each in section.charts if each.title == "Jobs that wait")
+    (chart,) = (
+        each for section in sections(controller=False) for each in section.charts if each.title == "Jobs that wait"
+    )
     return [float(series["values"][-1][1]) for series in evaluate(chart.queries[""], collectors, 5, 60)]
 
 

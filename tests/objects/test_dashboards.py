@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kueue_fleet.objects.dashboard_charts import SECTIONS, sections
+from kueue_fleet.objects.dashboard_charts import sections
 from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard, grafana_dashboard
 from promql import query_problems
 
@@ -35,7 +35,12 @@ def test_a_wrong_query_is_found(query: str, problem: str) -> None:
 
 
 def test_queues_multikueue_gpus_and_dws_are_shown() -> None:
-    assert [section.title for section in SECTIONS] == ["Queues", "Quota and GPUs", "MultiKueue", "Capacity from DWS"]
+    assert [section.title for section in sections(controller=False)] == [
+        "Queues",
+        "Quota and GPUs",
+        "MultiKueue",
+        "Capacity from DWS",
+    ]
     text = " ".join(query for _, query in QUERIES)
     for metric in (
         "kueue_pending_workloads",
