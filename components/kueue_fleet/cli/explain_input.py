@@ -138,12 +138,7 @@ class Simulated:
     """
 
     def __init__(
-        self,
-        name: str,
-        source: str,
-        snapshot: Snapshot,
-        jobs: Mapping[str, str],
-        decisions: Mapping[str, Decision],
+        self, name: str, source: str, snapshot: Snapshot, jobs: Mapping[str, str], decisions: Mapping[str, Decision]
     ) -> None:
         self.name = name
         self._decisions = decisions

@@ -41,8 +41,7 @@ Namespace = Annotated[
 ]
 """The option with its namespace."""
 _Pod = Annotated[
-    str | None,
-    typer.Option("--pod", help="Name of a pod, or its number in `describe`.", show_default=False),
+    str | None, typer.Option("--pod", help="Name of a pod, or its number in `describe`.", show_default=False)
 ]
 _Container = Annotated[
     str | None, typer.Option("--container", "-c", help="Container of the pod.", show_default="as kubectl chooses")

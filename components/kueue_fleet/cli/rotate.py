@@ -103,14 +103,7 @@ def _renew(
         label = f"{place.worker} {place.account}"
         try:
             life = asyncio.run(
-                renew_token(
-                    clusters[manager],
-                    clusters[place.worker],
-                    place,
-                    lifetime,
-                    time(),
-                    at_once=True,
-                )
+                renew_token(clusters[manager], clusters[place.worker], place, lifetime, time(), at_once=True)
             )
         except (ApiError, TokenError) as wrong:
             problems.append(f"{label}: {wrong}")

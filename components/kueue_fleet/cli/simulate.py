@@ -49,13 +49,11 @@ def simulate(
         ),
     ] = None,
     kueue_generator: Annotated[
-        Path | None,
-        typer.Option("--kueue-generator", help="A generator.yaml of Kueue's performance harness."),
+        Path | None, typer.Option("--kueue-generator", help="A generator.yaml of Kueue's performance harness.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of all numbers that are drawn.")] = 0,
     until: Annotated[
-        float | None,
-        typer.Option("--until", help="Stop at this second.", show_default="when nothing more happens"),
+        float | None, typer.Option("--until", help="Stop at this second.", show_default="when nothing more happens")
     ] = None,
     fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
     delay: Annotated[

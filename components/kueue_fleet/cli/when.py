@@ -66,8 +66,7 @@ def when(
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="How many simulations.")] = 20,
     at: Annotated[
-        datetime | None,
-        typer.Option("--at", help="When the objects were printed, in UTC.", show_default="now"),
+        datetime | None, typer.Option("--at", help="When the objects were printed, in UTC.", show_default="now")
     ] = None,
     kubeconfig: Kubeconfig = None,
     output: Annotated[

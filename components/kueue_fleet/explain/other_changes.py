@@ -7,14 +7,7 @@ from dataclasses import replace
 
 from kueue_fleet.admission.events import CheckStateChanged
 from kueue_fleet.admission.flavors.evidence import AffinityMismatch, UntoleratedTaint
-from kueue_fleet.admission.model import (
-    AdmissionCheck,
-    CheckState,
-    LocalQueue,
-    Objects,
-    ResourceFlavor,
-    Workload,
-)
+from kueue_fleet.admission.model import AdmissionCheck, CheckState, LocalQueue, Objects, ResourceFlavor, Workload
 from kueue_fleet.admission.pods import PodSet, Taint, Toleration
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.scheduler.entry import Entry

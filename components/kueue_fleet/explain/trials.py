@@ -141,8 +141,7 @@ def edit_queue(name: str, change: Callable[[ClusterQueue], ClusterQueue]) -> Edi
     """Replaces one ClusterQueue."""
     return edit_objects(
         lambda objects: replace(
-            objects,
-            cluster_queues=tuple(change(q) if q.name == name else q for q in objects.cluster_queues),
+            objects, cluster_queues=tuple(change(q) if q.name == name else q for q in objects.cluster_queues)
         )
     )
 

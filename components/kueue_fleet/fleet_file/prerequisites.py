@@ -44,10 +44,7 @@ def required_apis(fleet: FleetSpec) -> list[RequiredApi]:
             any(cluster.fleet_membership for cluster in fleet.new_clusters),
             "membership of clusters in the project's GKE fleet",
         ),
-        "containerfilesystem.googleapis.com": (
-            any(cluster.image_streaming for cluster in clusters),
-            "image streaming",
-        ),
+        "containerfilesystem.googleapis.com": (any(cluster.image_streaming for cluster in clusters), "image streaming"),
         "cloudkms.googleapis.com": (bool(key_grants(fleet)), "keys of Cloud KMS, in their own project too"),
         "binaryauthorization.googleapis.com": (
             any(cluster.binary_authorization for cluster in clusters),

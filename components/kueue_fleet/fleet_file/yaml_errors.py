@@ -29,10 +29,7 @@ _MISTAKES: Final = (
     ("unhashable key", _Words("a list or a map stands where a name is needed", "put a template's braces in quotes")),
     ("for merging", _Words("<< merges something other than maps", "give it an alias of a map, or a list of those")),
     ("quoted scalar", _Words("a quote is opened and not closed", "close it", earlier=True)),
-    (
-        "flow",
-        _Words("a bracket is opened and not closed, or a comma is missing", "close it", earlier=True),
-    ),
+    ("flow", _Words("a bracket is opened and not closed, or a comma is missing", "close it", earlier=True)),
     ("expected ':'", _Words("there is no colon", "write it as 'name: value'", earlier=True)),
     (
         "mapping values are not allowed",
@@ -45,10 +42,7 @@ _MISTAKES: Final = (
         _Words("there is no anchor of the alias", "put the value in quotes, or define the anchor above it"),
     ),
     ("constructor for the tag", _Words("a tag is not allowed", "remove what begins with !")),
-    (
-        "cannot start any token",
-        _Words("a value begins with a character that YAML reserves", "put the value in quotes"),
-    ),
+    ("cannot start any token", _Words("a value begins with a character that YAML reserves", "put the value in quotes")),
 )
 """What libyaml's context and reason have in them, and what is said then; the first that fits."""
 

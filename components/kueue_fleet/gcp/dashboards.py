@@ -52,12 +52,7 @@ class Dashboards(pulumi.ComponentResource):
         if spec.dashboard:
             board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller_namespace is not None)
             self.dashboard = MonitoringDashboard(
-                name,
-                {
-                    "project": project,
-                    "dashboardJson": json.dumps(board),
-                },
-                pulumi.ResourceOptions(parent=self),
+                name, {"project": project, "dashboardJson": json.dumps(board)}, pulumi.ResourceOptions(parent=self)
             )
             self.url = self.dashboard.id.apply(lambda id_: _url(project, str(id_)))
         if spec.alerts.enabled:

@@ -14,15 +14,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.problem import (
-    NotReadError,
-    Problem,
-    as_far_as_read,
-    errors_of,
-    item_labels,
-    join_path,
-    rule,
-)
+from kueue_fleet.kueue_api.problem import NotReadError, Problem, as_far_as_read, errors_of, item_labels, join_path, rule
 
 DEFER_RULES = "defer_rules"
 """Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""

@@ -28,15 +28,7 @@ _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T"
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _BINARY_SUFFIX: Final = ["", *_BINARY]
-_MISSPELT: Final = {
-    "K": "k or Ki",
-    "ki": "Ki",
-    "mi": "Mi",
-    "gi": "Gi",
-    "ti": "Ti",
-    "g": "G or Gi",
-    "t": "T or Ti",
-}
+_MISSPELT: Final = {"K": "k or Ki", "ki": "Ki", "mi": "Mi", "gi": "Gi", "ti": "Ti", "g": "G or Gi", "t": "T or Ti"}
 JSON_PATTERN: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 """An amount as a JSON schema knows it."""
 

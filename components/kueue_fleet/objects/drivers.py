@@ -53,10 +53,7 @@ def render_driver_installer(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     if not needed:
         return []
     # GKE labels the nodes whose drivers it installs with the driver's version.
-    expressions = [
-        {"key": ACCELERATOR, "operator": "Exists"},
-        {"key": DRIVER_VERSION, "operator": "DoesNotExist"},
-    ]
+    expressions = [{"key": ACCELERATOR, "operator": "Exists"}, {"key": DRIVER_VERSION, "operator": "DoesNotExist"}]
     terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
     pod: dict[str, Any] = {
         "priorityClassName": "system-node-critical",

@@ -83,11 +83,7 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
     controller = fleet.admission_controller is not None
     dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller)
     board = manifest(
-        "v1",
-        "ConfigMap",
-        DASHBOARD_NAME,
-        settings.namespace,
-        data={"kueue-fleet.json": json.dumps(dashboard)},
+        "v1", "ConfigMap", DASHBOARD_NAME, settings.namespace, data={"kueue-fleet.json": json.dumps(dashboard)}
     )
     board["metadata"]["labels"] = {DASHBOARD_LABEL: "1"}
     endpoint = {

@@ -29,11 +29,7 @@ class FleetPlugin(Provider):
         self._components = components()
 
     def construct(
-        self,
-        name: str,
-        resource_type: str,
-        inputs: Mapping[str, Any],
-        options: pulumi.ResourceOptions | None = None,
+        self, name: str, resource_type: str, inputs: Mapping[str, Any], options: pulumi.ResourceOptions | None = None
     ) -> ConstructResult:
         """Declare a component.
 

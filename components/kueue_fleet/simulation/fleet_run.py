@@ -14,15 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from kueue_fleet.admission.decisions import (
-    Admitted,
-    ChecksPending,
-    Decision,
-    Evicted,
-    Parked,
-    QuotaReserved,
-    Requeued,
-)
+from kueue_fleet.admission.decisions import Admitted, ChecksPending, Decision, Evicted, Parked, QuotaReserved, Requeued
 from kueue_fleet.admission.events import (
     CheckStateChanged,
     Deleted,
@@ -58,13 +50,7 @@ class FleetRun:
     """A fleet on the clock of `agenda`. `jobs` has every job that was expected, by its workload's key."""
 
     def __init__(
-        self,
-        fleet: FleetSpec,
-        file: WorkloadFile,
-        home: str,
-        objects: Mapping[str, Objects],
-        delays: Delays,
-        seed: int,
+        self, fleet: FleetSpec, file: WorkloadFile, home: str, objects: Mapping[str, Objects], delays: Delays, seed: int
     ) -> None:
         self.agenda = Agenda()
         # The manager is the first to act at any moment, wherever it stands in the file.

@@ -157,10 +157,7 @@ def _start(search: _Search, requests: PodSetRequests) -> PodSetResult:
 
 
 def _flavors_for(
-    search: _Search,
-    result: PodSetResult,
-    chosen: dict[str, FlavorChoice],
-    members: list[tuple[int, PodSetRequests]],
+    search: _Search, result: PodSetResult, chosen: dict[str, FlavorChoice], members: list[tuple[int, PodSetRequests]]
 ) -> dict[str, FlavorChoice]:
     """The chosen flavors of the resources this pod set asks for.
 
@@ -267,12 +264,7 @@ def _try_flavor(
             choice[resource] = FlavorChoice(flavor, MODE_OF[possibility], level)
     shown = rank[0] if Possibility.NO_FIT < rank[0] < Possibility.FIT else None
     attempt = FlavorAttempt(
-        flavor,
-        MODE_OF[rank[0]],
-        borrow,
-        None if shown is None else Possibility(shown),
-        tuple(evidence),
-        reason,
+        flavor, MODE_OF[rank[0]], borrow, None if shown is None else Possibility(shown), tuple(evidence), reason
     )
     return choice, rank, attempt
 

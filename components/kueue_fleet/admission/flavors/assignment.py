@@ -9,10 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kueue_fleet.admission.flavors.evidence import Evidence, FlavorLacksResource
-from kueue_fleet.admission.model import (
-    DomainAssignment,
-    PodSetAssignment,
-)
+from kueue_fleet.admission.model import DomainAssignment, PodSetAssignment
 from kueue_fleet.admission.reasons import QuotaReservedReason, most_severe
 from kueue_fleet.admission.workload.scan_progress import ScanProgress
 from kueue_fleet.kueue_api.cluster_queue import FlavorFungibility

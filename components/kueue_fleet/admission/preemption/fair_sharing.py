@@ -19,13 +19,7 @@ from kueue_fleet.admission.preemption.candidates import (
     sort_candidates,
     victim_order,
 )
-from kueue_fleet.admission.preemption.simulation import (
-    PreemptionContext,
-    add,
-    drop_unneeded_victims,
-    fits,
-    trial,
-)
+from kueue_fleet.admission.preemption.simulation import PreemptionContext, add, drop_unneeded_victims, fits, trial
 from kueue_fleet.admission.queue.cluster_queue import QueueNode, queues_below
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, Usage, add_all, borrows_with, remove_all
 from kueue_fleet.admission.quota.shares import Share, dominant_share

@@ -8,13 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, cast
 
-from kueue_fleet.admission.model import (
-    AdmissionCheck,
-    ClusterQueue,
-    ResourceFlavor,
-    ResourceGroup,
-    Topology,
-)
+from kueue_fleet.admission.model import AdmissionCheck, ClusterQueue, ResourceFlavor, ResourceGroup, Topology
 from kueue_fleet.admission.quota.cohort_tree import FlavorResources, TreeNode
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.workload.state import WorkloadInfo
@@ -145,10 +139,7 @@ class QueueNode(TreeNode):
         missing = [name for name in sorted(self.checks) if name not in checks]
         if missing:
             found.append(
-                (
-                    InactiveReason.ADMISSION_CHECK_NOT_FOUND,
-                    f"references missing AdmissionCheck(s): {','.join(missing)}",
-                )
+                (InactiveReason.ADMISSION_CHECK_NOT_FOUND, f"references missing AdmissionCheck(s): {','.join(missing)}")
             )
         inactive = [name for name in sorted(self.checks) if name in checks and not checks[name].active]
         if inactive:

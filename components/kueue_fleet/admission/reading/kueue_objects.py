@@ -243,10 +243,7 @@ def parse_cohort(fields: Fields) -> Cohort:
     """A Cohort."""
     spec = _read_spec(fields, CohortSpec)
     return Cohort(
-        _name(fields),
-        spec.parent_name or None,
-        _resource_groups(fields, spec),
-        float(spec.fair_sharing.weight.decimal),
+        _name(fields), spec.parent_name or None, _resource_groups(fields, spec), float(spec.fair_sharing.weight.decimal)
     )
 
 

@@ -10,9 +10,7 @@ from kueue_fleet.admission.model import DomainAssignment
 from kueue_fleet.admission.reading.fields import Fields
 
 
-def parse_topology_assignment(
-    fields: Fields,
-) -> tuple[tuple[str, ...], tuple[DomainAssignment, ...] | None]:
+def parse_topology_assignment(fields: Fields) -> tuple[tuple[str, ...], tuple[DomainAssignment, ...] | None]:
     """The levels and the domains; None for the domains when there is no assignment."""
     levels = fields.texts("levels")
     if not levels:

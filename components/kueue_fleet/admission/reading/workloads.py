@@ -11,14 +11,7 @@ from typing import Final, TypeVar
 
 from kueue_fleet.admission.amounts import request_amount
 from kueue_fleet.admission.errors import NotModelledError
-from kueue_fleet.admission.model import (
-    Admission,
-    CheckState,
-    PodSetAssignment,
-    Workload,
-    WorkloadCheck,
-    WorkloadStatus,
-)
+from kueue_fleet.admission.model import Admission, CheckState, PodSetAssignment, Workload, WorkloadCheck, WorkloadStatus
 from kueue_fleet.admission.pods import PodSet, ResourceRules
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.job_pod_sets import Role, own_priority_class, roles_of

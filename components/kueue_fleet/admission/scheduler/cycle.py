@@ -128,9 +128,7 @@ def _is_inadmissible(cache: Cache, entry: Entry) -> bool:
         )
     elif workload.problem:
         entry.refuse(
-            Outcome.INADMISSIBLE,
-            QuotaReservedReason.MISCONFIGURED,
-            f"resources validation failed: {workload.problem}",
+            Outcome.INADMISSIBLE, QuotaReservedReason.MISCONFIGURED, f"resources validation failed: {workload.problem}"
         )
     else:
         return False

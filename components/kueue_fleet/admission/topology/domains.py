@@ -26,15 +26,7 @@ class Domain:
     `…_with_leader` are the counts if the leader pod is placed here too, `leaders` is 1 if there is room for it.
     """
 
-    __slots__ = (
-        "children",
-        "leaders",
-        "pods",
-        "pods_with_leader",
-        "slices",
-        "slices_with_leader",
-        "values",
-    )
+    __slots__ = ("children", "leaders", "pods", "pods_with_leader", "slices", "slices_with_leader", "values")
 
     def __init__(self, values: tuple[str, ...]) -> None:
         self.values = values

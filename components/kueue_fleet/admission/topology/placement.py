@@ -106,10 +106,7 @@ def _place_all(
 
 
 def _note(
-    cache: Cache,
-    assignment: Assignment,
-    placed: dict[str, tuple[DomainAssignment, ...]],
-    requests: TopologyRequests,
+    cache: Cache, assignment: Assignment, placed: dict[str, tuple[DomainAssignment, ...]], requests: TopologyRequests
 ) -> None:
     for flavor, group in requests.items():
         state = cache.topologies[flavor]

@@ -236,9 +236,7 @@ class WorkloadController:
             return
         if settings.backoff_limit is not None and info.requeue_count + 1 > settings.backoff_limit:
             self.deactivate(
-                info,
-                DeactivationCause.REQUEUING_LIMIT_EXCEEDED,
-                "exceeding the maximum number of re-queuing retries",
+                info, DeactivationCause.REQUEUING_LIMIT_EXCEEDED, "exceeding the maximum number of re-queuing retries"
             )
             return
         cause = "WaitForRecovery" if info.waits_for_recovery else "WaitForStart"

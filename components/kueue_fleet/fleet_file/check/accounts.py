@@ -48,9 +48,7 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     for index, region in enumerate(team.allowed_regions):
         if region not in known:
             yield Problem(
-                f"{path}[{index}]",
-                f"{region} is not a known region",
-                suggest.instead(region, here, "regions"),
+                f"{path}[{index}]", f"{region} is not a known region", suggest.instead(region, here, "regions")
             )
     if not set(team.allowed_regions) & set(here):
         yield Problem(

@@ -76,9 +76,7 @@ def _roles(scope: Scope) -> Iterator[Problem]:
         )
     if len(workers) > MAX_WORKERS:
         yield Problem(
-            "clusters",
-            f"there are {len(workers)} workers; a fleet has at most {MAX_WORKERS}",
-            "split the fleet in two",
+            "clusters", f"there are {len(workers)} workers; a fleet has at most {MAX_WORKERS}", "split the fleet in two"
         )
     if managers and not workers and not standalone:
         yield Problem(

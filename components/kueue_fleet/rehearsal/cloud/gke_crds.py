@@ -96,12 +96,7 @@ _POLICY = "queued-provisioning-single-pod-set"
 
 
 def _admission(kind: str, spec: Json) -> Json:
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": _POLICY},
-        "spec": spec,
-    }
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": _POLICY}, "spec": spec}
 
 
 SINGLE_POD_SET = _admission(

@@ -93,13 +93,7 @@ class Engine:
 BUILD_FLAGS = ("-mod=readonly", "-trimpath")
 """Flags of every `go build`."""
 # What would otherwise let the user's settings decide what is built.
-BUILD_ENVIRONMENT = {
-    "CGO_ENABLED": "0",
-    "GOEXPERIMENT": "",
-    "GOFLAGS": "",
-    "GOTOOLCHAIN": "local",
-    "GOWORK": "off",
-}
+BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOEXPERIMENT": "", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 """Variables of every `go build`, over the user's own."""
 
 
@@ -148,10 +142,7 @@ ENGINES: tuple[Engine, ...] = (
         build_seconds=240,
         build_gib=3.5,
         version_flags=("k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"),
-        extra_flags=(
-            "-X k8s.io/component-base/version.gitMajor=1",
-            "-X k8s.io/component-base/version.gitMinor=36",
-        ),
+        extra_flags=("-X k8s.io/component-base/version.gitMajor=1", "-X k8s.io/component-base/version.gitMinor=36"),
         accepts="1.36",
         version_command=("--version",),
     ),

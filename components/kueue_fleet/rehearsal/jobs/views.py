@@ -175,11 +175,7 @@ def _asks(workload: Manifest) -> tuple[Any, ...]:
 
 
 def _view(
-    job: Manifest,
-    workload: Manifest | None,
-    reasons: Mapping[str, _Reason],
-    placement: Placement | None,
-    now: datetime,
+    job: Manifest, workload: Manifest | None, reasons: Mapping[str, _Reason], placement: Placement | None, now: datetime
 ) -> JobView:
     metadata = job["metadata"]
     admitted = condition(workload, "Admitted")

@@ -231,11 +231,7 @@ class NodeAgent:
     async def _renew_lease(self) -> None:
         collection = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
         now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        spec: Json = {
-            "holderIdentity": self._node_name,
-            "leaseDurationSeconds": _LEASE_SECONDS,
-            "renewTime": now,
-        }
+        spec: Json = {"holderIdentity": self._node_name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now}
         try:
             await self._api.patch(f"{collection}/{self._node_name}", {"spec": spec})
         except ApiError as error:

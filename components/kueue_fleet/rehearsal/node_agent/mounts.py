@@ -120,12 +120,7 @@ class PodVolumes:
         metadata, account = self._pod["metadata"], self._pod["spec"].get("serviceAccountName", "default")
         spec: Json = {
             "expirationSeconds": projection.expiration_seconds,
-            "boundObjectRef": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-            },
+            "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]},
         }
         if projection.audience:
             spec["audiences"] = [projection.audience]
@@ -199,10 +194,7 @@ def write_kubeconfig(path: Path, *, server: str, ca_file: Path, token_file: str,
         ],
         "users": [{"name": "service-account", "user": {"tokenFile": token_file}}],
         "contexts": [
-            {
-                "name": "pod",
-                "context": {"cluster": "cluster", "user": "service-account", "namespace": namespace},
-            }
+            {"name": "pod", "context": {"cluster": "cluster", "user": "service-account", "namespace": namespace}}
         ],
         "current-context": "pod",
     }

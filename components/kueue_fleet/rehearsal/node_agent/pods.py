@@ -144,11 +144,7 @@ def _source_data(
 
 
 def _value_from(
-    pod: Json,
-    container: Json,
-    variable: Json,
-    facts: HostFacts,
-    sources: Mapping[Source, Mapping[str, bytes] | None],
+    pod: Json, container: Json, variable: Json, facts: HostFacts, sources: Mapping[Source, Mapping[str, bytes] | None]
 ) -> str | None:
     value_from = variable["valueFrom"]
     if "fieldRef" in value_from:

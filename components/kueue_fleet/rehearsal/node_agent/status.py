@@ -202,11 +202,7 @@ def pod_status(
 
 
 def _conditions(
-    pod: Mapping[str, Any],
-    truth: Mapping[str, bool],
-    containers: Sequence[ContainerState],
-    finished: bool,
-    now: float,
+    pod: Mapping[str, Any], truth: Mapping[str, bool], containers: Sequence[ContainerState], finished: bool, now: float
 ) -> list[Json]:
     before = {condition["type"]: condition for condition in pod.get("status", {}).get("conditions", ())}
     conditions = []
@@ -220,9 +216,6 @@ def _conditions(
                 condition["reason"] = "PodCompleted"
             else:
                 names = " ".join(state.name for state in containers if not state.ready)
-                condition |= {
-                    "reason": "ContainersNotReady",
-                    "message": f"containers with unready status: [{names}]",
-                }
+                condition |= {"reason": "ContainersNotReady", "message": f"containers with unready status: [{names}]"}
         conditions.append(condition)
     return conditions

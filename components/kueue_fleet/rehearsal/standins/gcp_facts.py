@@ -88,10 +88,7 @@ def load_facts() -> Facts:
     """The facts of the data file."""
     content = json.loads(DATA.read_text(encoding="utf-8"))
     groups = {name: tuple(paths) for name, paths in content["groups"].items()}
-    return Facts(
-        content["source"],
-        {token: _tree(lines, groups) for token, lines in content["resources"].items()},
-    )
+    return Facts(content["source"], {token: _tree(lines, groups) for token, lines in content["resources"].items()})
 
 
 def _tree(lines: Mapping[str, str], groups: Mapping[str, tuple[str, ...]]) -> dict[str, Fact]:

@@ -116,41 +116,25 @@ class ResourceKind:
 
 
 KINDS: Final[Mapping[str, ResourceKind]] = {
-    "gcp:compute/network:Network": ResourceKind(
-        "projects/{project}/global/networks/{name}",
-        _network,
-    ),
+    "gcp:compute/network:Network": ResourceKind("projects/{project}/global/networks/{name}", _network),
     "gcp:compute/subnetwork:Subnetwork": ResourceKind(
-        "projects/{project}/regions/{region}/subnetworks/{name}",
-        _subnetwork,
+        "projects/{project}/regions/{region}/subnetworks/{name}", _subnetwork
     ),
-    "gcp:compute/router:Router": ResourceKind(
-        "projects/{project}/regions/{region}/routers/{name}",
-        _self_link,
-    ),
-    "gcp:compute/routerNat:RouterNat": ResourceKind(
-        "{project}/{region}/{router}/{name}",
-    ),
+    "gcp:compute/router:Router": ResourceKind("projects/{project}/regions/{region}/routers/{name}", _self_link),
+    "gcp:compute/routerNat:RouterNat": ResourceKind("{project}/{region}/{router}/{name}"),
     "gcp:compute/firewall:Firewall": ResourceKind("projects/{project}/global/firewalls/{name}", _self_link),
-    "gcp:compute/address:Address": ResourceKind(
-        "projects/{project}/regions/{region}/addresses/{name}",
-        _self_link,
-    ),
+    "gcp:compute/address:Address": ResourceKind("projects/{project}/regions/{region}/addresses/{name}", _self_link),
     "gcp:compute/reservation:Reservation": ResourceKind(
-        "projects/{project}/zones/{zone}/reservations/{name}",
-        _reservation,
+        "projects/{project}/zones/{zone}/reservations/{name}", _reservation
     ),
     "gcp:compute/futureReservation:FutureReservation": ResourceKind(
-        "projects/{project}/zones/{zone}/futureReservations/{name}",
-        _future_reservation,
+        "projects/{project}/zones/{zone}/futureReservations/{name}", _future_reservation
     ),
     "gcp:compute/regionCommitment:RegionCommitment": ResourceKind(
-        "projects/{project}/regions/{region}/commitments/{name}",
-        _commitment,
+        "projects/{project}/regions/{region}/commitments/{name}", _commitment
     ),
     "gcp:compute/resourcePolicy:ResourcePolicy": ResourceKind(
-        "projects/{project}/regions/{region}/resourcePolicies/{name}",
-        _self_link,
+        "projects/{project}/regions/{region}/resourcePolicies/{name}", _self_link
     ),
     "gcp:monitoring/dashboard:Dashboard": ResourceKind("projects/{project}/dashboards/{_id}", named=False),
     "gcp:monitoring/alertPolicy:AlertPolicy": ResourceKind(
@@ -159,51 +143,30 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
     "gcp:monitoring/notificationChannel:NotificationChannel": ResourceKind(
         "projects/{project}/notificationChannels/{_id}", _channel, named=False
     ),
-    "gcp:kms/keyRing:KeyRing": ResourceKind(
-        "projects/{project}/locations/{location}/keyRings/{name}",
-    ),
-    "gcp:kms/cryptoKey:CryptoKey": ResourceKind(
-        "{keyRing}/cryptoKeys/{name}",
-    ),
+    "gcp:kms/keyRing:KeyRing": ResourceKind("projects/{project}/locations/{location}/keyRings/{name}"),
+    "gcp:kms/cryptoKey:CryptoKey": ResourceKind("{keyRing}/cryptoKeys/{name}"),
     "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": ResourceKind(
         "{cryptoKeyId}/{role}/{member}", _policy, named=False
     ),
     "gcp:artifactregistry/repository:Repository": ResourceKind(
-        "projects/{project}/locations/{location}/repositories/{repositoryId}",
-        _hub,
-        named=False,
+        "projects/{project}/locations/{location}/repositories/{repositoryId}", _hub, named=False
     ),
     "gcp:serviceaccount/account:Account": ResourceKind(
-        "projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
-        _account,
-        named=False,
+        "projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com", _account, named=False
     ),
-    "gcp:serviceaccount/iAMMember:IAMMember": ResourceKind(
-        "{serviceAccountId}/{role}/{member}",
-        _policy,
-        named=False,
-    ),
+    "gcp:serviceaccount/iAMMember:IAMMember": ResourceKind("{serviceAccountId}/{role}/{member}", _policy, named=False),
     "gcp:projects/iAMCustomRole:IAMCustomRole": ResourceKind(
         "projects/{project}/roles/{roleId}", _custom_role, named=False
     ),
     "gcp:projects/iAMMember:IAMMember": ResourceKind("{project}/{role}/{member}", _policy, named=False),
-    "gcp:projects/service:Service": ResourceKind(
-        "{project}/{service}",
-        named=False,
-    ),
+    "gcp:projects/service:Service": ResourceKind("{project}/{service}", named=False),
     "gcp:gkehub/fleet:Fleet": ResourceKind("projects/{project}/locations/global/fleets/default", _hub, named=False),
     "gcp:gkehub/membership:Membership": ResourceKind(
-        "projects/{project}/locations/{location}/memberships/{membershipId}",
-        _hub,
-        named=False,
+        "projects/{project}/locations/{location}/memberships/{membershipId}", _hub, named=False
     ),
     "gcp:gkehub/feature:Feature": ResourceKind("projects/{project}/locations/{location}/features/{name}", named=False),
-    CLUSTER: ResourceKind(
-        "projects/{project}/locations/{location}/clusters/{name}",
-    ),
-    NODE_POOL: ResourceKind(
-        "projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}",
-    ),
+    CLUSTER: ResourceKind("projects/{project}/locations/{location}/clusters/{name}"),
+    NODE_POOL: ResourceKind("projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}"),
 }
 """Every type that is known; the provider refuses others by name."""
 

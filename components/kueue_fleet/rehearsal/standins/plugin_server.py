@@ -107,9 +107,7 @@ def fail(context: grpc.ServicerContext, error: PluginError) -> NoReturn:
         detail = any_pb2.Any()
         detail.Pack(
             provider_pb2.ErrorResourceInitFailed(
-                id=error.resource_id,
-                properties=render_struct(error.properties),
-                reasons=[message],
+                id=error.resource_id, properties=render_struct(error.properties), reasons=[message]
             )
         )
         status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message, details=[detail])
