@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pkgutil import get_data
 from typing import Any, Final, Literal
 
 import yaml
@@ -49,6 +49,5 @@ def sections(*, controller: bool) -> tuple[Section, ...]:
 
 @cache
 def _sections() -> tuple[Section, ...]:
-    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
-    read: list[dict[str, Any]] = yaml.safe_load(text)
+    read: list[dict[str, Any]] = yaml.safe_load(get_data(__package__, "dashboard_charts.yaml") or b"")
     return tuple(Section(each["title"], tuple(Chart(**chart) for chart in each["charts"])) for each in read)
