@@ -8,6 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STACK ?= dws-multikueue
 OPTIONS ?=
+OWNER ?= OWNER
 ROUNDS ?= 10
 FLEETS ?= 1000
 SEED ?= 20261121
@@ -68,6 +69,19 @@ bench: $(READY) engines ## measure, and print figures beside a peer's from the s
 .PHONY: engines
 engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)
 	@$(BIN)/python -m kueue_fleet.rehearsal.engines
+
+.PHONY: engine-wheels
+engine-wheels: $(READY) ## pack the engines of a rehearsal into wheels, in build/wheels; builds those that are missing
+	@$(BIN)/python -m kueue_fleet.rehearsal.engines --wheels build/wheels
+
+.PHONY: wheels
+wheels: $(READY) ## wheels of kueue-fleet and its stand-ins, in build/wheels, as a release has them (OWNER=name)
+	@rm -rf build/release && mkdir -p build/release
+	@git ls-files -z | xargs -0 cp --parents --target-directory build/release
+	@$(BIN)/python -m kueue_fleet.rehearsal.engines --requirements | sed 's/.*/    "&",/' > build/requirements
+	@sed -i -e '/^rehearsal = \[$$/r build/requirements' -e 's#github.com/OWNER/#github.com/$(OWNER)/#' build/release/pyproject.toml
+	@$(BIN)/uv build --quiet --all-packages --wheel --out-dir build/wheels build/release
+	@ls build/wheels/kueue_fleet-*.whl
 
 .PHONY: browser
 browser: ## find the Chromium that looks at the report in the tests; as root on Debian, install one

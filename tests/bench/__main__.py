@@ -1,7 +1,7 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
 `python -m bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, harness,
-rehearsal, controller, dispatchers. The figures of a part replace those that it wrote to bench.json before.
+rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote to bench.json before.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rich.table import Table
 
 from bench.harness import DRAWN, HarnessRun, recorded, run_harness
 from bench.large_fleet import large_fleet
+from bench.newcomer import measure_newcomer
 from bench.rehearsal import measure_by_hand, measure_rehearsal
 from bench.simulation import HARNESS_MEANS, measure
 from kueue_fleet.fleet_file import parse_fleet_text
@@ -171,6 +172,14 @@ def rehearsal() -> Iterator[Figure]:
     yield Figure("memory: every process of the rehearsal", memory["everything"], "MiB")
 
 
+def newcomer() -> Iterator[Figure]:
+    """From wheels in a new virtual environment, without Go and with nothing built, to the first job of a new fleet."""
+    seconds = measure_newcomer()
+    yield Figure("newcomer: pip install of a folder of wheels", seconds["install"], "s")
+    yield Figure("newcomer: installed to first admitted job", seconds["first job"], "s", 120)
+    yield Figure("newcomer: installed to the end of the rehearsal", seconds["end"], "s")
+
+
 def controller() -> Iterator[Figure]:
     """The fleet's controller on real API servers, with the most workers of a queue, and of a fleet."""
     for workers, known in ((MOST_CLUSTERS, 10_000), (MAX_WORKERS, 20_000)):
@@ -213,7 +222,7 @@ def dispatchers() -> Iterator[Figure]:
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     part.__name__: part
-    for part in (fleets, command, explain, decisions, simulation, harness, rehearsal, controller, dispatchers)
+    for part in (fleets, command, explain, decisions, simulation, harness, rehearsal, newcomer, controller, dispatchers)
 }
 
 

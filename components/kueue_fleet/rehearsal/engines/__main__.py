@@ -1,14 +1,17 @@
-"""`python -m kueue_fleet.rehearsal.engines [--list] [ENGINE…]`: builds what is missing, or shows what is there."""
+"""`python -m kueue_fleet.rehearsal.engines [OPTION] [ENGINE…]`: builds what is missing, shows what is there, packs it."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 
 from kueue_fleet.rehearsal.engines.build import BuildProgress, build_engines
 from kueue_fleet.rehearsal.engines.cache import EngineCache
-from kueue_fleet.rehearsal.engines.catalogue import ENGINES
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES, REHEARSAL_ENGINES
 from kueue_fleet.rehearsal.engines.discovery import Engines, find_engines
+from kueue_fleet.rehearsal.engines.wheels import make_wheels, requirements
 from kueue_fleet.rehearsal.paths import RehearsalError, engines_dir
 
 _PLAIN_SECONDS = 15.0
@@ -50,11 +53,22 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 0 when everything asked for is there."""
     parser = argparse.ArgumentParser(prog="python -m kueue_fleet.rehearsal.engines", description=__doc__)
     parser.add_argument("--list", action="store_true", help="only show what is there; exit code 1 if something lacks")
+    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="also pack those of a rehearsal into wheels there")
+    parser.add_argument("--requirements", action="store_true", help="only print the wheels that a release names")
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help="only these engines; default: all")
     options = parser.parse_args(arguments)
+    if options.requirements:
+        print("\n".join(requirements()))
+        return 0
     cache = EngineCache(engines_dir())
+    if options.wheels and not options.engines:
+        options.engines = list(REHEARSAL_ENGINES)
     try:
         engines = find_engines(cache) if options.list else build_engines(cache, _Printer(), options.engines or None)
+        if options.wheels:
+            for wheel in make_wheels(cache, options.engines, options.wheels, os.environ):
+                print(f"{wheel} ({wheel.stat().st_size / 1e6:.0f} MB)", flush=True)
+            return 0
     except RehearsalError as error:
         print(error, file=sys.stderr)
         return 1

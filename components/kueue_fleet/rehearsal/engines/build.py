@@ -195,10 +195,7 @@ def _compile(engine: Engine, folder: Path, cache: EngineCache, go: GoToolchain, 
 
 
 def _copy_assets(engine: Engine, folder: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
-    log = cache.log(engine.name)
-    modules = sorted({asset.module for asset in engine.assets})
-    said = _run_go(engine, go, ["mod", "download", "-json", *modules], log, report)
-    folders = {entry["Path"]: Path(entry["Dir"]) for entry in _json_values(said)}
+    folders = download_modules(engine, sorted({asset.module for asset in engine.assets}), cache, go, report)
     for asset in engine.assets:
         source = folders[asset.module] / asset.path
         if not source.exists():
@@ -207,6 +204,18 @@ def _copy_assets(engine: Engine, folder: Path, cache: EngineCache, go: GoToolcha
                 "run `go clean -modcache` if the module cache may be damaged"
             )
         copy_plainly(source, folder / asset.name)
+
+
+def download_modules(
+    engine: Engine, modules: Iterable[str], cache: EngineCache, go: GoToolchain, report: _Report | None = None
+) -> dict[str, Path]:
+    """The folder of each module, in the version that the engine's go.mod names; fetched where it is not there.
+
+    Raises RehearsalError when a module cannot be had.
+    """
+    argv = ["mod", "download", "-json", *modules]
+    said = _run_go(engine, go, argv, cache.log(engine.name), report or _Report(engine, _Pace([engine], 1), lambda _: None))
+    return {entry["Path"]: Path(entry["Dir"]) for entry in _json_values(said)}
 
 
 def copy_plainly(source: Path, target: Path) -> None:

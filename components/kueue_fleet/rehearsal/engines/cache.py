@@ -43,7 +43,8 @@ def _write_manifest(folder: Path) -> None:
 def is_whole(folder: Path) -> bool:
     """Whether every file of the entry is there and unchanged.
 
-    A file whose size and modification time are as recorded is taken to be unchanged; any other is read.
+    A file whose size and modification time are as recorded is taken to be unchanged; any other is read. Without a
+    recorded time, as in a wheel, whose installer has compared the content, the size is enough.
     """
     try:
         recorded = json.loads((folder / MANIFEST).read_text())["files"]
@@ -53,7 +54,7 @@ def is_whole(folder: Path) -> bool:
             stat = (folder / name).stat()
             if stat.st_size != size:
                 return False
-            if stat.st_mtime_ns != mtime_ns and _sha256(folder / name) != digest:
+            if mtime_ns is not None and stat.st_mtime_ns != mtime_ns and _sha256(folder / name) != digest:
                 return False
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False

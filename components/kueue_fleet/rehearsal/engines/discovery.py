@@ -1,4 +1,4 @@
-"""Where each program and asset is now: KUBEBUILDER_ASSETS, PATH, or the cache. Builds nothing."""
+"""Where each program and asset is now: KUBEBUILDER_ASSETS, PATH, an installed wheel, or the cache. Builds nothing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import mmap
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from kueue_fleet.rehearsal.engines.cache import EngineCache
@@ -16,6 +18,8 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 
 BUILD_COMMAND = "python -m kueue_fleet.rehearsal.engines"
 """What a user types to have the engines built."""
+INSTALLED_GROUP = "kueue_fleet.engines"
+"""Entry points of the engines' wheels: the engine's name, and the package that holds its entries of a cache."""
 _VERSION = re.compile(rb"v?(\d+\.\d+(?:\.\d+)?(?:[-+][0-9A-Za-z.-]+)?)")
 _VERSION_SECONDS = 20
 
@@ -29,7 +33,7 @@ class Program:
     version: str
     """As its engine or the program itself says, such as `v1.36.3`."""
     origin: str
-    """`KUBEBUILDER_ASSETS`, `PATH` or `cache`."""
+    """`KUBEBUILDER_ASSETS`, `PATH`, `wheel` or `cache`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +81,50 @@ class Engines:
         return any(name not in self.programs for name, _ in engine.binaries)
 
     def lacks_asset(self, engine: Engine) -> bool:
-        """Whether any of its assets is not in the cache."""
+        """Whether any of its assets is neither in a wheel nor in the cache."""
         return any(asset.name not in self.assets for asset in engine.assets)
 
 
 def find_engines(cache: EngineCache, environ: Mapping[str, str] = os.environ) -> Engines:
-    """Looks for programs under KUBEBUILDER_ASSETS, on PATH and in the cache, in this order; for assets in the cache."""
+    """Looks for programs under KUBEBUILDER_ASSETS, on PATH, in installed wheels and in the cache, in this order.
+
+    Assets are in wheels and in the cache only.
+    """
     programs: dict[str, Program] = {}
     assets: dict[str, Path] = {}
     refused: list[Refused] = []
+    wheels = _installed_wheels()
     for engine in ENGINES:
-        built = cache.entry(engine.name, engine.source_hash())
+        places = [(root, origin) for root, origin in ((wheels.get(engine.name), "wheel"), (cache, "cache")) if root]
+        built = _first_entry(places, engine.name, engine.source_hash())
         for name, _ in engine.binaries:
             program = _find_program(engine, name, environ, refused)
             if program is None and built is not None:
-                program = Program(name, built / name, engine.version, "cache")
+                program = Program(name, built[0] / name, engine.version, built[1])
             if program is not None:
                 programs[name] = program
-        if engine.assets:
-            fetched = cache.entry(f"{engine.name}-assets", engine.assets_hash())
-            if fetched is not None:
-                assets.update((asset.name, fetched / asset.name) for asset in engine.assets)
+        if engine.assets and (fetched := _first_entry(places, f"{engine.name}-assets", engine.assets_hash())):
+            assets.update((asset.name, fetched[0] / asset.name) for asset in engine.assets)
+        if engine.name in wheels and wheels[engine.name].entry(engine.name, engine.source_hash()) is None:
+            reason = "it is damaged, or made for another release of kueue-fleet; install the extra `rehearsal` again"
+            refused.append(Refused(wheels[engine.name].root, reason))
     return Engines(programs, assets, tuple(refused))
+
+
+def _installed_wheels() -> dict[str, EngineCache]:
+    """What each installed wheel brings, by engine: a package laid out as a cache folder."""
+    packages = {point.name: find_spec(point.value) for point in entry_points(group=INSTALLED_GROUP)}
+    return {
+        name: EngineCache(Path(spec.submodule_search_locations[0]))
+        for name, spec in packages.items()
+        if spec and spec.submodule_search_locations
+    }
+
+
+def _first_entry(places: Iterable[tuple[EngineCache, str]], name: str, key: str) -> tuple[Path, str] | None:
+    """The first place that has the whole entry: its folder there, and what the place is called."""
+    found = ((root.entry(name, key), origin) for root, origin in places)
+    return next(((folder, origin) for folder, origin in found if folder), None)
 
 
 def _find_program(engine: Engine, name: str, environ: Mapping[str, str], refused: list[Refused]) -> Program | None:
