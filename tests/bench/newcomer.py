@@ -23,7 +23,7 @@ def measure_newcomer() -> dict[str, float]:
     """Seconds by phase. Raises CalledProcessError where a command fails."""
     subprocess.run(["make", "--silent", "engine-wheels", "wheels"], cwd=ROOT, check=True, stdout=sys.stderr)
     # A short path: a rehearsal has sockets below it.
-    with tempfile.TemporaryDirectory(prefix="kf", dir="/tmp") as name:  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="kf", dir="/tmp") as name:
         folder = Path(name)
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
         binaries = folder / "venv" / "bin"

@@ -16,11 +16,14 @@ if arguments[0] == "env":
     caches = {"GOCACHE": str(here / "gocache"), "GOMODCACHE": str(here / "gomod")}
     print(json.dumps({"GOVERSION": "go1.26.8", **caches}))
 elif arguments[:2] == ["version", "-m"]:
-    print(arguments[2], "go1.26.8\\n\\tmod\\texample.com/program\\tv1.0.0\\th1:x\\n\\tdep\\texample.com/part\\tv2.0.0\\th1:y")
+    print(arguments[2], "go1.26.8")
+    print("\\tmod\\texample.com/program\\tv1.0.0\\th1:x")
+    print("\\tdep\\texample.com/part\\tv2.0.0\\th1:y")
 elif arguments[:2] == ["mod", "download"]:
     for module in arguments[3:]:
         folder = here / "gomod" / module
-        for path in ("LICENSE", "charts/kueue/values.yaml", "charts/jobset/values.yaml", "config/components/crd/bases/a.yaml",
+        for path in ("LICENSE", "charts/kueue/values.yaml", "charts/jobset/values.yaml",
+                     "config/components/crd/bases/a.yaml",
                      "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml"):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             if not (folder / path).exists():

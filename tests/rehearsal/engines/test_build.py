@@ -24,6 +24,7 @@ from rehearsal.fake_go import FakeGo
 
 DEADLINE_SECONDS = 60.0
 
+
 @pytest.fixture
 def go(tmp_path: Path) -> FakeGo:
     return FakeGo(tmp_path / "fake-go")

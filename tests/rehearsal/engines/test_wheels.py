@@ -108,7 +108,7 @@ def test_a_wheel_names_its_platform_its_sources_and_their_licences(wheels: list[
 
 
 def test_what_was_not_built_is_not_packed(go: FakeGo, tmp_path: Path) -> None:
-    with pytest.raises(RehearsalError, match="etcd: not in .* only what was built there is packed"):
+    with pytest.raises(RehearsalError, match=r"etcd: not in .* only what was built there is packed"):
         make_wheels(EngineCache(tmp_path / "cache"), ["etcd"], tmp_path / "wheels", go.environ)
 
 

@@ -1,4 +1,4 @@
-"""`python -m kueue_fleet.rehearsal.engines [OPTION] [ENGINE…]`: builds what is missing, shows what is there, packs it."""
+"""`python -m kueue_fleet.rehearsal.engines [OPTION] [ENGINE…]`: builds what is missing, lists it, or packs it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 0 when everything asked for is there."""
     parser = argparse.ArgumentParser(prog="python -m kueue_fleet.rehearsal.engines", description=__doc__)
     parser.add_argument("--list", action="store_true", help="only show what is there; exit code 1 if something lacks")
-    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="also pack those of a rehearsal into wheels there")
+    parser.add_argument(
+        "--wheels", type=Path, metavar="FOLDER", help="also pack those of a rehearsal into wheels there"
+    )
     parser.add_argument("--requirements", action="store_true", help="only print the wheels that a release names")
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help="only these engines; default: all")
     options = parser.parse_args(arguments)

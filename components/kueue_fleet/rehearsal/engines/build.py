@@ -214,7 +214,9 @@ def download_modules(
     Raises RehearsalError when a module cannot be had.
     """
     argv = ["mod", "download", "-json", *modules]
-    said = _run_go(engine, go, argv, cache.log(engine.name), report or _Report(engine, _Pace([engine], 1), lambda _: None))
+    said = _run_go(
+        engine, go, argv, cache.log(engine.name), report or _Report(engine, _Pace([engine], 1), lambda _: None)
+    )
     return {entry["Path"]: Path(entry["Dir"]) for entry in _json_values(said)}
 
 

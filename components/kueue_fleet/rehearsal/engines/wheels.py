@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kueue_fleet.rehearsal.engines.build import download_modules
@@ -28,6 +28,12 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 LARGEST_BYTES = 100_000_000
 """What PyPI takes for one file: https://docs.pypi.org/project-management/storage-limits/."""
 _LICENCES = re.compile(r"(licen[cs]e|copying|notice|patents)", re.IGNORECASE)
+_WITHOUT_FILE = {
+    "github.com/sourcegraph/appdash-data": (
+        "The module has no licence file. It is compiled data of github.com/sourcegraph/appdash: see the MIT licence there."
+    ),
+}
+"""What is known of modules that come without the text of their licence."""
 _HOOK = '''"""Names the platform that the programs are for."""
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -42,6 +48,10 @@ class PlatformHook(BuildHookInterface):
 def distribution(engine: Engine) -> str:
     """The name of the engine's wheel on a package index."""
     return f"kueue-fleet-engine-{engine.name}"
+
+
+def _module(engine: Engine) -> str:
+    return distribution(engine).replace("-", "_")
 
 
 def wheel_version(engine: Engine) -> str:
@@ -64,9 +74,10 @@ def make_wheels(
     names: Iterable[str],
     target: Path,
     environ: Mapping[str, str],
-    say: Callable[[str], None] = lambda text: None,
 ) -> list[Path]:
-    """Writes a wheel for each of the engines, which are in the cache, into `target`, and returns them.
+    """Writes a wheel for each of the engines, which are in the cache, into `target`, and returns all of them.
+
+    One that is there already is kept.
 
     Raises RehearsalError: an engine that is not in the cache, a module that cannot be had, a wheel that is too large.
     """
@@ -74,7 +85,10 @@ def make_wheels(
     target.mkdir(parents=True, exist_ok=True)
     wheels = []
     for engine in (engine for engine in ENGINES if engine.name in set(names)):
-        say(f"{distribution(engine)} {wheel_version(engine)}")
+        there = next(target.glob(f"{_module(engine)}-{wheel_version(engine)}-*_{platform.machine()}.whl"), None)
+        if there is not None:
+            wheels.append(there)
+            continue
         with tempfile.TemporaryDirectory(prefix="kueue-fleet-wheel-") as folder:
             _write_project(engine, cache, go, Path(folder))
             wheels.append(_build(engine, Path(folder), target))
@@ -83,7 +97,7 @@ def make_wheels(
 
 def _write_project(engine: Engine, cache: EngineCache, go: GoToolchain, folder: Path) -> None:
     """A Python project with the engine's files, its licences, and where its sources are."""
-    module = distribution(engine).replace("-", "_")
+    module = _module(engine)
     package = folder / module
     package.mkdir()
     programs = _pack(cache, engine.name, engine.source_hash(), package)
@@ -167,7 +181,9 @@ def _licences(engine: Engine, cache: EngineCache, go: GoToolchain, linked: Mappi
     texts: dict[str, list[str]] = {}
     for module, folder in sorted(download_modules(engine, sorted(wanted), cache, go).items()):
         files = sorted(file for file in folder.iterdir() if file.is_file() and _LICENCES.match(file.name))
-        if not files:
+        if module in _WITHOUT_FILE:
+            texts.setdefault(_WITHOUT_FILE[module], []).append(module)
+        elif not files:
             raise RehearsalError(f"{module}: has no licence file; leave it out of {engine.name}, or find its licence")
         for file in files:
             texts.setdefault(file.read_text(errors="replace").strip(), []).append(module)
