@@ -17,6 +17,7 @@ from kueue_fleet.cli.fleet_files import read_fleet
 from kueue_fleet.cli.input_files import read_objects, source_name
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.kueue_api import Problem, errors_of
+from kueue_fleet.kueue_api.known_messages import code_of, known_messages, with_code
 from kueue_fleet.objects import render_fleet
 
 
@@ -59,6 +60,7 @@ def check(
     """Check fleet files against every rule that needs no cluster, and report every problem at once.
 
     Each problem is printed as `file:line: path.to.field: what is wrong; what to do`. Exits 1 if a file has an error.
+    Behind frequent ones is a code, such as KF502; `kueue-fleet explain KF502` says more.
 
     \b
     Examples:
@@ -127,6 +129,7 @@ def _problem_of_jobs(text: str) -> Problem:
 def _as_json(source: str, reading: Reading) -> dict[str, object]:
     problems = [
         {"severity": one.severity, "line": one.line, "path": one.path, "wrong": one.wrong, "fix": one.fix}
+        | {"code": code_of(str(one))}
         for one in reading.problems
     ]
     return {"file": source, "valid": not errors_of(reading.problems), "problems": problems}
@@ -137,7 +140,7 @@ def _print_problems(problems: Sequence[Problem], *, annotate: bool) -> None:
         if annotate:
             console.line(annotation(problem))
         else:
-            (console.error if problem.severity == "error" else console.warning)(str(problem))
+            (console.error if problem.severity == "error" else console.warning)(with_code(str(problem)))
 
 
 def _print_valid(source: str, fleet: FleetSpec) -> None:
@@ -151,15 +154,21 @@ def _print_valid(source: str, fleet: FleetSpec) -> None:
 
 
 def sarif_log(problems: Iterable[Problem]) -> dict[str, Any]:
-    """The problems in the format of code scanners. The rule of a problem is the field that it is about.
+    """The problems in the format of code scanners. The rule of a problem is its code, or the field that it is about.
 
     Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
     """
     results = [_sarif_result(problem) for problem in problems]
+    used = {result["ruleId"] for result in results}
+    rules = [
+        {"id": known.code, "shortDescription": {"text": known.seen}, "help": {"text": f"{known.why} {known.remedy}"}}
+        for known in known_messages()
+        if known.code in used
+    ]
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": {"name": "kueue-fleet"}}, "results": results}],
+        "runs": [{"tool": {"driver": {"name": "kueue-fleet", "rules": rules}}, "results": results}],
     }
 
 
@@ -168,7 +177,7 @@ def _sarif_result(problem: Problem) -> dict[str, Any]:
     if problem.line is not None:
         place["region"] = {"startLine": problem.line}
     return {
-        "ruleId": re.sub(r"\[[^]]*\]", "", problem.path) or "file",
+        "ruleId": code_of(str(problem)) or re.sub(r"\[[^]]*\]", "", problem.path) or "file",
         "level": problem.severity,
         "message": {"text": str(replace(problem, source="", line=None))},
         "locations": [{"physicalLocation": place}],
@@ -186,7 +195,9 @@ def annotation(problem: Problem) -> str:
     """
     properties = {"file": problem.source, "line": problem.line, "title": problem.path or None}
     given = (f"{name}={_escaped(str(value), of_property=True)}" for name, value in properties.items() if value)
-    return f"::{problem.severity} {','.join(given)}::{_escaped(f'{problem.wrong}; {problem.fix}')}"
+    code = code_of(str(problem))
+    text = f"{problem.wrong}; {problem.fix}" + (f" [{code}]" if code else "")
+    return f"::{problem.severity} {','.join(given)}::{_escaped(text)}"
 
 
 def _escaped(text: str, *, of_property: bool = False) -> str:

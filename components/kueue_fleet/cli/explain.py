@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import Output
+from kueue_fleet.kueue_api.known_messages import known_messages
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from kueue_fleet.simulation.records import Record
 
 
+_LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 _MOST_WAITING: Final = 8
 """Jobs that have quota and wait for a worker of which it is looked whether one can hold them."""
 
@@ -32,7 +35,11 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="namespace/name, or the name, of a Workload or of its Job.")
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="namespace/name, or the name, of a Workload or of its Job; or the code of a message, such as KF105.",
+        ),
     ],
     objects: Annotated[
         list[str],
@@ -63,6 +70,7 @@ def explain(
             "--at", help="When the objects were printed, in UTC; decides which back-offs run.", show_default="now"
         ),
     ] = None,
+    short: Annotated[bool, typer.Option("--short", help="One line for each cluster.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")] = (
         Output.text
     ),
@@ -85,11 +93,15 @@ def explain(
       kueue-fleet explain train-3 --stack stacks/Pulumi.prod.yaml \\
           -w jobs.yaml --second 600
       kueue-fleet explain train-3 --objects dump/ --second 600
+      kueue-fleet explain KF105
     """
     from kueue_fleet.admission.errors import AdmissionError
     from kueue_fleet.cli.explain_input import Dump
-    from kueue_fleet.explain import render_clusters, render_json
+    from kueue_fleet.explain import render_clusters, render_json, render_short
 
+    if re.fullmatch(r"[Kk][Ff]\d+", workload):
+        _explain_code(workload.upper())
+        return
     _check_options(objects, stack, jobs, second, fair_sharing=fair_sharing, at=at)
     gc.disable()  # A large dump is millions of small objects, and the process ends with it.
     try:
@@ -106,7 +118,17 @@ def explain(
     if output is Output.json:
         console.json_document(render_json(found))
     else:
-        console.text(render_clusters(found))
+        console.text(render_short(found) if short else render_clusters(found))
+
+
+def _explain_code(code: str) -> None:
+    """Print cause and remedy of a message. Raises CommandError for a code that no message has."""
+    known = {each.code: each for each in known_messages()}
+    if code not in known:
+        raise console.CommandError(f"{code}: no message has this code; the codes are {', '.join(known)}")
+    found = known[code]
+    for text in (f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"):
+        console.paragraph(_LINK.sub(r"\1 (docs/\2)", text.replace("`", "").replace("*", "")))
 
 
 def _check_options(

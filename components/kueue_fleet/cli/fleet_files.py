@@ -8,6 +8,7 @@ from pathlib import Path
 from kueue_fleet.cli.console import CommandError, first_of
 from kueue_fleet.cli.input_files import read_text, source_name
 from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
+from kueue_fleet.kueue_api.known_messages import with_code
 
 
 def read_fleet(file: Path) -> Reading:
@@ -27,5 +28,8 @@ def load_fleet(file: Path) -> FleetSpec:
     """
     reading = read_fleet(file)
     if reading.fleet is None:
-        raise CommandError(f"{source_name(file)} does not describe a fleet:", problems=first_of(reading.problems))
+        raise CommandError(
+            f"{source_name(file)} does not describe a fleet:",
+            problems=first_of([with_code(str(each)) for each in reading.problems]),
+        )
     return reading.fleet

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kueue_fleet.cli import console
 from kueue_fleet.cli.progress import line
 from kueue_fleet.cli.tables import Column, Table
+from kueue_fleet.kueue_api.known_messages import with_code
 
 _TELL_AFTER_SECONDS: Final = 10.0
 _TELL_AGAIN_SECONDS: Final = 30.0
@@ -54,7 +55,7 @@ def print_open_ends(views: Sequence[JobView]) -> None:
     """Why jobs wait, and which have not come to an end, one paragraph each."""
     for view in views:
         for reason in group_reasons(view):
-            console.paragraph(f"{view.name} waits: {reason}")
+            console.paragraph(with_code(f"{view.name} waits: {reason}"))
         if not view.settled and not view.reasons:
             console.paragraph(f"{view.name}: {view.state} in {view.cluster or 'no cluster yet'}, not finished")
 

@@ -9,7 +9,7 @@ suggested after the core has decided again with it made (`trials`). `unmanaged` 
 from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.explain.dispatched import dispatch_report
 from kueue_fleet.explain.explainer import explain, explain_elsewhere, explain_finished
-from kueue_fleet.explain.text import render_clusters, render_json, render_text
+from kueue_fleet.explain.text import render_clusters, render_json, render_short, render_text
 from kueue_fleet.explain.unplaceable import fits_no_worker, is_dispatched
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "is_dispatched",
     "render_clusters",
     "render_json",
+    "render_short",
     "render_text",
 ]

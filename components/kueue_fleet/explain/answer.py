@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kueue_fleet.kueue_api.known_messages import code_of
+
 if TYPE_CHECKING:
     # Most workloads have no report, and the dispatcher is half of the core.
     from kueue_fleet.dispatch.report import ParsedReport
@@ -135,3 +137,8 @@ class Explanation:
     """Whether it is on the cluster; if not, this is what would become of it there."""
     dispatch: ParsedReport | None = None
     """What the fleet's own dispatcher decided last about it, and why; None if nothing."""
+
+    @property
+    def code(self) -> str | None:
+        """The code of the message that says why, of `known_messages`."""
+        return code_of("\n".join((self.reason or "", self.headline, self.message)))

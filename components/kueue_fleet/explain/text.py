@@ -21,7 +21,17 @@ SCHEMA_VERSION: Final = 1
 
 def render_json(explanations: list[Explanation]) -> dict[str, object]:
     """The explanations as plain data, amounts in the core's units (CPU in thousandths, all else in whole units)."""
-    return {"version": SCHEMA_VERSION, "explanations": [asdict(explanation) for explanation in explanations]}
+    return {"version": SCHEMA_VERSION, "explanations": [asdict(each) | {"code": each.code} for each in explanations]}
+
+
+def render_short(explanations: list[Explanation]) -> str:
+    """One line for each cluster: state, reason, code, the reason in words, and the next step."""
+    lines = []
+    for each in explanations:
+        where = f" on {each.cluster}" if each.cluster else ""
+        code = f" [{each.code}]" if each.code else ""
+        lines.append(f"{each.workload}{where}: {_standing(each)}{code}: {each.headline} Next step: {each.next_step}\n")
+    return "".join(lines)
 
 
 def render_clusters(explanations: list[Explanation]) -> str:
@@ -67,7 +77,8 @@ def render_text(explanation: Explanation) -> str:
     where = f" on {explanation.cluster}" if explanation.cluster else ""
     reason = f": {explanation.reason}" if explanation.reason not in (None, explanation.state) else ""
     state = "not" if explanation.state == "Absent" else explanation.state
-    lines = _wrap(f"{explanation.workload} is {state}{where}{reason}", "", "    ")
+    code = f" [{explanation.code}]" if explanation.code else ""
+    lines = _wrap(f"{explanation.workload} is {state}{where}{reason}{code}", "", "    ")
     lines += _wrap(explanation.headline, "  ")
     if explanation.message and explanation.message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {explanation.message}", "  ", "         ")

@@ -30,7 +30,7 @@ LARGEST_BYTES = 100_000_000
 _LICENCES = re.compile(r"(licen[cs]e|copying|notice|patents)", re.IGNORECASE)
 _WITHOUT_FILE = {
     "github.com/sourcegraph/appdash-data": (
-        "The module has no licence file. It is compiled data of github.com/sourcegraph/appdash: see the MIT licence there."
+        "The module has no licence file. It is data of github.com/sourcegraph/appdash, which is under the MIT licence."
     ),
 }
 """What is known of modules that come without the text of their licence."""
