@@ -50,7 +50,7 @@ def test_every_problem_of_every_file_has_its_file_and_line(fleet_file: Path, bro
     assert done.returncode == 1
     assert f"{fleet_file}: fleet tiny is valid" in done.stdout
     assert done.stderr.splitlines() == [
-        f"error: {broken_file}:4: clusters[solo].regoin: is not a known field; did you mean region?",
+        f"error: {broken_file}:4: clusters[solo].regoin: is not a known field; did you mean region? [KF502]",
         f"error: {broken_file}:14: {QUOTA}: -4 is negative; write 0 or a positive amount",
         "error: missing.yaml: no such file; give a Pulumi.<env>.yaml or a fleet YAML",
     ]
@@ -96,7 +96,9 @@ def test_as_json_it_is_one_document(fleet_file: Path, broken_file: Path) -> None
         "path": QUOTA,
         "wrong": "-4 is negative",
         "fix": "write 0 or a positive amount",
+        "code": None,
     }
+    assert broken["problems"][0]["code"] == "KF502"
     assert (typed["file"], typed["problems"][0]["line"], typed["problems"][0]["path"]) == ("<stdin>", 1, "")
 
 
@@ -104,7 +106,7 @@ def test_for_github_each_problem_is_an_annotation_of_its_line(fleet_file: Path, 
     done = call("check", "--output", "github", broken_file, fleet_file, "missing.yaml")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
-        f"::error file={broken_file},line=4,title=clusters[solo].regoin::is not a known field; did you mean region?",
+        f"::error file={broken_file},line=4,title=clusters[solo].regoin::is not a known field; did you mean region? [KF502]",
         f"::error file={broken_file},line=14,title={QUOTA}::-4 is negative; write 0 or a positive amount",
         f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, 3 Kubernetes objects",
         "::error file=missing.yaml::no such file; give a Pulumi.<env>.yaml or a fleet YAML",
@@ -119,13 +121,15 @@ def test_an_annotation_has_no_character_that_means_something_to_github() -> None
 
 
 def test_for_code_scanners_it_is_one_log(fleet_file: Path, broken_file: Path) -> None:
-    """As https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has it; the rule is the field."""
+    """As https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has it; the rule is the code or the field."""
     done = call("check", "--output", "sarif", broken_file, fleet_file, "missing file.yaml")
     assert (done.returncode, done.stderr) == (1, "")
     log = json.loads(done.stdout)
     assert log["version"] == "2.1.0"
     [run] = log["runs"]
-    assert run["tool"] == {"driver": {"name": "kueue-fleet"}}
+    [rule] = run["tool"]["driver"]["rules"]
+    assert (rule["id"], rule["shortDescription"]["text"]) == ("KF502", "`is not a known field`")
+    assert run["results"][0]["ruleId"] == "KF502"
     assert run["results"][1] == {
         "ruleId": "clusterQueues.resourceGroups.flavors.resources.nominalQuota",
         "level": "error",

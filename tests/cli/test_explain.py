@@ -83,6 +83,23 @@ def test_by_the_name_of_the_job(tmp_path: Path) -> None:
     }
 
 
+def test_in_one_line(tmp_path: Path) -> None:
+    dump = write(tmp_path / "dump.yaml", [*cluster(), job("train")])
+    done = CliRunner().invoke(app, ["explain", "train", "--objects", str(dump), "--short"])
+    assert done.stdout == (
+        "team-a/train: Pending, ExceedsMaxQuota [KF105]: It asks for 8 cpu; ClusterQueue cq can never have more than "
+        "4 of it in flavor default. Next step: Raise the nominalQuota of ClusterQueue cq in flavor default: cpu by 4, "
+        "from 4 to 8.\n"
+    )
+
+
+def test_the_code_of_a_message() -> None:
+    done = CliRunner().invoke(app, ["explain", "kf111"])
+    assert done.stdout.splitlines()[0] == ("KF111: queued provisioning feature currently supports only single PodSet")
+    assert done.stdout.splitlines()[-1] == "What to do: See Use DWS (docs/tasks/dws.md)"
+    assert "KF999: no message has this code; the codes are KF101, KF102" in refused("KF999")
+
+
 def test_every_cluster_is_explained(tmp_path: Path) -> None:
     manager = write(tmp_path / "m.yaml", [*cluster(16), job("train")])
     small = write(tmp_path / "s.yaml", cluster(4))

@@ -86,16 +86,18 @@ class TestManyWorkers:
         """Each of them is full, of another job."""
         jobs = [*(job(name, 4) for name in ("first", "second", "third")), job("huge", 8, start=5)]
         _, hub, workers = explained("huge", jobs).split("-" * 80)
-        assert hub.strip().startswith("a/huge is Pending on hub: WaitingForQuota\n  No worker cluster can ever hold it")
-        assert workers.strip().startswith("a/huge is Pending on eu, us, asia: ExceedsMaxQuota\n")
+        assert hub.strip().startswith(
+            "a/huge is Pending on hub: WaitingForQuota [KF104]\n  No worker cluster can ever hold it"
+        )
+        assert workers.strip().startswith("a/huge is Pending on eu, us, asia: ExceedsMaxQuota [KF105]\n")
         assert "used by the queue 4" in workers
         assert "held by" not in workers
 
     def test_workers_that_differ_are_several_parts(self) -> None:
         text = explained("huge", HUGE)
-        assert "a/huge is Pending on eu: ExceedsMaxQuota\n" in text
+        assert "a/huge is Pending on eu: ExceedsMaxQuota [KF105]\n" in text
         assert "held by a/one 4" in text
-        assert "a/huge is Pending on us, asia: ExceedsMaxQuota\n" in text
+        assert "a/huge is Pending on us, asia: ExceedsMaxQuota [KF105]\n" in text
 
     def test_json_has_every_cluster(self) -> None:
         found = json.loads(explained("huge", HUGE, "-o", "json"))["explanations"]
