@@ -106,7 +106,8 @@ def test_for_github_each_problem_is_an_annotation_of_its_line(fleet_file: Path, 
     done = call("check", "--output", "github", broken_file, fleet_file, "missing.yaml")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
-        f"::error file={broken_file},line=4,title=clusters[solo].regoin::is not a known field; did you mean region? [KF502]",
+        f"::error file={broken_file},line=4,title=clusters[solo].regoin::"
+        "is not a known field; did you mean region? [KF502]",
         f"::error file={broken_file},line=14,title={QUOTA}::-4 is negative; write 0 or a positive amount",
         f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, 3 Kubernetes objects",
         "::error file=missing.yaml::no such file; give a Pulumi.<env>.yaml or a fleet YAML",

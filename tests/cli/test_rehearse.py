@@ -425,7 +425,7 @@ def test_without_a_terminal_there_is_one_plain_line_a_row() -> None:
         "translator-abcde  team-language  worker-asia-southeast1  t4-dws  12 s  Finished",
         "too-big-abcde     team-language  -                       -        3 s  Pending",
         "detector-abcde    team-vision    worker-us-east4         t4-dws   1 s  Admitted",
-        f"too-big-abcde waits: worker-asia-southeast1, worker-us-east4: {REASON}",
+        f"too-big-abcde waits: worker-asia-southeast1, worker-us-east4: {REASON} [KF105]",
         "too-big-abcde waits: worker-x: Other: why",
         "detector-abcde: Admitted in worker-us-east4, not finished",
     ]

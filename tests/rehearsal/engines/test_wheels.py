@@ -55,7 +55,7 @@ def site(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def install(wheels: list[Path], site: Path) -> None:
     uv = Path(sys.executable).with_name("uv")
-    options = ["--offline", "--no-deps", "--python", sys.executable, "--target", site]
+    options: list[str | Path] = ["--offline", "--no-deps", "--python", sys.executable, "--target", site]
     environ = {**os.environ, "UV_CACHE_DIR": str(site.with_name("uv"))}
     subprocess.run([uv, "pip", "install", "--quiet", *options, *wheels], env=environ, check=True)
 

@@ -113,7 +113,7 @@ def _write_project(engine: Engine, cache: EngineCache, go: GoToolchain, folder: 
     machine = platform.machine()
     tag = f"py3-none-manylinux_2_17_{machine}.manylinux2014_{machine}.musllinux_1_1_{machine}"
     (folder / "hatch_build.py").write_text(_HOOK.replace("TAG", tag))
-    settings = {
+    settings: dict[str, dict[str, object]] = {
         "build-system": {"requires": ["hatchling>=1.27"], "build-backend": "hatchling.build"},
         "project": {
             "name": distribution(engine),
