@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from kueue_fleet.admission.model import Workload
 from kueue_fleet.dispatch.residency import Residency
-from kueue_fleet.dispatch.worker_quota import Fit, FitKind
+from kueue_fleet.dispatch.worker_quota import Fit
 
 MOST_CLUSTERS = 20
 """As many as `status.nominatedClusterNames` holds (kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go)."""
@@ -187,24 +187,3 @@ class Decision:
     verdicts: tuple[Verdict, ...]
     started: float
     retry_at: float | None
-
-
-__all__ = [
-    "MOST_CLUSTERS",
-    "OUT_OF_REACH",
-    "Action",
-    "Decision",
-    "DispatchSettings",
-    "Examiner",
-    "FilterReason",
-    "Filtered",
-    "Fit",
-    "FitKind",
-    "GivenUp",
-    "Reason",
-    "Request",
-    "Scored",
-    "Verdict",
-    "Weights",
-    "Worker",
-]

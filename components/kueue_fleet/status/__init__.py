@@ -17,21 +17,3 @@ from kueue_fleet.status.model import (
     Use,
 )
 from kueue_fleet.status.teams import team_use
-
-__all__ = [
-    "CalendarStatus",
-    "ClusterObjects",
-    "ClusterStatus",
-    "FleetStatus",
-    "PendingWorkload",
-    "QueueStatus",
-    "RequestStatus",
-    "TeamUse",
-    "Use",
-    "calendar_status",
-    "condition",
-    "dominant_reasons",
-    "fleet_status",
-    "is_true",
-    "team_use",
-]
