@@ -11,6 +11,7 @@ from admission.harness import build, one_workload
 from kueue_fleet.admission.amounts import to_int64
 from kueue_fleet.admission.flavors.assigner import assign
 from kueue_fleet.admission.flavors.assignment import Assignment, PodSetResult, Possibility, merge_attempts
+from kueue_fleet.admission.flavors.evidence import sentence
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.quota.cohort_tree import add_usage
 from kueue_fleet.admission.scheduler.cache import Cache
@@ -45,7 +46,7 @@ def _attempts(cache: Cache, case: dict[str, Any], result: PodSetResult) -> dict[
             attempt.borrow,
             None if attempt.possibility is None else attempt.possibility - 1,
             attempt.no_fit_reason or "",
-            sorted(evidence.text for evidence in attempt.evidence),
+            sorted(map(sentence, attempt.evidence)),
         ]
         for attempt in merge_attempts(result, cache.queues[case["target"]])
     }
@@ -65,7 +66,7 @@ def test_flavors_are_assigned_as_kueue_does(case: dict[str, Any]) -> None:
                 resource: [choice.flavor, choice.mode.name, choice.tried_index]
                 for resource, choice in result.flavors.items()
             },
-            "reasons": sorted(evidence.text for evidence in result.evidence),
+            "reasons": sorted(map(sentence, result.evidence)),
             "error": result.error,
         }
         for result in assignment.pod_sets

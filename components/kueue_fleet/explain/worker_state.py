@@ -6,6 +6,7 @@ from heapq import nsmallest
 
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.flavors.assignment import FlavorAttempt, merge_attempts
+from kueue_fleet.admission.flavors.evidence import sentence
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, available
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
@@ -54,7 +55,7 @@ def figures(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFig
     for group in queue.groups:
         for flavor in group.flavors:
             tried = attempts.get(flavor, [])
-            against = dict.fromkeys(piece.text for attempt in tried for piece in attempt.evidence)
+            against = dict.fromkeys(sentence(piece) for attempt in tried for piece in attempt.evidence)
             resources = tuple(
                 _figures(engine, queue, flavor, name, amount)
                 for name, amount in totals.items()

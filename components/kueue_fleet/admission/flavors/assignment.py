@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from kueue_fleet.admission.flavors.evidence import Evidence, FlavorLacksResource
+from kueue_fleet.admission.flavors.evidence import Evidence, FlavorLacksResource, sentence
 from kueue_fleet.admission.model import DomainAssignment, PodSetAssignment
 from kueue_fleet.admission.reasons import QuotaReservedReason, most_severe
 from kueue_fleet.admission.workload.scan_progress import ScanProgress
@@ -212,7 +212,7 @@ class Assignment:
             if pod_set.error:
                 return f"failed to assign flavors to pod set {pod_set.name}: {pod_set.error}"
             if pod_set.evidence:
-                texts = ", ".join(sorted(evidence.text for evidence in pod_set.evidence))
+                texts = ", ".join(sorted(map(sentence, pod_set.evidence)))
                 parts.append(f"couldn't assign flavors to pod set {pod_set.name}: {texts}")
         return "; ".join(parts)
 
@@ -257,7 +257,7 @@ def _worse(a: FlavorAttempt, b: FlavorAttempt) -> FlavorAttempt:
 
 
 def _unique(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    return tuple(sorted(dict.fromkeys(evidence), key=lambda piece: piece.text))
+    return tuple(sorted(dict.fromkeys(evidence), key=sentence))
 
 
 def resolve_no_fit_reason(assignment: Assignment, queue: QueueNode) -> None:

@@ -1,4 +1,4 @@
-"""Why a flavor was not taken, in numbers; `text` is the sentence Kueue writes for it.
+"""Why a flavor was not taken, in numbers; `sentence` is what Kueue writes for it.
 
 Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/{flavorassigner,tas_flavorassigner}.go.
 """
@@ -16,21 +16,11 @@ class ResourceUnavailable(NamedTuple):
 
     resource: str
 
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return f"resource {self.resource} unavailable in ClusterQueue"
-
 
 class FlavorNotFound(NamedTuple):
     """The ClusterQueue names a flavor that does not exist."""
 
     flavor: str
-
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return f"flavor {self.flavor} not found"
 
 
 class UntoleratedTaint(NamedTuple):
@@ -39,21 +29,11 @@ class UntoleratedTaint(NamedTuple):
     flavor: str
     taint: Taint
 
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return f"untolerated taint {self.taint} in flavor {self.flavor}"
-
 
 class AffinityMismatch(NamedTuple):
     """The pods' node selector or affinity excludes the flavor's node labels."""
 
     flavor: str
-
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return f"flavor {self.flavor} doesn't match node affinity"
 
 
 class ExceedsCapacity(NamedTuple):
@@ -64,16 +44,6 @@ class ExceedsCapacity(NamedTuple):
     assumed: int
     request: int
     capacity: int
-
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return (
-            f"insufficient quota for {self.resource} in flavor {self.flavor}, previously considered podsets requests "
-            f"({format_amount(self.resource, self.assumed)}) + current podset request "
-            f"({format_request(self.resource, self.request)}) > maximum capacity "
-            f"({format_amount(self.resource, self.capacity)})"
-        )
 
 
 class InsufficientQuota(NamedTuple):
@@ -89,14 +59,6 @@ class InsufficientQuota(NamedTuple):
         """How much more would have to be free."""
         return self.requested - self.free
 
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return (
-            f"insufficient unused quota for {self.resource} in flavor {self.flavor}, "
-            f"{format_amount(self.resource, self.needed)} more needed"
-        )
-
 
 class NotNominated(NamedTuple):
     """A second look within a cycle stays with the flavors of the first one."""
@@ -104,23 +66,11 @@ class NotNominated(NamedTuple):
     flavor: str
     resource: str
 
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return (
-            f"skipping flavor {self.flavor} as it is not found in the nomination mapping for resource {self.resource}"
-        )
-
 
 class FlavorNotAllowed(NamedTuple):
     """The workload's annotation names other flavors only."""
 
     flavor: str
-
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return f"skipping flavor {self.flavor} due to WorkloadAllowedResourceFlavorAnnotation annotation"
 
 
 class FlavorLacksResource(NamedTuple):
@@ -129,11 +79,6 @@ class FlavorLacksResource(NamedTuple):
     flavor: str
     resource: str
 
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return f"flavor {self.flavor} does not provide resource {self.resource}"
-
 
 class TopologyMismatch(NamedTuple):
     """The flavor and the pods disagree about topology-aware scheduling."""
@@ -141,22 +86,12 @@ class TopologyMismatch(NamedTuple):
     flavor: str
     complaint: str
 
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return f'Flavor "{self.flavor}" {self.complaint}'
-
 
 class TopologyPlacement(NamedTuple):
     """Quota would do, but the pods cannot be placed in the topology."""
 
     flavor: str
     explanation: str
-
-    @property
-    def text(self) -> str:
-        """Kueue's sentence."""
-        return self.explanation
 
 
 Evidence = (
@@ -173,3 +108,35 @@ Evidence = (
     | TopologyPlacement
 )
 """Anything that was found out while a workload was looked at."""
+
+
+def sentence(evidence: Evidence) -> str:
+    """Kueue's sentence for it."""
+    match evidence:
+        case ResourceUnavailable(resource):
+            return f"resource {resource} unavailable in ClusterQueue"
+        case FlavorNotFound(flavor):
+            return f"flavor {flavor} not found"
+        case UntoleratedTaint(flavor, taint):
+            return f"untolerated taint {taint} in flavor {flavor}"
+        case AffinityMismatch(flavor):
+            return f"flavor {flavor} doesn't match node affinity"
+        case ExceedsCapacity(flavor, resource, assumed, request, capacity):
+            return (
+                f"insufficient quota for {resource} in flavor {flavor}, previously considered podsets requests "
+                f"({format_amount(resource, assumed)}) + current podset request "
+                f"({format_request(resource, request)}) > maximum capacity ({format_amount(resource, capacity)})"
+            )
+        case InsufficientQuota(flavor, resource):
+            needed = format_amount(resource, evidence.needed)
+            return f"insufficient unused quota for {resource} in flavor {flavor}, {needed} more needed"
+        case NotNominated(flavor, resource):
+            return f"skipping flavor {flavor} as it is not found in the nomination mapping for resource {resource}"
+        case FlavorNotAllowed(flavor):
+            return f"skipping flavor {flavor} due to WorkloadAllowedResourceFlavorAnnotation annotation"
+        case FlavorLacksResource(flavor, resource):
+            return f"flavor {flavor} does not provide resource {resource}"
+        case TopologyMismatch(flavor, complaint):
+            return f'Flavor "{flavor}" {complaint}'
+        case TopologyPlacement(_, explanation):
+            return explanation
