@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kueue_fleet.gke.declared_pools import EFFECTS
-from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, NODE_POOL
+from kueue_fleet.gke.labels import GPU_RESOURCE, NODE_POOL, TPU_RESOURCE, accelerator_of
 from kueue_fleet.kueue_api import Problem, Quantity
 from kueue_fleet.kueue_api.names import PROVISIONING_CONTROLLER
 from kueue_fleet_policies.estate import ClusterView, Estate, object_name, objects_by_name
@@ -42,7 +42,7 @@ def _auto_provisioned(cluster: ClusterView, labels: Mapping[str, Any]) -> bool |
         return None if cluster.auto_provisioning is UNKNOWN else False
     if NODE_POOL in labels:
         return False
-    accelerator = labels.get(ACCELERATOR)
+    accelerator = accelerator_of(labels)
     limits = cluster.resource.get("clusterAutoscaling.resourceLimits")
     if accelerator is UNKNOWN or limits is UNKNOWN:
         return None
@@ -144,8 +144,8 @@ def _capacity(cluster: ClusterView, labels: Mapping[str, Any], resource: str) ->
     if automatic is False:
         # Without any nodes it is the flavor that is wrong, see kueue-flavor-has-nodes.
         return total if matching else None
-    accelerator = labels.get(ACCELERATOR)
-    if automatic is None or resource != GPU_RESOURCE or not isinstance(accelerator, str):
+    accelerator = accelerator_of(labels)
+    if automatic is None or resource not in (GPU_RESOURCE, TPU_RESOURCE) or not isinstance(accelerator, str):
         return None
     return max(total, cluster.limits[accelerator])
 

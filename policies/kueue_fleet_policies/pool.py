@@ -17,6 +17,8 @@ from kueue_fleet.gke.labels import (
     NODE_POOL,
     SPOT,
     TOLERATED_BY_GKE,
+    TPU_ACCELERATOR,
+    TPU_RESOURCE,
 )
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.pool_facts import PoolFacts
@@ -24,7 +26,7 @@ from kueue_fleet.gke.zones import DEFAULT_ZONES
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number, truth
 
-_DECIDED: Final = frozenset({NODE_POOL, ACCELERATOR, SPOT, MACHINE_FAMILY, INSTANCE_TYPE})
+_DECIDED: Final = frozenset({NODE_POOL, ACCELERATOR, TPU_ACCELERATOR, SPOT, MACHINE_FAMILY, INSTANCE_TYPE})
 """Labels that GKE sets and whose value on a pool is certain, also that there is none."""
 _OWNED_BY_PLATFORM: Final = re.compile(r"^([a-z0-9-]+\.)*(kubernetes\.io|k8s\.io|google\.com|gke\.io)/")
 _ZONE: Final = re.compile(r"-[a-z]$")
@@ -82,7 +84,8 @@ class Pool:
         if accelerator is None and self.machine is not None:
             accelerator = self.machine.accelerator
         if accelerator is not None:
-            found[ACCELERATOR] = accelerator
+            tpu = self.machine is not None and self.machine.chips
+            found[TPU_ACCELERATOR if tpu else ACCELERATOR] = accelerator
         spot = truth(at(config, "spot"))
         if spot is not None and spot is not False:
             found[SPOT] = "true" if spot is True else UNKNOWN
@@ -114,20 +117,22 @@ class Pool:
         return True if sure else None
 
     def _may_have(self, key: str) -> bool:
-        if key == ACCELERATOR and self.machine is None:
+        if key in (ACCELERATOR, TPU_ACCELERATOR) and self.machine is None:
             return True
         if at(self.resource.props, "nodeConfig.labels") is UNKNOWN:
             return True
         return key not in _DECIDED and _OWNED_BY_PLATFORM.match(key) is not None
 
     def capacity(self, resource: str) -> float | None:
-        """The most of a Kubernetes resource that it can offer: CPUs, bytes, GPUs; None if that cannot be told."""
+        """The most of a Kubernetes resource that it can offer: CPUs, bytes, devices; None if that cannot be told."""
         if self.max_nodes is None:
             return None
         if self.max_nodes == 0:
             return 0.0
         if resource == GPU_RESOURCE:
             return None if self.gpus is None else float(self.gpus * self.max_nodes)
+        if resource == TPU_RESOURCE:
+            return None if self.machine is None else float(self.machine.chips * self.max_nodes)
         if self.machine is None or resource not in ("cpu", "memory"):
             return None
         amount = self.machine.allocatable[resource] * self.max_nodes

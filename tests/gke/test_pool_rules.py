@@ -30,6 +30,7 @@ NAMED: dict[str, Any] = {
 FIXED: dict[str, Any] = {"autoscaling": False, "limits_in_total": False, "most_nodes": 0, "node_count": 1}
 N1: dict[str, Any] = {"machine_type": "n1-standard-32"}
 T4 = Gpus("nvidia-tesla-t4", 1)
+SLICE: dict[str, Any] = {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4", "compact": True}
 PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("pool-one-size", {"node_count": 0}, FIXED),
     ("pool-initial-size", {**FIXED, "initial_node_count": 1}, FIXED),
@@ -72,7 +73,17 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("reservation-named", {**NAMED, "reservation_key": "other"}, NAMED),
     ("reservation-named", {**NONE, "reservations": ("mine",)}, NONE),
     ("pool-compact-placement", {"compact": True, "blue_green": True}, {"blue_green": True}),
-    ("pool-compact-placement", {**QUEUED, "compact": True}, {**QUEUED, "compact": True, "tpu_topology": True}),
+    ("pool-compact-placement", {**QUEUED, "compact": True}, {**QUEUED, **SLICE}),
+    ("tpu-topology", {**SLICE, "tpu_topology": "4x6"}, SLICE),
+    ("tpu-topology", {**SLICE, "tpu_topology": "2x2x4"}, SLICE),
+    ("tpu-topology", {"tpu_topology": "2x2"}, {}),
+    ("tpu-topology", {**SLICE, "tpu_topology": None}, SLICE),
+    ("tpu-slice", {**SLICE, "most_nodes": 5}, SLICE),
+    ("tpu-slice", {**SLICE, "least_nodes": 1}, {**SLICE, "least_nodes": 4}),
+    ("tpu-slice", {**SLICE, **FIXED}, {**SLICE, **FIXED, "node_count": 4}),
+    ("tpu-slice", {**SLICE, "zone_count": 2}, SLICE),
+    ("tpu-slice", {**SLICE, "most_nodes": 5}, {"machine_type": "ct6e-standard-4t", "most_nodes": 5}),
+    ("pool-gpus", {"machine_type": "ct6e-standard-4t", "gpus": (T4,)}, {"machine_type": "ct6e-standard-4t"}),
     (
         "pool-compact-placement",
         {**FLEX, "compact": True, "machine_type": "a4x-highgpu-4g"},

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kueue_fleet.adopt.quotas import once
 from kueue_fleet.gke.declared_pools import EFFECTS
-from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED
+from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
 from kueue_fleet.kueue_api.problem import Problem
 
 Data = dict[str, Any]
@@ -40,7 +40,7 @@ conditions etag instanceGroupUrls networkConfig podIpv4CidrSize selfLink status 
 """
 """The same of the pool itself."""
 # Google sets these itself.
-_GKE_TAINTS: Final = (GPU_RESOURCE, QUEUED, ARCHITECTURE)
+_GKE_TAINTS: Final = (GPU_RESOURCE, TPU_RESOURCE, QUEUED, ARCHITECTURE)
 _GKE_LABEL: Final = re.compile(r"^(cloud\.google\.com|addon\.gke\.io)/")
 _RESERVATION: Final = re.compile(
     r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/]+)"
@@ -135,7 +135,10 @@ def _entry(pool: Object) -> Data:
     ]
     entry |= {"labels": labels} if labels else {}
     entry |= {"taints": taints} if taints else {}
-    if (pool.get("placementPolicy") or {}).get("type") == "COMPACT":
+    placement = pool.get("placementPolicy") or {}
+    if placement.get("tpuTopology"):
+        entry["tpuTopology"] = placement["tpuTopology"]
+    elif placement.get("type") == "COMPACT":
         entry["compactPlacement"] = True
     profile = (pool.get("networkConfig") or {}).get("acceleratorNetworkProfile")
     entry |= {"acceleratorNetworkProfile": profile} if profile else {}

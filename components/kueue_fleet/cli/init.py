@@ -14,7 +14,7 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, write_text
 from kueue_fleet.fleet_file.starter import ANSWERS, Starter, starter_jobs, starter_problems, starter_text
-from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.gke.machines import gpus
 from kueue_fleet.gke.zones import regions_with
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.kueue_api.suggest import instead
@@ -59,7 +59,7 @@ def init(
         str | None,
         typer.Option(
             "--accelerator",
-            help=f"Kind of GPU: {', '.join(sorted(accelerators()))}.",
+            help=f"Kind of GPU: {', '.join(sorted(gpus()))}.",
             show_default="nvidia-l4",
         ),
     ] = None,
@@ -124,8 +124,8 @@ def _wrong(answer: str, starter: Starter) -> list[str]:
     for text in value if isinstance(value, tuple) else (str(value),):
         if not text.isprintable():
             return [f"{text!r} has characters that do not print; write letters, digits and hyphens"]
-    if answer == "accelerator" and starter.accelerator not in accelerators():
-        fix = instead(starter.accelerator, sorted(accelerators()), "kinds of GPU")
+    if answer == "accelerator" and starter.accelerator not in gpus():
+        fix = instead(starter.accelerator, sorted(gpus()), "kinds of GPU")
         return [f"{starter.accelerator} is not a known kind of GPU; {fix}"]
     errors = errors_of(starter_problems(starter).get(answer, ()))
     return list(dict.fromkeys(f"{problem.wrong}; {problem.fix}" for problem in errors))
@@ -147,7 +147,7 @@ def _refuse(starter: Starter, answers: Iterable[str]) -> None:
 def _ask(answer: str, starter: Starter, taken: Callable[[Starter], str | None]) -> Starter:
     """The starter with an answer that is right, which is asked for as often as it takes."""
     if answer == "accelerator":
-        offered = [kind for kind in sorted(accelerators()) if _is_offered(kind, starter.regions)]
+        offered = [kind for kind in sorted(gpus()) if _is_offered(kind, starter.regions)]
         console.paragraph(f"Kinds of GPU in {', '.join(starter.regions)}: {', '.join(offered)}")
     default = getattr(starter, answer)
     shown = ", ".join(default) if isinstance(default, tuple) else str(default)

@@ -25,6 +25,7 @@ from kueue_fleet.gcp.resources import ComputeResourcePolicy, ContainerNodePool
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY
+from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU, asked_topology
 
 _EFFECTS: Mapping[str, str] = {effect: theirs for theirs, effect in EFFECTS.items()}
 
@@ -90,8 +91,9 @@ class NodePool(pulumi.ComponentResource):
     def _placement(self, name: str, project: str, spec: ResolvedNodePool) -> ComputeResourcePolicy | None:
         """Other machines take GKE's own policy. Source: GoogleCloudPlatform/cluster-toolkit,
         modules/compute/resource-policy, and the rule of `gke.pool_rules` on compact placement with flex-start."""
-        if not (spec.compact_placement and spec.machine_type.startswith(COMPACT_FLEX_START)):
+        if not (spec.compact_placement and spec.machine_type.startswith((*COMPACT_FLEX_START, *WORKLOAD_POLICY_TPU))):
             return None
+        topology = {"acceleratorTopology": spec.tpu_topology} if spec.tpu_topology else {}
         return ComputeResourcePolicy(
             name,
             {
@@ -99,7 +101,7 @@ class NodePool(pulumi.ComponentResource):
                 "region": spec.region,
                 "name": placement_name(spec.cluster, spec.name),
                 "description": f"Nodes of {spec.name} close together, managed by kueue-fleet",
-                "workloadPolicy": {"type": "HIGH_THROUGHPUT"},
+                "workloadPolicy": {"type": "HIGH_THROUGHPUT", **topology},
             },
             pulumi.ResourceOptions(parent=self),
         )
@@ -152,6 +154,9 @@ def node_pool_properties(
         properties["networkConfig"] = {"acceleratorNetworkProfile": spec.accelerator_network_profile}
     if spec.compact_placement:
         properties["placementPolicy"] = {"type": "COMPACT"}
+        topology = asked_topology(spec.machine_type, spec.tpu_topology)
+        if topology is not None and not spec.machine_type.startswith(WORKLOAD_POLICY_TPU):
+            properties["placementPolicy"]["tpuTopology"] = topology
     if spec.queued:
         properties["queuedProvisioning"] = {"enabled": True}
     return properties

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kueue_fleet.gke.machines import DEFAULT_MACHINE_TYPE
 from kueue_fleet.gke.pool_facts import Breach, Gpus, PoolFacts
+from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU
 
 EFFECTS: Final[Mapping[str, str]] = {
     "NO_SCHEDULE": "NoSchedule",
@@ -34,6 +35,7 @@ _PROPERTIES: Final[Mapping[str, str]] = {
     "reservation_type": "nodeConfig.reservationAffinity.consumeReservationType",
     "reservations": "nodeConfig.reservationAffinity",
     "compact": "placementPolicy.type",
+    "tpu_topology": "placementPolicy.tpuTopology",
     "max_surge": "upgradeSettings.maxSurge",
     "auto_repair": "management.autoRepair",
     "auto_upgrade": "management.autoUpgrade",
@@ -190,6 +192,13 @@ def _reservation_type(given: _Inputs) -> str | None:
     return None if kind == "UNSPECIFIED" else kind
 
 
+def _tpu_topology(given: _Inputs) -> str | None:
+    policy, machine = given.text("placementPolicy.policyName"), given.text("nodeConfig.machineType") or ""
+    if policy is not None and machine.startswith(WORKLOAD_POLICY_TPU):
+        raise _NotKnownError  # The workload policy has it, a resource of its own.
+    return given.text("placementPolicy.tpuTopology")
+
+
 def _run_seconds(given: _Inputs) -> float | None:
     text = given.text("nodeConfig.maxRunDuration") or ""
     return float(text[:-1]) if re.fullmatch(r"[0-9]+s", text) else None
@@ -217,7 +226,7 @@ _READERS: Final[Mapping[str, Callable[[_Inputs], Any]]] = {
     "reservation_key": lambda given: given.text("nodeConfig.reservationAffinity.key"),
     "reservations": lambda given: tuple(map(str, given.items("nodeConfig.reservationAffinity.values"))),
     "compact": lambda given: given.text("placementPolicy.type") == "COMPACT",
-    "tpu_topology": lambda given: given.text("placementPolicy.tpuTopology") is not None,
+    "tpu_topology": _tpu_topology,
     "blue_green": lambda given: given.text("upgradeSettings.strategy") == "BLUE_GREEN",
     "max_surge": lambda given: given.whole("upgradeSettings.maxSurge"),
     "max_unavailable": lambda given: given.whole("upgradeSettings.maxUnavailable"),

@@ -1,28 +1,36 @@
-"""Labels and taints that GKE puts on nodes, and the resource name of their GPUs.
+"""Labels and taints that GKE puts on nodes, and the resource names of their GPUs and TPUs.
 
 Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus (accelerators and their taint),
 https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest (taint cloud.google.com/gke-queued; GKE does
 not set the label of the same name),
 https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms (label cloud.google.com/gke-spot; no taint on pools),
 https://cloud.google.com/kubernetes-engine/docs/concepts/dws (label cloud.google.com/gke-flex-start),
-https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment (the taint of Arm nodes).
+https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment (the taint of Arm nodes),
+https://cloud.google.com/kubernetes-engine/docs/concepts/tpus (labels and taint of TPU nodes).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
 
 SYSTEM_LABEL: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
 """Finds keys of labels that Kubernetes or GKE sets; pods cannot invent them."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 """Resource name of NVIDIA's GPUs, and key of the taint of nodes with GPUs."""
+TPU_RESOURCE: Final = "google.com/tpu"
+"""Resource name of TPU chips, and key of the taint of nodes with TPUs."""
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 """Node label with the pool's name."""
 ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
 """Node label with the kind of GPU."""
 ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
-"""Node label with the number of GPUs."""
+"""Node label with the number of GPUs, or of TPU chips."""
+TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
+"""Node label with the kind of TPU."""
+TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
+"""Node label with the topology of the TPU slice."""
 DRIVER_VERSION: Final = "cloud.google.com/gke-gpu-driver-version"
 """Node label with the driver that GKE installs."""
 SPOT: Final = "cloud.google.com/gke-spot"
@@ -63,9 +71,16 @@ class NodeTaint(NamedTuple):
 
 GPU_TAINT: Final = NodeTaint(GPU_RESOURCE, "present", "NoSchedule")
 """What GKE puts on nodes with GPUs, so that only pods that ask for GPUs come there."""
+TPU_TAINT: Final = NodeTaint(TPU_RESOURCE, "present", "NoSchedule")
+"""What GKE puts on nodes with TPUs."""
 QUEUED_TAINT: Final = NodeTaint(QUEUED, "true", "NoSchedule")
 """What GKE puts on nodes of queued provisioning."""
 ARM_TAINT: Final = NodeTaint(ARCHITECTURE, "arm64", "NoSchedule")
 """What GKE puts on Arm nodes."""
-TOLERATED_BY_GKE: Final = frozenset({GPU_RESOURCE, QUEUED, ARCHITECTURE})
+TOLERATED_BY_GKE: Final = frozenset({GPU_RESOURCE, TPU_RESOURCE, QUEUED, ARCHITECTURE})
 """Keys of taints for which GKE itself adds the toleration to pods that ask for such nodes."""
+
+
+def accelerator_of(labels: Mapping[str, Any]) -> Any:
+    """The kind of GPU or TPU that node labels say; None where they say none."""
+    return labels.get(ACCELERATOR, labels.get(TPU_ACCELERATOR))

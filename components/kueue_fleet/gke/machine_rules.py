@@ -1,7 +1,8 @@
-"""The rules of GKE for the GPUs and disks of a node pool's machines; `pool_rules` has their names.
+"""The rules of GKE for the GPUs, TPUs and disks of a node pool's machines; `pool_rules` has their names.
 
 Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus,
-https://cloud.google.com/compute/docs/accelerator-optimized-machines, https://cloud.google.com/compute/docs/disks/local-ssd
+https://cloud.google.com/compute/docs/accelerator-optimized-machines, https://cloud.google.com/compute/docs/disks/local-ssd,
+https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 
 from kueue_fleet.gke.machines import HYPERDISK_ONLY, NO_LOCAL_SSD, MachineType, machine_type, n1_accelerators
 from kueue_fleet.gke.pool_facts import Breach, Gpus, PoolFacts
+from kueue_fleet.gke.tpu_slices import slice_nodes, tpu_topologies
 
 
 def check_gpus(pool: PoolFacts) -> Iterator[Breach]:
@@ -21,7 +23,7 @@ def check_gpus(pool: PoolFacts) -> Iterator[Breach]:
 
 
 def _asked_of(machine: MachineType | None, name: str, asked: Gpus) -> Iterator[Breach]:
-    if machine is not None and machine.accelerator is not None:
+    if machine is not None and machine.gpus and not machine.attached:
         yield from _own_gpus(machine, asked)
     elif machine is not None and machine.family != "n1":
         yield Breach("gpus", f"is set, but {name} takes no GPUs", "remove it, or use a machine type with GPUs")
@@ -98,3 +100,39 @@ def check_local_ssds(pool: PoolFacts) -> Iterator[Breach]:
                 f"is {count}, but {machine.name} comes with {machine.local_ssds}",
                 f"set it to {machine.local_ssds}, or remove it",
             )
+
+
+def check_tpu_topology(pool: PoolFacts) -> Iterator[Breach]:
+    """The topology is one that the machine type has."""
+    topology = pool.tpu_topology
+    if topology is None and pool.compact and tpu_topologies(pool.machine_type):
+        what = f"is set, but {pool.machine_type} nodes are placed together as slices"
+        yield Breach("compact", what, "remove it, or set a TPU topology of several nodes")
+    if topology is None or slice_nodes(pool.machine_type, topology) is not None:
+        return
+    listed = tpu_topologies(pool.machine_type)
+    if listed:
+        yield Breach(
+            "tpu_topology", f"is {topology}, which {pool.machine_type} does not have", f"use one of {', '.join(listed)}"
+        )
+    elif machine_type(pool.machine_type) is not None:
+        yield Breach("tpu_topology", f"is {topology}, but {pool.machine_type} has no TPUs", "remove it")
+
+
+def check_tpu_slice(pool: PoolFacts) -> Iterator[Breach]:
+    """A multi-host slice is a node pool of its own, in one zone: it has all nodes of the slice, or none."""
+    nodes = slice_nodes(pool.machine_type, pool.tpu_topology) if pool.tpu_topology is not None else None
+    if nodes is None or nodes == 1:
+        return
+    what = f"but a slice of {pool.tpu_topology} is {nodes} {pool.machine_type} nodes, and a pool is one slice"
+    if pool.zone_count != 1:
+        yield Breach("zones", f"are {pool.zone_count}, but a TPU slice is in one zone", "set exactly one zone")
+    if pool.autoscaling:
+        if pool.most_nodes != nodes:
+            yield Breach("most_nodes", f"is {pool.most_nodes}, {what}", f"set it to {nodes}")
+        if pool.least_nodes not in (0, nodes):
+            yield Breach("least_nodes", f"is {pool.least_nodes}, {what}", f"set it to 0 or {nodes}")
+    for fact in ("node_count", "initial_node_count"):
+        count = getattr(pool, fact)
+        if count not in (None, 0, nodes):
+            yield Breach(fact, f"is {count}, {what}", f"set it to {nodes}")

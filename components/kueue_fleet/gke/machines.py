@@ -15,7 +15,7 @@ from functools import cache
 from typing import Final
 
 from kueue_fleet.gke.csv_tables import read_table
-from kueue_fleet.gke.labels import GPU_RESOURCE
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, TPU_ACCELERATOR, TPU_RESOURCE
 
 BOOT_DISK_GB: Final = 100
 """GKE's default boot disk, in GB."""
@@ -31,10 +31,11 @@ COMPACT_FLEX_START: Final = ("a3-ultragpu-", "a4-", "h4d-")
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement
 """
-HYPERDISK_ONLY: Final = ("a3-ultragpu-", "a4-", "a4x-", "g4-")
+HYPERDISK_ONLY: Final = ("a3-ultragpu-", "a4-", "a4x-", "ct6e-", "g4-", "tpu7x-")
 """Beginnings of the machine types that boot from Hyperdisk only.
 
-Source: https://cloud.google.com/compute/docs/accelerator-optimized-machines
+Source: https://cloud.google.com/compute/docs/accelerator-optimized-machines and
+https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
 """
 NOT_ON_DEMAND: Final = ("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g", "a3-ultragpu-", "a4-", "a4x-")
 """Beginnings of the machine types that are not offered on demand.
@@ -49,6 +50,8 @@ ACCELERATOR_NETWORKS: Final = ("a3-highgpu-8g", "a3-megagpu-", "a3-ultragpu-", "
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra
 """
+TPU_MACHINES: Final = ("ct5lp-", "ct5p-", "ct6e-", "tpu7x-")
+"""Beginnings of the machine types with TPUs. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"""
 NO_LOCAL_SSD: Final = ("e2-",)
 """Beginnings of the machine types to which no local SSD can be added.
 
@@ -61,15 +64,17 @@ _GIB: Final = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class MachineType:
-    """One machine type, with the GPUs attached to it."""
+    """One machine type, with the GPUs attached to it, or its TPU chips."""
 
     name: str
     family: str
     cpus: int
     memory_gib: float
     accelerator: str | None = None
-    """The value of the node label cloud.google.com/gke-accelerator."""
+    """The value of the node label `accelerator_label`."""
     gpus: int = 0
+    chips: int = 0
+    """TPU chips."""
     local_ssds: int = 0
     """Local SSDs that come with the machine."""
     arch: str = "amd64"
@@ -77,6 +82,21 @@ class MachineType:
     """Whether GPUs are attached to the machine (N1) instead of being part of its type."""
     shared_core: bool = False
     """Whether its CPUs are shared with other machines."""
+
+    @property
+    def accelerators(self) -> int:
+        """GPUs or TPU chips."""
+        return self.gpus or self.chips
+
+    @property
+    def accelerator_label(self) -> str:
+        """Key of the node label with the kind of GPU or TPU."""
+        return TPU_ACCELERATOR if self.chips else ACCELERATOR
+
+    @property
+    def accelerator_resource(self) -> str:
+        """Resource name of its GPUs or TPU chips."""
+        return TPU_RESOURCE if self.chips else GPU_RESOURCE
 
     @property
     def memory_bytes(self) -> int:
@@ -101,7 +121,7 @@ class MachineType:
             "ephemeral-storage": disk_bytes,
             "pods": pods,
         }
-        return amounts | ({GPU_RESOURCE: self.gpus} if self.gpus else {})
+        return amounts | ({self.accelerator_resource: self.accelerators} if self.accelerators else {})
 
     def allocatable_with(self, disk_bytes: int, pods: int) -> dict[str, int]:
         """What pods may ask for: `capacity_with` less GKE's reservations and the eviction thresholds."""
@@ -174,6 +194,7 @@ def _machine(row: Mapping[str, str]) -> MachineType:
         float(row["memoryGib"]),
         row["accelerator"] or None,
         int(row["gpus"] or 0),
+        int(row["chips"] or 0),
         int(row["localSsds"] or 0),
         row["arch"],
         shared_core=row["sharedCore"] == "yes",
@@ -197,17 +218,29 @@ def with_accelerator(machine: MachineType, accelerator: str, count: int) -> Mach
 
 @cache
 def machine_catalogue() -> tuple[MachineType, ...]:
-    """The machines that auto-provisioning chooses from, the smallest first: by GPUs, then CPUs, then memory."""
+    """The machines that auto-provisioning chooses from, the smallest first: by GPUs or chips, CPUs, then memory."""
     machines = [_by_name()[row["name"]] for row in read_table("machines") if row["autoProvisioned"] == "yes"]
     for row in read_table("n1_accelerators"):
         for size in row["autoProvisioned"].split():
             n1 = _by_name()[f"n1-standard-{size}"]
             machines.append(with_accelerator(n1, row["accelerator"], int(row["count"])))
-    return tuple(sorted(machines, key=lambda machine: (machine.gpus, machine.cpus, machine.memory_gib, machine.name)))
+    return tuple(sorted(machines, key=lambda one: (one.accelerators, one.cpus, one.memory_gib, one.name)))
 
 
 @cache
 def accelerators() -> frozenset[str]:
-    """Every value of cloud.google.com/gke-accelerator in the catalogue."""
+    """Every kind of GPU and TPU in the catalogue, as node labels have it."""
     own = {machine.accelerator for machine in _by_name().values() if machine.accelerator is not None}
     return frozenset(own | n1_accelerators().keys())
+
+
+@cache
+def tpus() -> frozenset[str]:
+    """Every kind of TPU in the catalogue: values of cloud.google.com/gke-tpu-accelerator."""
+    return frozenset(one.accelerator for one in _by_name().values() if one.chips and one.accelerator)
+
+
+@cache
+def gpus() -> frozenset[str]:
+    """Every kind of GPU in the catalogue: values of cloud.google.com/gke-accelerator."""
+    return accelerators() - tpus()

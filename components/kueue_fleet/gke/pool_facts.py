@@ -61,8 +61,8 @@ class PoolFacts:
     reservation_key: str | None = None
     reservations: tuple[str, ...] = ()
     compact: bool = False
-    tpu_topology: bool = False
-    """Whether a TPU topology is asked for, with compact placement."""
+    tpu_topology: str | None = None
+    """The topology that is asked for, of a multi-host TPU slice; None: that of one node."""
     blue_green: bool = False
     """Whether upgrades are blue-green, not surge upgrades."""
     max_surge: int | None = None

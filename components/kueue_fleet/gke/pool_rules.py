@@ -16,8 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kueue_fleet.gke.machine_rules import check_boot_disk, check_gpus, check_local_ssds
-from kueue_fleet.gke.machines import COMPACT_FLEX_START
+from kueue_fleet.gke.machine_rules import (
+    check_boot_disk,
+    check_gpus,
+    check_local_ssds,
+    check_tpu_slice,
+    check_tpu_topology,
+)
+from kueue_fleet.gke.machines import COMPACT_FLEX_START, TPU_MACHINES
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, PoolFacts, UnknownFactError, guarded
 from kueue_fleet.gke.zones import is_unknown_zone, zones_of
 
@@ -185,11 +191,12 @@ def _reservation_named(pool: PoolFacts) -> Iterator[Breach]:
 
 
 def _compact(pool: PoolFacts) -> Iterator[Breach]:
-    if not pool.compact:
+    """Pools of TPU slices are placed together as their topology has it, and have the rule of slices instead."""
+    if not pool.compact or pool.machine_type.startswith(TPU_MACHINES):
         return
     if pool.blue_green:
         yield Breach("compact", "is set, but blue-green upgrades do not keep nodes together", "use surge upgrades")
-    if pool.queued and not pool.tpu_topology:
+    if pool.queued:
         yield Breach(
             "compact",
             "is set, but queued provisioning takes nodes wherever there are any",
@@ -204,7 +211,7 @@ def _compact(pool: PoolFacts) -> Iterator[Breach]:
 
 
 def _compact_zone(pool: PoolFacts) -> Iterator[Breach]:
-    if pool.compact and pool.zone_count != 1:
+    if pool.compact and pool.zone_count != 1 and not pool.machine_type.startswith(TPU_MACHINES):
         said = f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
         yield Breach("zones", f"{said}, but compact placement is within one zone", "set exactly one zone")
 
@@ -319,6 +326,15 @@ POOL_RULES: Final = (
         "Node pools must ask for GPUs that their machines have or take.",
         f"{_GKE}/concepts/gpus",
         check_gpus,
+    ),
+    PoolRule(
+        "tpu-topology", "TPU topologies must be of the machine type.", f"{_GKE}/concepts/plan-tpus", check_tpu_topology
+    ),
+    PoolRule(
+        "tpu-slice",
+        "Pools of multi-host TPU slices must have the size of a slice, in one zone.",
+        f"{_GKE}/how-to/tpus",
+        check_tpu_slice,
     ),
     PoolRule("pool-boot-disk", "Boot disks must be of a type that the machine takes.", _MACHINES, check_boot_disk),
     PoolRule(

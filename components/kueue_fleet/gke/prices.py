@@ -67,12 +67,17 @@ class Prices:
         return Missing(of, region, model)
 
     def of_machine(self, name: str, machine: MachineType | None, region: str, model: Model) -> list[float | Missing]:
-        """The prices for an hour that those of a machine consist of: vCPUs with memory, GPUs, its local SSDs."""
+        """The prices for an hour that those of a machine consist of: vCPUs with memory, GPUs, its local SSDs.
+
+        A machine with TPUs is paid by the chip alone.
+        """
         if machine is None:
             return [Missing(name, region, model)]
-        parts: list[tuple[float, float | Missing]] = [(machine.cpus, self.price(name, region, model))]
+        parts: list[tuple[float, float | Missing]] = []
+        if not machine.chips:
+            parts.append((machine.cpus, self.price(name, region, model)))
         if machine.accelerator is not None:
-            parts.append((machine.gpus, self.price(machine.accelerator, region, model)))
+            parts.append((machine.accelerators, self.price(machine.accelerator, region, model)))
         found = [each if isinstance(each, Missing) else each * count for count, each in parts]
         return [*found, *self.of_local_ssds(machine.local_ssds, region, model)]
 

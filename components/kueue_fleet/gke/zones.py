@@ -73,7 +73,7 @@ def _regions_of(machine_type: str) -> Mapping[str, tuple[str, ...]] | None:
 
 
 def regions_with(accelerator: str) -> tuple[str, ...] | None:
-    """The regions where machines with that kind of GPU are offered; None where it is not known of all such machines."""
+    """The regions where machines with that kind of GPU or TPU are offered; None where that is not known of each."""
     if accelerator in n1_accelerators():
         return None
     types = [name for name in machine_names() if (found := machine_type(name)) and found.accelerator == accelerator]

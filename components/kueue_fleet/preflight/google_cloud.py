@@ -17,7 +17,7 @@ import httplib2
 
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet, without_preemptible
 from kueue_fleet.preflight.needs import Needs
-from kueue_fleet.preflight.quotas import GPU_FAMILY_METRIC, Metric
+from kueue_fleet.preflight.quotas import Metric
 
 with warnings.catch_warnings():
     # The library announces for each version of Python the day on which it will be too old.
@@ -220,7 +220,7 @@ class _Reader:
         buckets: dict[str, list[dict[str, Any]]] = {}
         quotas = self._google.api("serviceusage", "v1beta1").services().consumerQuotaMetrics()
         parent = f"projects/{self._needs.project}/services/compute.googleapis.com"
-        with self._reading(f"quotas {GPU_FAMILY_METRIC}"):
+        with self._reading(f"quotas {next(iter(names.values()))}"):
             for page in self._google.pages(quotas, "list", parent=parent, view="FULL", pageSize=100):
                 for each in page.get("metrics", ()):
                     limits = each.get("consumerQuotaLimits", ()) if each["metric"] in names else ()

@@ -1,13 +1,15 @@
 """The quotas of Compute Engine that a fleet takes up when it has grown to its limits.
 
-Metrics are those of Compute Engine's API; kinds of GPU that came later share the metric GPUS_PER_GPU_FAMILY.
+Metrics are those of Compute Engine's API; kinds of GPU that came later share the metric GPUS_PER_GPU_FAMILY, and TPUs
+from v5p on TPUS_PER_TPU_FAMILY.
 
 Sources: https://cloud.google.com/compute/resource-usage (allocation quotas),
-https://cloud.google.com/compute/docs/gpus#gpu-quota (GPUs, preemptible ones), and
+https://cloud.google.com/compute/docs/gpus#gpu-quota (GPUs, preemptible ones),
+https://cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus (TPU chips), and
 https://cloud.google.com/compute/docs/instances/reservations-shared (a shared reservation counts for its owner, and
 again for who uses it). Flex-start nodes take preemptible quota:
 https://cloud.google.com/blog/products/compute/introducing-flex-start-vms-for-the-compute-engine-instance-api. Machines
-that come with GPUs are taken to be limited by the quota of their GPUs, not by one of CPUs.
+that come with GPUs or TPUs are taken to be limited by the quota of these, not by one of CPUs.
 """
 
 from __future__ import annotations
@@ -21,18 +23,21 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import (
-    ACCELERATOR,
     FLEX_START,
     GPU_RESOURCE,
     PROVISIONING,
     QUEUED_PROVISIONING_CLASS,
     SPOT,
+    TPU_RESOURCE,
+    accelerator_of,
 )
 from kueue_fleet.gke.machines import MachineType, machine_type
 from kueue_fleet.gke.prices import LOCAL_SSD_GB
 
 GPU_FAMILY_METRIC: Final = "GPUS_PER_GPU_FAMILY"
 """The metric of kinds of GPU that have none of their own."""
+TPU_FAMILY_METRIC: Final = "TPUS_PER_TPU_FAMILY"
+"""The metric of kinds of TPU that have none of their own."""
 ALL_GPUS: Final = "GPUS_ALL_REGIONS"
 """The metric of all GPUs of a project."""
 
@@ -53,6 +58,13 @@ _FAMILIES: Final[Mapping[str, str]] = {
     "nvidia-gb200": "NVIDIA_GB200",
     "nvidia-rtx-pro-6000": "NVIDIA_RTX_PRO_6000",
 }
+_TPUS: Final[Mapping[str, tuple[str, str, str | None]]] = {
+    "tpu-v5-lite-podslice": ("TPU_LITE_PODSLICE_V5", "", "PREEMPTIBLE_TPU_LITE_PODSLICE_V5"),
+    "tpu-v5p-slice": (TPU_FAMILY_METRIC, "CT5P", "PREEMPTIBLE_TPU_V5P"),
+    "tpu-v6e-slice": (TPU_FAMILY_METRIC, "CT6E", "PREEMPTIBLE_TPU_V6E"),
+    "tpu7x": (TPU_FAMILY_METRIC, "TPU7X", None),
+}
+"""By kind: the metric of its chips, their family, and the metric of preemptible ones where it is known."""
 _DISKS: Final[Mapping[str, str]] = {
     "pd-standard": "DISKS_TOTAL_GB",
     "pd-balanced": "SSD_TOTAL_GB",
@@ -72,7 +84,7 @@ class Metric(NamedTuple):
     region: str = ""
     """"": all regions together."""
     family: str = ""
-    """The kind of GPU, of GPUS_PER_GPU_FAMILY."""
+    """The kind of GPU of GPUS_PER_GPU_FAMILY, of TPU of TPUS_PER_TPU_FAMILY."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.family}".strip()
@@ -119,10 +131,23 @@ class _Demand:
             self.add(standard, count, reason)
         self.add(Metric(ALL_GPUS), count, reason)
 
+    def accelerators(self, kind: str, region: str, count: int, reason: str, *, preemptible: bool) -> None:
+        """GPUs, or TPU chips."""
+        if kind not in _TPUS:
+            self.gpus(kind, region, count, reason, preemptible=preemptible)
+            return
+        metric, family, spot = _TPUS[kind]
+        standard = Metric(metric, region, family)
+        if preemptible and spot is not None:
+            self.add(Metric(spot, region), count, reason, standard)
+        else:
+            self.add(standard, count, reason)
+
     def machines(self, machine: MachineType, region: str, count: int, reason: str, *, preemptible: bool) -> None:
-        """GPUs and CPUs of so many machines."""
+        """GPUs, TPU chips and CPUs of so many machines."""
         if machine.accelerator is not None:
-            self.gpus(machine.accelerator, region, count * machine.gpus, reason, preemptible=preemptible)
+            amount = count * machine.accelerators
+            self.accelerators(machine.accelerator, region, amount, reason, preemptible=preemptible)
         if machine.accelerator is not None and not machine.attached:
             return
         cpus = count * machine.cpus
@@ -196,24 +221,25 @@ def _reservation(demand: _Demand, entry: ReservationEntry) -> None:
 
 
 def _flavors_without_pools(demand: _Demand, fleet: FleetSpec, cluster: str) -> None:
-    """GPUs of nodes that GKE makes: as many as queues may admit jobs for."""
-    for flavor, gpus in _gpu_quotas(fleet, cluster):
+    """GPUs and TPU chips of nodes that GKE makes: as many as queues may admit jobs for."""
+    for flavor, count in _accelerator_quotas(fleet, cluster):
         labels = fleet.flavor_on(flavor, cluster).node_labels
-        kind = labels.get(ACCELERATOR)
+        kind = accelerator_of(labels)
         if kind is None or fleet.flavor_nodes(flavor, cluster):
             continue
         spot = labels.get(SPOT) == "true" or labels.get(PROVISIONING) == "spot" or labels.get(FLEX_START) == "true"
         preemptible = spot or _is_queued(fleet, flavor.name, cluster)
-        demand.gpus(kind, fleet.cluster(cluster).region, gpus, f"{cluster}/{flavor.name}", preemptible=preemptible)
+        region = fleet.cluster(cluster).region
+        demand.accelerators(kind, region, count, f"{cluster}/{flavor.name}", preemptible=preemptible)
 
 
-def _gpu_quotas(fleet: FleetSpec, cluster: str) -> Iterator[tuple[FlavorEntry, int]]:
+def _accelerator_quotas(fleet: FleetSpec, cluster: str) -> Iterator[tuple[FlavorEntry, int]]:
     for queue in fleet.queues_on(cluster):
         for group in queue_on(fleet, queue, cluster).resource_groups:
             for quotas in group.flavors:
                 flavor = fleet.flavor(quotas.name)
                 for resource in quotas.resources:
-                    if flavor is not None and resource.name == GPU_RESOURCE:
+                    if flavor is not None and resource.name in (GPU_RESOURCE, TPU_RESOURCE):
                         yield flavor, resource.nominal_quota.value
 
 

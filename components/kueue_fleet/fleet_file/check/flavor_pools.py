@@ -17,8 +17,15 @@ from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import tolerates
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SYSTEM_LABEL, TOLERATED_BY_GKE
-from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    NODE_POOL,
+    SYSTEM_LABEL,
+    TOLERATED_BY_GKE,
+    TPU_ACCELERATOR,
+    accelerator_of,
+)
+from kueue_fleet.gke.machines import gpus, tpus
 from kueue_fleet.gke.zones import regions_with, zones_of
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule
@@ -118,16 +125,17 @@ def _pool_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) ->
 
 @rule
 def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
-    """The kind of GPU exists, and is offered in the cluster's region, as far as known."""
-    accelerator = flavor.node_labels.get(ACCELERATOR)
-    at = f"{path}.nodeLabels[{ACCELERATOR}]"
+    """The kind of GPU or TPU exists, and is offered in the cluster's region, as far as known."""
+    key, known = (TPU_ACCELERATOR, tpus()) if TPU_ACCELERATOR in flavor.node_labels else (ACCELERATOR, gpus())
+    accelerator = flavor.node_labels.get(key)
+    at = f"{path}.nodeLabels[{key}]"
     if accelerator is None:
         return
-    if accelerator not in accelerators():
+    if accelerator not in known:
         yield Problem(
             at,
             f"{accelerator} is not a known accelerator of GKE",
-            suggest.instead(accelerator, sorted(accelerators()), "accelerators"),
+            suggest.instead(accelerator, sorted(known), "accelerators"),
             "warning",
         )
         return
@@ -194,10 +202,11 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
 def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """Nodes that GKE can make: a kind of GPU within the limits, and own labels with the taint of the same name."""
     provisioning = cluster.node_auto_provisioning
-    accelerator = flavor.node_labels.get(ACCELERATOR)
+    accelerator = accelerator_of(flavor.node_labels)
+    key = TPU_ACCELERATOR if TPU_ACCELERATOR in flavor.node_labels else ACCELERATOR
     if accelerator is not None and provisioning is not None and not provisioning.limit(accelerator):
         yield Problem(
-            f"{path}.nodeLabels[{ACCELERATOR}]",
+            f"{path}.nodeLabels[{key}]",
             f"{cluster.name} has no pool with these labels, and makes no nodes with {accelerator} by itself",
             f"add it to clusters[{cluster.name}].nodeAutoProvisioning.resourceLimits, or add a node pool",
         )

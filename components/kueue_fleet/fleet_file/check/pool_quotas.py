@@ -1,7 +1,8 @@
 """What queues promise, against what node pools can ever hold.
 
 Kueue never compares quota with nodes: what it admits beyond them waits as pending pods, and holds its quota meanwhile.
-For GPUs that is an error. For CPU and memory it is a warning, since many give these away freely to limit GPUs alone.
+For GPUs and TPUs that is an error. For CPU and memory it is a warning, since many give these away freely to limit GPUs
+alone.
 
 Source: https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (quota is a number that the administrator declares).
 """
@@ -15,11 +16,12 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.gke.labels import GPU_RESOURCE, TPU_RESOURCE, accelerator_of
 from kueue_fleet.kueue_api.problem import Problem, rule
 from kueue_fleet.kueue_api.quantity import Quantity
 
-_COMPARED: Final = (GPU_RESOURCE, "cpu", "memory", "ephemeral-storage")
+_COMPARED: Final = (GPU_RESOURCE, TPU_RESOURCE, "cpu", "memory", "ephemeral-storage")
+_ACCELERATORS: Final = (GPU_RESOURCE, TPU_RESOURCE)
 _GIB: Final = 1024**3
 _LISTED: Final = 4
 
@@ -40,6 +42,7 @@ def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     promised = promises_on(scope, cluster.name)
     flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised]
     yield from _each_flavor(scope, cluster, flavors, promised)
+    yield from _whole_slices(scope, cluster, flavors, promised)
     yield from _shared_pools(scope, cluster, flavors, promised)
     yield from _auto_provisioning(scope, cluster, flavors, promised)
 
@@ -100,8 +103,34 @@ def _one_flavor(
             f"queues may use {_text(resource, total)} {resource} of it on {cluster.name} "
             f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
             f"lower nominalQuota to {_text(resource, held)} in all, or add nodes",
-            "error" if resource == GPU_RESOURCE else "warning",
+            "error" if resource in _ACCELERATORS else "warning",
         )
+
+
+@rule
+def _whole_slices(
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
+) -> Iterator[Problem]:
+    """A job runs on whole TPU slices: quota for a part of one is never used, unless the cohort lends the rest.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus (atomicity).
+    """
+    cohorts = {queue.name: queue.cohort_name for queue in scope.fleet.cluster_queues}
+    for flavor in flavors:
+        sizes = {
+            pool.slice_nodes * pool.accelerators_per_node
+            for pool in scope.fleet.flavor_nodes(flavor, cluster.name)
+            if pool.tpu_topology
+        }
+        for name, chips in promised[flavor.name].get(TPU_RESOURCE, {}).items() if len(sizes) == 1 else ():
+            whole = min(sizes)
+            if chips % whole and not cohorts.get(name):
+                yield Problem(
+                    scope.path(flavor),
+                    f"{name} may use {chips} {TPU_RESOURCE} of it on {cluster.name}, but a slice is {whole} chips, and "
+                    f"jobs run on whole slices",
+                    f"write {chips // whole * whole or whole} or {(chips // whole + 1) * whole}",
+                )
 
 
 @rule
@@ -182,19 +211,19 @@ def _auto_provisioning(
     wanted: dict[str, int] = {}
     for flavor in flavors:
         pools = scope.fleet.flavor_nodes(flavor, cluster.name)
-        kinds = {pool.accelerator for pool in pools} if pools else {flavor.node_labels.get(ACCELERATOR)}
-        gpus = sum(promised[flavor.name].get(GPU_RESOURCE, {}).values())
+        kinds = {pool.accelerator for pool in pools} if pools else {accelerator_of(flavor.node_labels)}
+        held = sum(sum(promised[flavor.name].get(resource, {}).values()) for resource in _ACCELERATORS)
         for kind in kinds - {None}:
-            wanted[kind or ""] = wanted.get(kind or "", 0) + gpus
-    relied_on = {flavor.node_labels.get(ACCELERATOR) for flavor in made}
+            wanted[kind or ""] = wanted.get(kind or "", 0) + held
+    relied_on = {accelerator_of(flavor.node_labels) for flavor in made}
     path = f"{scope.path(cluster)}.nodeAutoProvisioning.resourceLimits"
-    for kind, gpus in wanted.items():
+    for kind, count in wanted.items():
         limit = limits.limit(kind)
-        if kind in relied_on and limit is not None and gpus > limit:
+        if kind in relied_on and limit is not None and count > limit:
             yield Problem(
                 path,
-                f"{kind} {limit}, but queues may use {gpus}",
-                f"set its maximum to {gpus}, or lower nominalQuota",
+                f"{kind} {limit}, but queues may use {count}",
+                f"set its maximum to {count}, or lower nominalQuota",
             )
     for resource, unit, name in (("cpu", 1000, "cpu"), ("memory", _GIB, "memory")):
         total = sum(sum(promised[flavor.name].get(resource, {}).values()) for flavor in flavors)
@@ -217,4 +246,4 @@ def _entries(resource: str, by_entry: Mapping[str, int]) -> str:
 def _text(resource: str, amount: int) -> str:
     if resource == "cpu":
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    return str(amount) if resource == GPU_RESOURCE else f"{amount // _GIB}Gi"
+    return str(amount) if resource in _ACCELERATORS else f"{amount // _GIB}Gi"

@@ -24,7 +24,7 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_problems, region_of, zone_problems
 from kueue_fleet.gke.machine_rules import check_gpus
-from kueue_fleet.gke.machines import machine_names, machine_type
+from kueue_fleet.gke.machines import TPU_MACHINES, machine_names, machine_type
 from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule
@@ -85,7 +85,17 @@ def _names(scope: Scope) -> Iterator[Problem]:
 
 @rule
 def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
-    """Machine types known."""
+    """Machine types known; TPUs are not reserved like machines.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus#tpu_reservation
+    """
+    if made.machine_type.startswith(TPU_MACHINES):
+        yield Problem(
+            f"{scope.path(made)}.machineType",
+            f"{made.machine_type} has TPUs, which Google reserves by chips and not by machines",
+            "ask for the reservation with gcloud or your account team, remove it here, and name it in the pool's "
+            "capacity",
+        )
     if machine_type(made.machine_type) is None:
         near = suggest.nearest(made.machine_type, machine_names())
         yield Problem(

@@ -50,7 +50,8 @@ def _size(pool: ResolvedNodePool | None) -> str:
         return "nothing"
     fixed = pool.min_nodes == pool.max_nodes
     nodes = f"{pool.max_nodes}" if fixed else f"{pool.min_nodes} to {pool.max_nodes}"
-    gpus = f" ({pool.max_nodes * pool.gpus_per_node} {pool.accelerator})" if pool.gpus_per_node else ""
+    held = pool.max_nodes * pool.accelerators_per_node
+    gpus = f" ({held} {pool.accelerator})" if pool.accelerators_per_node else ""
     return f"{nodes} {pool.machine_type}{gpus}"
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, TPU_ACCELERATOR, TPU_TOPOLOGY
 from kueue_fleet.kueue_api import ResourceFlavorSpec, Taint, Toleration
+
+_OF_HARDWARE: Final = (ACCELERATOR, TPU_ACCELERATOR, TPU_TOPOLOGY)
 
 
 def derived_flavor(flavor: FlavorEntry, pool: ResolvedNodePool) -> ResourceFlavorSpec:
@@ -14,8 +18,7 @@ def derived_flavor(flavor: FlavorEntry, pool: ResolvedNodePool) -> ResourceFlavo
     Kueue adds labels and tolerations to the pods that it admits, so jobs name neither.
     """
     labels = {NODE_POOL: pool.name}
-    if pool.accelerator is not None:
-        labels[ACCELERATOR] = pool.accelerator
+    labels |= {key: pool.labels[key] for key in _OF_HARDWARE if key in pool.labels}
     hard = tuple(taint for taint in pool.taints if taint.effect != "PreferNoSchedule")
     added = tuple(toleration_of(taint) for taint in hard)
     return ResourceFlavorSpec.model_construct(

@@ -135,6 +135,9 @@ class NodePoolEntry(RuledModel):
     """Node taints beyond those that GKE sets."""
     compact_placement: Flag = False
     """Whether the nodes stand close together; one zone only."""
+    tpu_topology: Text | None = None
+    """Shape of the TPU slice, such as 2x2 or 2x2x4; default: that of one node. With more nodes than one the pool is one
+    slice: nodeCount, or totalMaxNodeCount, is the number of its nodes. A change replaces the pool."""
     accelerator_network_profile: Literal["auto"] | None = None
     """auto: GKE makes the networks over which GPUs of A3 and newer machines speak with those of other nodes; needs GKE
     1.34.1-gke.1829001 or newer. Default: none, and GPUs have the node's network alone. A change replaces the pool."""

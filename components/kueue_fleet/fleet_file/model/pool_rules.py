@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, Gpus, PoolFacts
 from kueue_fleet.gke.pool_rules import breaches
+from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.gke.zones import DEFAULT_ZONES
 from kueue_fleet.kueue_api.problem import NotReadError, Problem, rule
 
@@ -33,6 +34,7 @@ _FIELDS: Final[Mapping[str, str]] = {
     "location_policy": "autoscaling.locationPolicy",
     "max_run_duration": "capacity.maxRunDuration",
     "compact": "compactPlacement",
+    "tpu_topology": "tpuTopology",
     "max_surge": "upgrade.maxSurge",
     "auto_repair": "management.autoRepair",
     "auto_upgrade": "management.autoUpgrade",
@@ -120,6 +122,12 @@ def _surge(pool: NodePoolEntry) -> tuple[int | None, int | None]:
     return (upgrades.max_surge, upgrades.max_unavailable) if upgrades else (None, None)
 
 
+def _placed(pool: NodePoolEntry) -> tuple[bool, str | None]:
+    """Nodes of a multi-host TPU slice stand together; the topology of a single node is not asked for."""
+    topology = asked_topology(pool.machine_type, pool.tpu_topology)
+    return pool.compact_placement or topology is not None, topology
+
+
 def _auto_repair(pool: NodePoolEntry) -> bool:
     asked = pool.management.auto_repair
     return not isinstance(pool.capacity, FlexStart) if asked is None else asked
@@ -139,7 +147,7 @@ _FACTS: Final[Mapping[tuple[str, ...], Callable[[NodePoolEntry], tuple[Any, ...]
     ("queued",): lambda pool: (isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning,),
     ("reservation_type", "reservation_key", "reservations"): _reservation,
     ("max_run_duration", "max_run_seconds"): _max_run,
-    ("compact",): lambda pool: (pool.compact_placement,),
+    ("compact", "tpu_topology"): _placed,
     ("max_surge", "max_unavailable"): _surge,
     ("auto_repair",): lambda pool: (_auto_repair(pool),),
     ("auto_upgrade",): lambda pool: (pool.management.auto_upgrade,),

@@ -37,10 +37,13 @@ from kueue_fleet.gke.labels import (
     QUEUED_TAINT,
     REGION,
     SPOT,
+    TPU_TAINT,
+    TPU_TOPOLOGY,
     ZONE,
     NodeTaint,
 )
 from kueue_fleet.gke.machines import HYPERDISK_ONLY, PODS_PER_NODE, MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.tpu_slices import asked_topology, slice_nodes, topology_of_nodes
 from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
 from kueue_fleet.kueue_api.resource_flavor import Taint
 
@@ -63,8 +66,10 @@ class ResolvedNodePool:
     machine: MachineType | None
     """Its machines with the GPUs attached to them; None if the type is not in the catalogue."""
     accelerator: str | None
-    """Kind of GPU, as in the label cloud.google.com/gke-accelerator."""
+    """Kind of GPU or TPU, as in the label cloud.google.com/gke-accelerator or gke-tpu-accelerator."""
     gpus_per_node: int
+    tpu_topology: str | None
+    """Topology of its TPU slices; None without TPUs."""
     driver_version: DriverVersion
     node_count: int | None
     """Nodes in each zone, fixed; 0 before a calendar reservation is active."""
@@ -97,6 +102,16 @@ class ResolvedNodePool:
     def node_locations(self) -> tuple[str, ...]:
         """The zones that GKE is asked for: those that are named, or the region's first three; empty: GKE's choice."""
         return self.zones or default_zones(self.region)
+
+    @property
+    def accelerators_per_node(self) -> int:
+        """GPUs or TPU chips of one node."""
+        return self.machine.accelerators if self.machine else self.gpus_per_node
+
+    @property
+    def slice_nodes(self) -> int:
+        """Nodes of one TPU slice; 1 without TPUs."""
+        return slice_nodes(self.machine_type, self.tpu_topology) or 1 if self.tpu_topology else 1
 
     @property
     def zone_count(self) -> int:
@@ -180,6 +195,7 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         machine=machine,
         accelerator=accelerator,
         gpus_per_node=gpus,
+        tpu_topology=_tpu_topology(pool),
         driver_version=driver,
         node_count=0 if closed else pool.node_count,
         autoscaling=None if closed else pool.autoscaling,
@@ -192,7 +208,7 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         own_taints=pool.taints,
         labels=own_labels | _gke_labels(pool, cluster.region, zones, machine, accelerator, gpus, driver, disk_type),
         taints=_all_taints(pool, machine, gpus),
-        compact_placement=pool.compact_placement,
+        compact_placement=pool.compact_placement or asked_topology(pool.machine_type, pool.tpu_topology) is not None,
         accelerator_network_profile=pool.accelerator_network_profile,
         auto_repair=_auto_repair(pool),
         auto_upgrade=pool.management.auto_upgrade,
@@ -230,6 +246,10 @@ def _machine(pool: NodePoolEntry) -> MachineType | None:
     return with_accelerator(machine, asked.type, asked.count)
 
 
+def _tpu_topology(pool: NodePoolEntry) -> str | None:
+    return pool.tpu_topology or topology_of_nodes(pool.machine_type, 1)
+
+
 def _auto_repair(pool: NodePoolEntry) -> bool:
     if pool.management.auto_repair is not None:
         return pool.management.auto_repair
@@ -261,7 +281,10 @@ def _gke_labels(
     }
     if len(zones) == 1:
         labels[ZONE] = zones[0]
-    if accelerator is not None:
+    if machine is not None and machine.chips:
+        labels |= {machine.accelerator_label: accelerator or "", ACCELERATOR_COUNT: str(machine.chips)}
+        labels[TPU_TOPOLOGY] = _tpu_topology(pool) or ""
+    elif accelerator is not None:
         labels |= {ACCELERATOR: accelerator, ACCELERATOR_COUNT: str(gpus)}
         if driver in _DRIVER_LABELS:
             labels[DRIVER_VERSION] = _DRIVER_LABELS[driver]
@@ -277,6 +300,8 @@ def _all_taints(pool: NodePoolEntry, machine: MachineType | None, gpus: int) -> 
     added: list[NodeTaint] = []
     if gpus:
         added.append(GPU_TAINT)
+    if machine is not None and machine.chips:
+        added.append(TPU_TAINT)
     if isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning:
         added.append(QUEUED_TAINT)
     if machine is not None and machine.arch == "arm64":

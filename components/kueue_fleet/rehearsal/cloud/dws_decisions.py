@@ -15,12 +15,13 @@ from typing import Any
 
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection
 from kueue_fleet.gke.labels import (
-    ACCELERATOR,
     GPU_RESOURCE,
     NODE_POOL,
     PROVISIONING,
     QUEUED,
+    TPU_RESOURCE,
     ZONE,
+    accelerator_of,
 )
 from kueue_fleet.rehearsal.cloud.node_planning import NodePlan, NodeSource, plan_nodes
 from kueue_fleet.rehearsal.cloud.node_pools import NodePool
@@ -220,24 +221,24 @@ def plan_request(request: Request, templates: Mapping[str, Json], supply: Supply
         spec = templates[name]["template"]["spec"]
         for number in range(count):
             needs = pod_needs(f"{request.key}/{name}/{number:05}", f"{request.uid}/{name}/{number}", spec)
-            waiting.append(tolerated(needs, QUEUED, GPU_RESOURCE))
+            waiting.append(tolerated(needs, QUEUED, GPU_RESOURCE, TPU_RESOURCE))
     sources = supply.sources(request, seconds, now)
     if not sources:
         raise ValueError("the cluster has no node pool with queued provisioning, and no node auto-provisioning")
     plan = plan_nodes(waiting, {}, {}, sources)
     if plan.refused:
         raise ValueError(next(iter(plan.refused.values())))
-    if not all(node.machine.gpus for node in plan.add):
-        raise ValueError("queued provisioning is for GPUs: every pod set must ask for one")
+    if not all(node.machine.accelerators for node in plan.add):
+        raise ValueError("queued provisioning is for GPUs and TPUs: every pod set must ask for one")
     return plan
 
 
 def demand(templates: Sequence[NodeTemplate]) -> dict[str, int]:
-    """What the nodes take: GPUs of each accelerator, and places in node pools."""
+    """What the nodes take: GPUs or TPU chips of each accelerator, and places in node pools."""
     total: dict[str, int] = {}
     for template in templates:
-        accelerator = template.labels[ACCELERATOR]
-        total[accelerator] = total.get(accelerator, 0) + template.machine.gpus
+        accelerator = accelerator_of(template.labels)
+        total[accelerator] = total.get(accelerator, 0) + template.machine.accelerators
         if FINGERPRINT in template.annotations:
             place = places_of(template.labels[NODE_POOL])
             total[place] = total.get(place, 0) + 1
@@ -314,7 +315,7 @@ def _details(request: Request, plan: NodePlan) -> dict[str, str]:
         "NodeGroupName": f"{first.labels[NODE_POOL]}-grp",
         "NodePoolName": first.labels[NODE_POOL],
         "NodePoolAutoProvisioned": "false" if FINGERPRINT in first.annotations else "true",
-        "AcceleratorType": first.labels[ACCELERATOR],
+        "AcceleratorType": accelerator_of(first.labels),
         "SelectedZone": first.labels[ZONE],
         "PodTemplateName": ",".join(name for name, _ in request.pod_sets),
         "ProvisioningMode": "resize_request",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.gke.labels import GPU_RESOURCE, TPU_RESOURCE, accelerator_of
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings, stock_range
 
 
@@ -24,23 +24,24 @@ def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload
     queue = fleet.queue((workload["status"].get("admission") or {}).get("clusterQueue", ""))
     patient = {entry.flavor for entry in queue.fallback} if queue is not None else ()
     kinds = {
-        flavor.name: fleet.flavor_on(flavor, cluster).node_labels.get(ACCELERATOR, "")
+        flavor.name: accelerator_of(fleet.flavor_on(flavor, cluster).node_labels) or ""
         for flavor in fleet.flavors
         if flavor.name not in patient
     }
-    for kind, gpus in _gpus(workload, kinds).items():
+    for kind, count in _accelerators(workload, kinds).items():
         most = stock_range(settings, region, kind)[1]
-        if gpus > most:
-            return f"asks for {gpus} {kind}, and the simulated DWS never has more than {most} in {region}"
+        if count > most:
+            return f"asks for {count} {kind}, and the simulated DWS never has more than {most} in {region}"
     return None
 
 
-def _gpus(workload: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, int]:
-    """GPUs of each kind for which it has quota."""
+def _accelerators(workload: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, int]:
+    """GPUs and TPU chips of each kind for which it has quota."""
     found: dict[str, int] = {}
     for assigned in (workload["status"].get("admission") or {}).get("podSetAssignments") or ():
-        kind = kinds.get((assigned.get("flavors") or {}).get(GPU_RESOURCE, ""))
-        amount = str((assigned.get("resourceUsage") or {}).get(GPU_RESOURCE, ""))
-        if kind and amount.isdigit():
-            found[kind] = found.get(kind, 0) + int(amount)
+        for resource in (GPU_RESOURCE, TPU_RESOURCE):
+            kind = kinds.get((assigned.get("flavors") or {}).get(resource, ""))
+            amount = str((assigned.get("resourceUsage") or {}).get(resource, ""))
+            if kind and amount.isdigit():
+                found[kind] = found.get(kind, 0) + int(amount)
     return found

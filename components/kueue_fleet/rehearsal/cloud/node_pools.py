@@ -1,7 +1,7 @@
 """A node pool of a Standard cluster, read from what the NodePool resource says to Google, and the nodes it has.
 
 `NodePool`, with templates of its nodes, and the nodes that are there whether any pod needs them or not. What GKE
-refuses is in `node_pool_rules`; `node_planning` asks a pool for nodes as pods need them. Not modelled: Windows, TPUs,
+refuses is in `node_pool_rules`; `node_planning` asks a pool for nodes as pods need them. Not modelled: Windows,
 sandboxes, shared GPUs; GPUs are there even where no driver is installed.
 """
 
@@ -15,24 +15,24 @@ from typing import Any
 
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import (
-    ACCELERATOR,
-    ACCELERATOR_COUNT,
     ARM_TAINT,
-    DRIVER_VERSION,
     FLEX_START,
     GPU_TAINT,
     NODE_POOL,
     QUEUED_TAINT,
     SPOT,
+    TPU_TAINT,
     ZONE,
 )
 from kueue_fleet.gke.machines import DEFAULT_MACHINE_TYPE, PODS_PER_NODE, MachineType, machine_type, with_accelerator
+from kueue_fleet.gke.tpu_slices import topology_of_nodes
 from kueue_fleet.rehearsal.cloud.node_templates import (
     AUTOSCALED,
     FINGERPRINT,
     RESIZE_REQUEST,
     NodeTemplate,
     Place,
+    accelerator_labels,
     machine_labels,
     numbered_name,
 )
@@ -75,6 +75,8 @@ class NodePool:
     disk_gb: int = 100
     disk_type: str = "pd-balanced"
     pods: int = PODS_PER_NODE
+    tpu_topology: str | None = None
+    """Topology of its TPU slices."""
     driver: str = "default"
     body: Json = field(default_factory=dict, repr=False, compare=False)
     """The inputs it was read from."""
@@ -98,6 +100,7 @@ class NodePool:
     def fingerprint(self) -> str:
         """The same for two pools whose nodes are the same."""
         parts = (self.machine.name, self.machine.accelerator, self.machine.gpus, dict(self.labels), self.taints)
+        parts += (self.machine.chips, self.tpu_topology) if self.machine.chips else ()
         more = (self.spot, self.flex_start, self.queued, self.reservation, self.disk_gb, self.disk_type, self.pods)
         text = json.dumps([*map(str, parts), *map(str, more)])
         return hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -118,13 +121,9 @@ class NodePool:
         all_labels |= machine_labels(self.machine, place.region, zone, provisioning, self.disk_type)
         all_labels[NODE_POOL] = self.name
         taints = list(self.taints)
+        all_labels |= accelerator_labels(self.machine, self.driver, self.tpu_topology)
         if self.machine.accelerator is not None:
-            all_labels |= {
-                ACCELERATOR: self.machine.accelerator,
-                ACCELERATOR_COUNT: str(self.machine.gpus),
-                DRIVER_VERSION: self.driver,
-            }
-            taints.append(GPU_TAINT._asdict())
+            taints.append((TPU_TAINT if self.machine.chips else GPU_TAINT)._asdict())
         if self.queued:
             taints.append(QUEUED_TAINT._asdict())
         if self.machine.arch == "arm64":
@@ -218,9 +217,21 @@ def parse_node_pool(name: str, body: Json, cluster_zones: Sequence[str]) -> Node
         disk_gb=int(config.get("diskSizeGb") or (config.get("bootDisk") or {}).get("sizeGb") or 100),
         disk_type=str(config.get("diskType") or (config.get("bootDisk") or {}).get("diskType") or "pd-balanced"),
         pods=int(body.get("maxPodsPerNode") or PODS_PER_NODE),
+        tpu_topology=_tpu_topology(body, machine, zones),
         driver=_DRIVERS.get(driver, "default"),
         body=dict(body),
     )
+
+
+def _tpu_topology(body: Json, machine: MachineType, zones: Sequence[str]) -> str | None:
+    """What the pool says; of a slice whose workload policy says it, that of as many nodes as the pool has."""
+    placement = body.get("placementPolicy") or {}
+    if placement.get("tpuTopology") or not machine.chips:
+        return placement.get("tpuTopology")
+    scaling, nodes = body.get("autoscaling"), 1
+    if placement.get("policyName"):
+        nodes = limits_of(scaling, len(zones)).most if scaling else int(body.get("nodeCount") or 1)
+    return topology_of_nodes(machine.name, nodes)
 
 
 def reservation_name(value: str) -> str:

@@ -1,7 +1,8 @@
 """Where new nodes come from: the autoscaled pools of a Standard cluster, and auto-provisioning, which makes pools for
 the pods that wait (in Autopilot clusters without limits, in Standard clusters within the cluster's resource limits).
 
-Not modelled: custom ComputeClasses, TPUs, split GPUs; pods that ask for them are refused by name.
+Not modelled: custom ComputeClasses, auto-provisioned TPU slices of several nodes, split GPUs; pods that ask for them
+are refused by name.
 
 Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning (limits count all pools, Spot
 and workload separation), https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (placement groups)
@@ -20,6 +21,7 @@ from kueue_fleet.gke.labels import (
     DRIVER_VERSION,
     FLEX_START,
     GPU_RESOURCE,
+    GPU_TAINT,
     INSTANCE_TYPE,
     MACHINE_FAMILY,
     NODE_POOL,
@@ -27,9 +29,15 @@ from kueue_fleet.gke.labels import (
     REGION,
     SPOT,
     SYSTEM_LABEL,
+    TPU_ACCELERATOR,
+    TPU_RESOURCE,
+    TPU_TAINT,
+    TPU_TOPOLOGY,
     ZONE,
+    accelerator_of,
 )
-from kueue_fleet.gke.machines import MachineType, accelerators, machine_catalogue
+from kueue_fleet.gke.machines import MachineType, gpus, machine_catalogue, tpus
+from kueue_fleet.gke.tpu_slices import topology_of_nodes
 from kueue_fleet.rehearsal.cloud.node_planning import misfit
 from kueue_fleet.rehearsal.cloud.node_pools import NodePool, pool_nodes
 from kueue_fleet.rehearsal.cloud.node_templates import (
@@ -37,6 +45,7 @@ from kueue_fleet.rehearsal.cloud.node_templates import (
     PLACEMENT_GROUP,
     NodeTemplate,
     Place,
+    accelerator_labels,
     machine_labels,
     numbered_name,
 )
@@ -70,7 +79,7 @@ class ResourceLimits:
         made = cls({str(one["resourceType"]): float(one.get("maximum") or 0) for one in limits})
         for node in nodes:
             labels = node["metadata"].get("labels") or {}
-            made.add(amounts(node["status"].get("capacity") or {}), labels.get(ACCELERATOR))
+            made.add(amounts(node["status"].get("capacity") or {}), accelerator_of(labels))
         return made
 
     def add(self, capacity: Mapping[str, int], accelerator: str | None) -> None:
@@ -100,7 +109,8 @@ class ResourceLimits:
 
 def _counted(capacity: Mapping[str, int], accelerator: str | None) -> dict[str, float]:
     counted = {"cpu": capacity.get("cpu", 0) / 1000, "memory": capacity.get("memory", 0) / _GB}
-    return counted | ({accelerator: capacity.get(GPU_RESOURCE, 0)} if accelerator else {})
+    accelerators_of_node = capacity.get(GPU_RESOURCE, 0) + capacity.get(TPU_RESOURCE, 0)
+    return counted | ({accelerator: accelerators_of_node} if accelerator else {})
 
 
 @dataclass(slots=True)
@@ -134,8 +144,9 @@ class PoolSource:
             reason = self.limits.problem(made, listed_only=True)
         if reason is None and self.stock is not None and made.machine.accelerator is not None:
             left = self.stock.get(made.machine.accelerator, 0)
-            if left < made.machine.gpus:
-                reason = f"{made.machine.gpus} {made.machine.accelerator} are not available now, it waits for them"
+            if left < made.machine.accelerators:
+                wanted = f"{made.machine.accelerators} {made.machine.accelerator}"
+                reason = f"{wanted} are not available now, it waits for them"
         return f"node pool {self.pool.name}: {reason}" if reason else made
 
     def take(self, template: NodeTemplate) -> None:
@@ -144,7 +155,7 @@ class PoolSource:
         if self.limits is not None:
             self.limits.add(template.capacity, template.machine.accelerator)
         if self.stock is not None and template.machine.accelerator is not None:
-            self.stock[template.machine.accelerator] -= template.machine.gpus
+            self.stock[template.machine.accelerator] -= template.machine.accelerators
 
 
 @dataclass(slots=True)
@@ -189,16 +200,16 @@ class AutoProvisioning:
         machine = template.machine
         if self.stock is None or template.labels.get(FLEX_START) != "true" or machine.accelerator is None:
             return None
-        if self.stock.get(machine.accelerator, 0) >= machine.gpus:
+        if self.stock.get(machine.accelerator, 0) >= machine.accelerators:
             return None
-        return f"{machine.gpus} {machine.accelerator} are not available now, it waits for them"
+        return f"{machine.accelerators} {machine.accelerator} are not available now, it waits for them"
 
     def take(self, template: NodeTemplate) -> None:
         """Counts the node against the limits."""
         if self.limits is not None:
             self.limits.add(template.capacity, template.machine.accelerator)
         if self.stock is not None and template.labels.get(FLEX_START) == "true" and template.machine.accelerator:
-            self.stock[template.machine.accelerator] -= template.machine.gpus
+            self.stock[template.machine.accelerator] -= template.machine.accelerators
 
     def _template(self, machine: MachineType, needs: PodNeeds) -> NodeTemplate | str:
         selector, place = needs.node_selector, self.place
@@ -216,12 +227,8 @@ class AutoProvisioning:
             AUTOSCALED: "true",
         }
         if machine.accelerator is not None:
-            labels |= {
-                ACCELERATOR: machine.accelerator,
-                ACCELERATOR_COUNT: str(machine.gpus),
-                DRIVER_VERSION: "default",
-            }
-            taints.append({"key": GPU_RESOURCE, "value": "present", "effect": "NoSchedule"})
+            labels |= accelerator_labels(machine, "default", topology_of_nodes(machine.name, 1))
+            taints.append((TPU_TAINT if machine.chips else GPU_TAINT)._asdict())
         if provisioning == "spot":
             labels[SPOT] = "true"
             taints.append({"key": SPOT, "value": "true", "effect": "NoSchedule"})
@@ -252,16 +259,21 @@ def _zone_of_group(group: str, zones: Sequence[str]) -> str:
 
 def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str | None:
     selector = needs.node_selector
-    accelerator = selector.get(ACCELERATOR)
-    if accelerator is not None and accelerator not in accelerators():
-        return f"{ACCELERATOR}={accelerator}: no such accelerator; known are {', '.join(sorted(accelerators()))}"
-    if needs.requests.get(GPU_RESOURCE) and accelerator is None:
-        return f"the pod asks for {GPU_RESOURCE} and does not select {ACCELERATOR}; GKE needs to know which GPU"
+    for key, resource, kinds in ((ACCELERATOR, GPU_RESOURCE, gpus()), (TPU_ACCELERATOR, TPU_RESOURCE, tpus())):
+        accelerator = selector.get(key)
+        if accelerator is not None and accelerator not in kinds:
+            return f"{key}={accelerator}: no such accelerator; known are {', '.join(sorted(kinds))}"
+        if needs.requests.get(resource) and accelerator is None:
+            return f"the pod asks for {resource} and does not select {key}; GKE needs to know which kind"
+    if TPU_ACCELERATOR in selector and TPU_TOPOLOGY not in selector:
+        return f"the pod asks for {TPU_RESOURCE} and does not select {TPU_TOPOLOGY}; GKE needs to know which slice"
     compute_class = selector.get(COMPUTE_CLASS)
     if compute_class is not None and compute_class not in _COMPUTE_CLASSES:
         return f"{COMPUTE_CLASS}={compute_class}: custom compute classes are not modelled"
     decided = {
         ACCELERATOR,
+        TPU_ACCELERATOR,
+        TPU_TOPOLOGY,
         ACCELERATOR_COUNT,
         SPOT,
         PROVISIONING,
@@ -293,15 +305,17 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
 def _suits(machine: MachineType, needs: PodNeeds) -> bool:
     selector = needs.node_selector
     wanted = {
-        ACCELERATOR: machine.accelerator,
+        ACCELERATOR: machine.accelerator if machine.gpus else None,
+        TPU_ACCELERATOR: machine.accelerator if machine.chips else None,
+        TPU_TOPOLOGY: topology_of_nodes(machine.name, 1),
         INSTANCE_TYPE: machine.name,
         MACHINE_FAMILY: machine.family,
     }
     if any(key in selector and selector[key] != value for key, value in wanted.items()):
         return False
-    if machine.accelerator is not None and ACCELERATOR not in selector:
+    if machine.accelerator is not None and machine.accelerator_label not in selector:
         return False
-    if ACCELERATOR_COUNT in selector and selector[ACCELERATOR_COUNT] != str(machine.gpus):
+    if ACCELERATOR_COUNT in selector and selector[ACCELERATOR_COUNT] != str(machine.accelerators):
         return False
     # GKE never picks Arm for a pod that does not ask for it.
     return machine.arch == selector.get("kubernetes.io/arch", "arm64" if machine.family == "a4x" else "amd64")

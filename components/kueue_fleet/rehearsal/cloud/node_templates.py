@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_fleet.gke.labels import BOOT_DISK, INSTANCE_TYPE, MACHINE_FAMILY, PROVISIONING, REGION, ZONE
+from kueue_fleet.gke.labels import (
+    ACCELERATOR_COUNT,
+    BOOT_DISK,
+    DRIVER_VERSION,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    PROVISIONING,
+    REGION,
+    TPU_TOPOLOGY,
+    ZONE,
+)
 from kueue_fleet.gke.machines import BOOT_DISK_BYTES, PODS_PER_NODE, MachineType
 from kueue_fleet.gke.zones import DEFAULT_ZONES, zones_of
 
@@ -103,6 +113,14 @@ def machine_labels(machine: MachineType, region: str, zone: str, provisioning: s
         "cloud.google.com/gke-os-distribution": "cos",
         "cloud.google.com/gke-container-runtime": "containerd",
     }
+
+
+def accelerator_labels(machine: MachineType, driver: str, tpu_topology: str | None) -> dict[str, str]:
+    """The labels that GKE gives to nodes with GPUs or TPUs; none to others."""
+    if machine.accelerator is None:
+        return {}
+    labels = {machine.accelerator_label: machine.accelerator, ACCELERATOR_COUNT: str(machine.accelerators)}
+    return labels | ({TPU_TOPOLOGY: tpu_topology or ""} if machine.chips else {DRIVER_VERSION: driver})
 
 
 def numbered_name(head: str, digest: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kueue_fleet.gke.labels import ACCELERATOR, FLEX_START, GPU_RESOURCE
+from kueue_fleet.gke.labels import FLEX_START, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
 from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings, stock
 from kueue_fleet.rehearsal.cloud.node_templates import RESIZE_REQUEST
@@ -24,11 +24,13 @@ class RegionStock:
         self._started_at = started_at
 
     def available(self, nodes: Iterable[Json], now: float) -> dict[str, int]:
-        """GPUs of each accelerator that can be given out beside those of `nodes`; may be less than none."""
+        """GPUs and TPU chips of each kind that can be given out beside those of `nodes`; may be less than none."""
         elapsed, settings = now - self._started_at, self._settings()
         left = {name: stock(settings, self._region, name, elapsed) for name in accelerators()}
         for node in nodes:
             labels = node["metadata"].get("labels") or {}
-            if ACCELERATOR in labels and (RESIZE_REQUEST in labels or labels.get(FLEX_START) == "true"):
-                left[labels[ACCELERATOR]] -= amounts(node["status"]["allocatable"]).get(GPU_RESOURCE, 0)
+            kind = accelerator_of(labels)
+            if kind is not None and (RESIZE_REQUEST in labels or labels.get(FLEX_START) == "true"):
+                has = amounts(node["status"]["allocatable"])
+                left[kind] -= has.get(GPU_RESOURCE, 0) + has.get(TPU_RESOURCE, 0)
         return left
