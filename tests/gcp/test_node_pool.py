@@ -271,3 +271,12 @@ def test_options_of_the_component_reach_only_what_they_are_for() -> None:
     assert made.parent == component.urn
     assert not made.aliases
     assert component.outputs == {"name": "l4"}
+
+
+def test_a_slice_of_tpu7x_takes_its_topology_from_a_workload_policy() -> None:
+    fields: dict[str, Any] = {"machineType": "tpu7x-standard-4t", "tpuTopology": "2x2x2", "nodeCount": 2}
+    recording = pulumi_mocks.run(lambda: declare(**fields, autoscaling=None))
+    policy = recording.one("gcp:compute/resourcePolicy:ResourcePolicy")
+    assert policy.inputs["workloadPolicy"] == {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2"}
+    made = recording.one("gcp:container/nodePool:NodePool")
+    assert made.inputs["placementPolicy"] == {"type": "COMPACT", "policyName": policy.inputs["name"]}

@@ -48,7 +48,7 @@ def test_the_catalogue_is_whole_and_the_smallest_machine_comes_first() -> None:
     assert machines[0].name == "e2-standard-2"
     assert {"nvidia-l4", "nvidia-h100-80gb", "nvidia-h200-141gb", "nvidia-b200", "nvidia-gb200"} <= accelerators()
     for machine in machines:
-        assert (machine.accelerator is None) == (machine.gpus == 0)
+        assert (machine.accelerator is None) == (machine.accelerators == 0)
         assert all(0 < machine.allocatable[name] <= amount for name, amount in machine.capacity.items())
 
 

@@ -72,7 +72,7 @@ def test_limits_by_zone_are_those_of_all_zones_together() -> None:
             {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-l4", "count": "2"}]}},
             {"gpus": (Gpus("nvidia-l4", 2),)},
         ),
-        ({"placementPolicy": {"type": "COMPACT", "tpuTopology": "2x2"}}, {"compact": True, "tpu_topology": True}),
+        ({"placementPolicy": {"type": "COMPACT", "tpuTopology": "2x2"}}, {"compact": True, "tpu_topology": "2x2"}),
         ({"upgradeSettings": {"strategy": "BLUE_GREEN"}}, {"blue_green": True}),
     ],
 )

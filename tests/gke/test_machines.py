@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kueue_fleet.gke.machines import (
+    TPU_MACHINES,
     accelerators,
     machine_catalogue,
     machine_names,
@@ -29,6 +30,7 @@ from kueue_fleet.gke.machines import (
         ("a4x-highgpu-4g", "nvidia-gb200", 4, 4),
         ("g4-standard-48", "nvidia-rtx-pro-6000", 1, 0),
         ("n1-standard-2", None, 0, 0),
+        ("ct6e-standard-4t", "tpu-v6e-slice", 0, 0),
     ],
 )
 def test_gpus(name: str, accelerator: str | None, gpus: int, local_ssds: int) -> None:
@@ -43,7 +45,9 @@ def test_names_are_unique_and_sizes_make_sense() -> None:
     for name in machine_names():
         machine = machine_type(name)
         assert machine is not None
-        assert (machine.accelerator is None) == (machine.gpus == 0)
+        assert (machine.accelerator is None) == (machine.accelerators == 0)
+        assert not (machine.gpus and machine.chips)
+        assert (machine.chips > 0) == name.startswith(TPU_MACHINES)
         assert name.startswith(f"{machine.family}-")
         assert all(0 < machine.allocatable[key] <= amount for key, amount in machine.capacity.items())
 

@@ -122,6 +122,8 @@ def declared(pool: NodePoolEntry, cluster: ClusterEntry) -> dict[str, Any]:
         least, most = pool.autoscaling.total_min_node_count, pool.autoscaling.total_max_node_count
         limits = {"totalMinNodeCount": least, "totalMaxNodeCount": most}
         inputs["autoscaling"] = {**limits, "locationPolicy": pool.autoscaling.location_policy}
+    if made.compact_placement and pool.machine_type.startswith(WORKLOAD_POLICY_TPU):
+        inputs["placementPolicy"]["policyName"] = "batch-pool"
     if pool.accelerator is not None:
         asked = {"type": pool.accelerator.type, "count": pool.accelerator.count}
         inputs["nodeConfig"]["guestAccelerators"] = [asked]
@@ -214,7 +216,7 @@ def test_all_three_say_the_same_of_every_capacity_class_and_option(machine: str)
     assert {"dws-from-zero", "pool-zones", "pool-taints"} < broken
 
 
-FAMILIES = ("n1-standard-8", "g2-standard-24", "a3-highgpu-8g", "a4x-highgpu-4g")
+FAMILIES = ("n1-standard-8", "g2-standard-24", "a3-highgpu-8g", "a4x-highgpu-4g", "ct6e-standard-4t")
 
 
 @pytest.mark.parametrize("machine", FAMILIES)

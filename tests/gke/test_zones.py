@@ -62,6 +62,6 @@ def test_a_table_says_where_it_is_from_and_when_it_was_read(table: str) -> None:
 
 
 def test_there_is_no_other_table() -> None:
-    assert TABLES == ["machine_zones", "machines", "n1_accelerators", "prices", "regions"]
+    assert TABLES == ["machine_zones", "machines", "n1_accelerators", "prices", "regions", "tpu_topologies"]
     with pytest.raises(FileNotFoundError):
         read_table("gpus")

@@ -223,6 +223,14 @@ def _pools() -> Iterator[Seed]:
             ]
         },
     )
+    slices = {
+        f"{config}machineType": "ct6e-standard-4t",
+        f"{config}guestAccelerators": None,
+        f"{config}diskType": "hyperdisk-balanced",
+        "nodeLocations": [f"{REGION}-b"],
+    }
+    for rule, says, topology in (("tpu-topology", "does not have", "4x6"), ("tpu-slice", "set it to 16", "8x8")):
+        yield _pool(rule, says, {**slices, "placementPolicy": {"type": "COMPACT", "tpuTopology": topology}})
     yield _pool(
         "pool-boot-disk",
         "Hyperdisk only",

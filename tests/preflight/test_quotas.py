@@ -9,7 +9,7 @@ import pytest
 from company_fleet import company_data
 from fleet_file.builders import fleet_data, standalone_data
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.gke.machines import gpus
 from kueue_fleet.preflight.needs import Needs, needs_of
 from kueue_fleet.preflight.quotas import Metric, quota_needs
 from preflight import projects
@@ -55,6 +55,14 @@ DISKS = {"INSTANCES": 3, "SSD_TOTAL_GB": 300}
         (
             {"machineType": "n2-standard-4", "capacity": {"type": "spot"}},
             {**DISKS, "PREEMPTIBLE_CPUS": 12, "CPUS_ALL_REGIONS": 12},
+        ),
+        (
+            {"machineType": "ct5lp-hightpu-4t", "capacity": {"type": "spot"}},
+            {**DISKS, "PREEMPTIBLE_TPU_LITE_PODSLICE_V5": 12},
+        ),
+        (
+            {"machineType": "ct5p-hightpu-4t"},
+            {**DISKS, "TPUS_PER_TPU_FAMILY CT5P": 12},
         ),
         ({"machineType": "n2-standard-4"}, {**DISKS, "N2_CPUS": 12, "CPUS_ALL_REGIONS": 12}),
         (
@@ -129,7 +137,7 @@ def test_networks_and_commitments() -> None:
 
 
 def test_metrics_are_those_of_the_api() -> None:
-    for kind in sorted(accelerators()):
+    for kind in sorted(gpus()):
         for capacity in ({"type": "onDemand"}, {"type": "spot"}):
             gpu = {"type": kind, "count": 1}
             for name in of_pool(machineType="x9-standard-4", accelerator=gpu, capacity=capacity):

@@ -12,8 +12,8 @@ from functools import cache
 from math import prod
 from typing import Final
 
+from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.machines import machine_type
-from kueue_fleet.gke.tables import read_table
 
 WORKLOAD_POLICY_TPU: Final = ("tpu7x-",)
 """Beginnings of the TPU machine types whose multi-host slices take their topology from a workload policy.

@@ -34,6 +34,7 @@ from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
 from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
 from kueue_fleet.simulation.result import Result
+from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 
@@ -122,7 +123,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str
         if not problems:
             jobs = [document.data for document in named]
             parse_fleet_objects(fleet, fleet.home, jobs)
-            problems = list(check_provisioning_requests(fleet, named))
+            problems = [*check_provisioning_requests(fleet, named), *check_tpu_jobs(fleet, named)]
     except SimulationError as refused:
         return list(as_in_files(refused.problems, (), manifests, UNNAMED))
     return problems

@@ -66,6 +66,28 @@ def test_flex_start_waits_for_stock() -> None:
     assert stock == {"nvidia-l4": 1}
 
 
+def tpu_pod(chips: int = 4, **selector: str) -> PodNeeds:
+    spec = {
+        "containers": [{"resources": {"limits": {"google.com/tpu": chips}}}],
+        "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}],
+        "nodeSelector": {f"cloud.google.com/gke-tpu-{key}": value for key, value in selector.items()},
+    }
+    return pod_needs("ns/t", "uid-t", spec)
+
+
+def test_auto_provisioning_makes_a_machine_with_tpus_for_its_topology() -> None:
+    listed = [{"resourceType": "tpu-v6e-slice", "maximum": 8}]
+    source = AutoProvisioning(PLACE, limits=ResourceLimits.of(listed, ()), autopilot=False)
+    (node,) = plan(source, tpu_pod(accelerator="tpu-v6e-slice", topology="2x2")).add
+    assert node.machine.name == "ct6e-standard-4t"
+    assert node.labels["cloud.google.com/gke-tpu-topology"] == "2x2"
+    assert plan(source, tpu_pod(accelerator="tpu-v6e-slice")).refused["ns/t"].endswith("GKE needs to know which slice")
+    assert "no such accelerator" in plan(source, tpu_pod(accelerator="tpu-v9", topology="2x2")).refused["ns/t"]
+    assert "does not select" in plan(source, tpu_pod()).refused["ns/t"]
+    whole = plan(source, tpu_pod(chips=8, accelerator="tpu-v6e-slice", topology="2x4"))
+    assert "tpu-v6e-slice would be exceeded: 4 in use, ct6e-standard-8t has 8" in whole.refused["ns/t"]
+
+
 def limits(cpu: int, **gpus: int) -> ResourceLimits:
     listed = [{"resourceType": "cpu", "maximum": cpu}]
     listed += [{"resourceType": name.replace("_", "-"), "maximum": most} for name, most in gpus.items()]

@@ -120,7 +120,7 @@ def _whole_slices(
         sizes = {
             pool.slice_nodes * pool.accelerators_per_node
             for pool in scope.fleet.flavor_nodes(flavor, cluster.name)
-            if pool.tpu_topology
+            if pool.tpu_topology and pool.accelerators_per_node
         }
         for name, chips in promised[flavor.name].get(TPU_RESOURCE, {}).items() if len(sizes) == 1 else ():
             whole = min(sizes)
@@ -128,8 +128,8 @@ def _whole_slices(
                 yield Problem(
                     scope.path(flavor),
                     f"{name} may use {chips} {TPU_RESOURCE} of it on {cluster.name}, but a slice is {whole} chips, and "
-                    f"jobs run on whole slices",
-                    f"write {chips // whole * whole or whole} or {(chips // whole + 1) * whole}",
+                    "jobs run on whole slices",
+                    f"write {max(chips // whole, 1) * whole}",
                 )
 
 

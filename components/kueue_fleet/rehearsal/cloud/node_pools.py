@@ -100,9 +100,9 @@ class NodePool:
     def fingerprint(self) -> str:
         """The same for two pools whose nodes are the same."""
         parts = (self.machine.name, self.machine.accelerator, self.machine.gpus, dict(self.labels), self.taints)
-        parts += (self.machine.chips, self.tpu_topology) if self.machine.chips else ()
         more = (self.spot, self.flex_start, self.queued, self.reservation, self.disk_gb, self.disk_type, self.pods)
-        text = json.dumps([*map(str, parts), *map(str, more)])
+        tpus = (self.machine.chips, self.tpu_topology) if self.machine.chips else ()
+        text = json.dumps([*map(str, parts), *map(str, more), *map(str, tpus)])
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def template(

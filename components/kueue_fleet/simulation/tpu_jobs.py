@@ -1,0 +1,86 @@
+"""Whether jobs fit the TPU slices of their queue: pods take whole nodes, and jobs whole slices.
+
+Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/tpus (a pod requests all chips of its node),
+https://cloud.google.com/kubernetes-engine/docs/concepts/tpus (atomicity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.placement import local_queues
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
+from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates
+
+_SELECTORS: Final = (TPU_ACCELERATOR, TPU_TOPOLOGY)
+
+
+def check_tpu_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
+    """What keeps the Jobs and JobSets from the TPU pools of their queues, each with its file and line.
+
+    Nothing is said of queues whose TPU nodes are GKE's to make.
+    """
+    queues = {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
+    for where, job in manifests:
+        metadata = job["metadata"]
+        namespace = metadata.get("namespace") or "default"
+        queue = queues.get(f"{namespace}/{(metadata.get('labels') or {}).get(QUEUE_LABEL)}", "")
+        pools = list(_pools(fleet, queue))
+        for pod_set in pod_set_templates(job) if pools else ():
+            problem = _problem(pod_set, pools)
+            if problem:
+                yield f"{where}: {job['kind']} {namespace}/{metadata['name']}: pod set {pod_set.name} {problem}"
+
+
+def _pools(fleet: FleetSpec, queue: str) -> Iterator[ResolvedNodePool]:
+    """The pools with TPUs to which the queue's flavors lead."""
+    entry = fleet.queue(queue)
+    groups = entry.resource_groups if entry is not None else ()
+    names = [flavor.name for group in groups for flavor in group.flavors if TPU_RESOURCE in group.covered_resources]
+    for cluster in fleet.job_clusters:
+        for flavor in (fleet.flavor(name) for name in names):
+            if flavor is not None and cluster in fleet.clusters_of(flavor):
+                yield from (pool for pool in fleet.flavor_nodes(flavor, cluster) if pool.tpu_topology)
+
+
+def _problem(pod_set: PodSetTemplate, pools: Iterable[ResolvedNodePool]) -> str:
+    spec = pod_set.template.get("spec") or {}
+    asked = _chips(spec)
+    if not asked or pod_set.count < 1:
+        return ""
+    selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key in _SELECTORS}
+    found = [pool for pool in pools if all(pool.labels.get(key) == value for key, value in selector.items())]
+    if not found:
+        wanted = ", ".join(f"{key}={value}" for key, value in selector.items())
+        offered = " or ".join(dict.fromkeys(f"{pool.accelerator} {pool.tpu_topology}" for pool in pools))
+        return f"selects {wanted}, but its queue leads to {offered}; select one of these, or leave it to the queue"
+    whole = [pool for pool in found if pool.accelerators_per_node == asked]
+    if not whole:
+        chips = " or ".join(str(one) for one in sorted({pool.accelerators_per_node for pool in found}))
+        return (
+            f"requests {asked} {TPU_RESOURCE} a pod, but GKE runs a pod only if it takes all chips of its node; "
+            f"request {chips}"
+        )
+    if all(pod_set.count % pool.slice_nodes for pool in whole):
+        pool = min(whole, key=lambda one: one.slice_nodes)
+        return (
+            f"has {pod_set.count} pods, but a slice of {pool.tpu_topology} is {pool.slice_nodes} nodes, and a job runs "
+            f"on whole slices; make it {-(-pod_set.count // pool.slice_nodes) * pool.slice_nodes} pods"
+        )
+    return ""
+
+
+def _chips(spec: Mapping[str, Any]) -> int:
+    """What the containers of a pod request of TPU chips; limits count where there are no requests."""
+    total = 0
+    for container in spec.get("containers") or ():
+        resources = container.get("resources") or {}
+        given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        total += Quantity(str(given.get(TPU_RESOURCE, 0))).value
+    return total
