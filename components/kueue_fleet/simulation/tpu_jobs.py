@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.placement import local_queues
+from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
