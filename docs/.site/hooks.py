@@ -12,7 +12,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 PAGES = {"index.md": "README.md", "policies.md": "policies/README.md", "changelog.md": "CHANGELOG.md"}
 """Pages of the site by the file that they are made from."""
-FIRST = ("concepts.md", "troubleshooting.md", "batch-platform.md")
+FIRST = ("tutorial.md", "concepts.md", "knobs.md", "troubleshooting.md", "batch-platform.md")
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
 
 

@@ -35,6 +35,7 @@ def test_there_are_all_environments() -> None:
         *ENVIRONMENTS,
         "dws-single-cluster",
         "second-fleet",
+        "acme",
     }
 
 

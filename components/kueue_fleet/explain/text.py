@@ -30,7 +30,8 @@ def render_short(explanations: list[Explanation]) -> str:
     for each in explanations:
         where = f" on {each.cluster}" if each.cluster else ""
         code = f" [{each.code}]" if each.code else ""
-        lines.append(f"{each.workload}{where}: {_standing(each)}{code}: {each.headline} Next step: {each.next_step}\n")
+        step = each.next_step.replace("of the changes above", "of the changes that are listed without --short")
+        lines.append(f"{each.workload}{where}: {_standing(each)}{code}: {each.headline} Next step: {step}\n")
     return "".join(lines)
 
 
