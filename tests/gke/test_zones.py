@@ -6,6 +6,7 @@ from importlib import resources
 
 import pytest
 
+from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
 from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.machines import machine_names
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
@@ -62,6 +63,29 @@ def test_a_table_says_where_it_is_from_and_when_it_was_read(table: str) -> None:
 
 
 def test_there_is_no_other_table() -> None:
-    assert TABLES == ["machine_zones", "machines", "n1_accelerators", "prices", "regions", "tpu_topologies"]
+    assert TABLES == [
+        "consumption",
+        "machine_zones",
+        "machines",
+        "n1_accelerators",
+        "prices",
+        "regions",
+        "tpu_topologies",
+    ]
     with pytest.raises(FileNotFoundError):
         read_table("gpus")
+
+
+def test_consumption_is_of_machines_and_zones_that_exist() -> None:
+    for row in read_table("consumption"):
+        assert any(name.startswith(row["machineTypes"]) for name in machine_names()), row
+        for option in ("onDemand", "spot", "flexStart", "calendar"):
+            for zone in zones_with(row["machineTypes"], option) or ():
+                assert zone in zones_offering(row["machineTypes"], zone.rpartition("-")[0]), (row, zone)
+
+
+def test_options_of_a_machine() -> None:
+    assert options_of("a4-highgpu-8g") == ("spot", "flexStart", "calendar", "reserved")
+    assert options_of("a4x-highgpu-4g") == ("reserved",)
+    assert is_offered("e2-standard-4", "onDemand")
+    assert zones_with("e2-standard-4", "flexStart") is None

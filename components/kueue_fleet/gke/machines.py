@@ -37,14 +37,6 @@ HYPERDISK_ONLY: Final = ("a3-ultragpu-", "a4-", "a4x-", "ct6e-", "g4-", "tpu7x-"
 Source: https://cloud.google.com/compute/docs/accelerator-optimized-machines and
 https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
 """
-NOT_ON_DEMAND: Final = ("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g", "a3-ultragpu-", "a4-", "a4x-")
-"""Beginnings of the machine types that are not offered on demand.
-
-Source: https://cloud.google.com/ai-hypercomputer/docs/consumption-models and
-https://cloud.google.com/compute/docs/accelerator-optimized-machines
-"""
-RESERVED_ONLY: Final = ("a4x-",)
-"""Beginnings of the machine types that are offered by reservations alone. Source: as `NOT_ON_DEMAND`."""
 ACCELERATOR_NETWORKS: Final = ("a3-highgpu-8g", "a3-megagpu-", "a3-ultragpu-", "a4-", "a4x-")
 """Beginnings of the machine types whose GPUs have network interfaces beside that of the node.
 

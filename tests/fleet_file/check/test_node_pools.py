@@ -229,11 +229,11 @@ def test_nothing_to_say() -> None:
 @pytest.mark.parametrize(
     ("machine_type", "capacity", "fix"),
     [
-        ("a4-highgpu-8g", "onDemand", "use another type of capacity, such as flexStart or spot"),
-        ("a3-highgpu-2g", "onDemand", "use another type of capacity, such as flexStart or spot"),
-        ("a4x-highgpu-4g", "onDemand", "use capacity of type reserved"),
-        ("a4x-highgpu-4g", "spot", "use capacity of type reserved"),
-        ("a4x-highgpu-4g", "flexStart", "use capacity of type reserved"),
+        ("a4-highgpu-8g", "onDemand", "use one of spot, flexStart, calendar, reserved"),
+        ("a3-highgpu-2g", "onDemand", "use one of spot, flexStart, reserved"),
+        ("a4x-highgpu-4g", "onDemand", "use one of reserved"),
+        ("a4x-highgpu-4g", "spot", "use one of reserved"),
+        ("a4x-highgpu-4g", "flexStart", "use one of reserved"),
         ("a4-highgpu-8g", "spot", None),
         ("a3-highgpu-8g", "onDemand", None),
         ("a4x-highgpu-4g", "reserved", None),
@@ -244,4 +244,14 @@ def test_the_largest_machines_are_not_to_be_had_in_every_way(machine_type: str, 
     added = pool("large", source, machineType=machine_type, autoscaling=scaled(4))
     found = [text for text in problems(changed(pools_data(), {"nodePools/+": added})) if "does not offer" in text]
     wrong = f"is {capacity}, but Google does not offer {machine_type} so"
-    assert found == ([f"warning: nodePools[large].capacity: {wrong}; {fix}"] if fix else [])
+    assert found == ([f"nodePools[large].capacity: {wrong}; {fix}"] if fix else [])
+
+
+@pytest.mark.parametrize(("zone", "said"), [("us-central1-b", True), ("us-central1-a", False)])
+def test_dws_calendar_has_tpus_in_few_zones(zone: str, said: bool) -> None:
+    source = {"type": "calendar", "reservation": "mine", "start": "2027-01-01T00:00:00Z", "duration": "24h"}
+    added = pool("large", source, machineType="ct5lp-hightpu-4t", nodeCount=1, zones=[zone])
+    found = [text for text in problems(changed(pools_data(), {"nodePools/+": added})) if "offered so" in text]
+    wrong = f"is calendar, but ct5lp-hightpu-4t is not known to be offered so in {zone}"
+    fix = "use us-west4-a, us-central1-a, or make sure that it is"
+    assert found == ([f"warning: nodePools[large].capacity: {wrong}; {fix}"] if said else [])

@@ -13,16 +13,15 @@ from dataclasses import replace
 from typing import Final
 
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.model.capacity import FlexStart, OnDemand, Reserved, Spot
+from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.pool_rules import pool_problems_on
 from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_problems
+from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
 from kueue_fleet.gke.machines import (
     ACCELERATOR_NETWORKS,
-    NOT_ON_DEMAND,
-    RESERVED_ONLY,
     machine_names,
     machine_type,
 )
@@ -112,16 +111,21 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 
 @rule
 def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
-    """The largest machines are not to be had in every way. Google changes that, so it is a warning."""
-    machine, capacity = resolved.machine_type, resolved.capacity
-    if machine.startswith(RESERVED_ONLY) and isinstance(capacity, OnDemand | Spot | FlexStart):
-        fix = "use capacity of type reserved"
-    elif machine.startswith(NOT_ON_DEMAND) and isinstance(capacity, OnDemand):
-        fix = "use another type of capacity, such as flexStart or spot"
-    else:
-        return
+    """The largest machines are not to be had in every way, nor TPUs of DWS in every zone."""
+    machine, option = resolved.machine_type, resolved.capacity.type
     path = f"{path_on(scope, pool, resolved.cluster)}.capacity"
-    yield Problem(path, f"is {capacity.type}, but Google does not offer {machine} so", fix, "warning")
+    if not is_offered(machine, option):
+        ways = ", ".join(options_of(machine))
+        yield Problem(path, f"is {option}, but Google does not offer {machine} so", f"use one of {ways}")
+    zones = zones_with(machine, option)
+    elsewhere = [zone for zone in resolved.node_locations if zones is not None and zone not in zones]
+    if zones is not None and elsewhere:
+        yield Problem(
+            path,
+            f"is {option}, but {machine} is not known to be offered so in {', '.join(elsewhere)}",
+            f"use {', '.join(zones)}, or make sure that it is",
+            "warning",
+        )
 
 
 @rule
