@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from kueue_fleet.kube.answers import ApiError, Json, object_key
-from kueue_fleet.kube.client import Identity, Opened, nothing
+from kueue_fleet.kube.api import Identity, Opened, nothing
 
 
 class FakeApi:

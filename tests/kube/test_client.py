@@ -20,7 +20,8 @@ from aiohttp import web
 from kueue_fleet.kube import client, exec_plugin
 from kueue_fleet.kube.access import AccessError, read_access
 from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.kube.client import Identity, KubeApi
+from kueue_fleet.kube.api import Identity
+from kueue_fleet.kube.client import KubeApi
 
 CA = base64.b64encode(b"PEM").decode()
 

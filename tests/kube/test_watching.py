@@ -9,8 +9,8 @@ import pytest
 from kube.fake_api import FakeApi
 from kueue_fleet.kube import watching
 from kueue_fleet.kube.answers import ApiError, Json
-from kueue_fleet.kube.client import Opened
-from kueue_fleet.kube.watching import Watch
+from kueue_fleet.kube.api import Opened
+from kueue_fleet.kube.watching import PAGE, Watch
 
 PATH = "/apis/x/things"
 
@@ -34,7 +34,7 @@ def thing(name: str, size: int = 1) -> Json:
 class Follower:
     """What a watch told."""
 
-    def __init__(self, api: FakeApi, *, optional: bool = False) -> None:
+    def __init__(self, api: FakeApi, *, optional: bool, page: int) -> None:
         self.objects: dict[str, int] = {}
         self.connections: list[bool] = []
         self.told = 0
@@ -46,6 +46,7 @@ class Follower:
             optional=optional,
             on_connection=self.connection,
             on_list=lambda version, reset: self.listed.append((version, reset)),
+            page=page,
         )
 
     def listen(self, key: str, item: Json | None) -> None:
@@ -61,8 +62,8 @@ class Follower:
 
 
 @asynccontextmanager
-async def following(api: FakeApi, *, optional: bool = False) -> AsyncIterator[Follower]:
-    follower = Follower(api, optional=optional)
+async def following(api: FakeApi, *, optional: bool = False, page: int = PAGE) -> AsyncIterator[Follower]:
+    follower = Follower(api, optional=optional, page=page)
     task = asyncio.create_task(follower.watch.run())
     try:
         await asyncio.wait_for(follower.watch.synced.wait(), 5)
@@ -102,12 +103,11 @@ async def test_an_object_that_nobody_understands_keeps_nobody_from_the_others(ca
     assert "object not understood" in caplog.text
 
 
-async def test_long_lists_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "PAGE", 3)
+async def test_long_lists_come_in_pages() -> None:
     api = FakeApi()
     for index in range(8):
         api.put(PATH, thing(f"t{index}"))
-    async with following(api) as follower:
+    async with following(api, page=3) as follower:
         assert len(follower.objects) == 8
         assert api.requests.count(f"GET {PATH}") == 3
 

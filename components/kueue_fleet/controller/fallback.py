@@ -19,7 +19,7 @@ from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import REQUEUE_SECONDS, CheckDecision, FallbackDecision, FallbackRules, decide_fallback
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
-from kueue_fleet.kube.client import Api
+from kueue_fleet.kube.api import Api
 
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
 """Reason of the event about a job that goes on to another flavor."""

@@ -14,7 +14,7 @@ from kueue_fleet.controller import patches
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.kube.answers import ApiError, Json
-from kueue_fleet.kube.client import Api
+from kueue_fleet.kube.api import Api
 
 MOST_WAITING = 10000
 """Events that wait to be written; more are dropped, and counted in the log."""

@@ -12,7 +12,7 @@ from kueue_fleet.controller.records import PodSets, Record, read_record, version
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.client import Api
+from kueue_fleet.kube.api import Api
 from kueue_fleet.kube.watching import Watch
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 

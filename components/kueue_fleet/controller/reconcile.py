@@ -47,7 +47,7 @@ from kueue_fleet.dispatch.settings import check_rules, fallback_rules, watchdog_
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.client import Api
+from kueue_fleet.kube.api import Api
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 _ASK_AGAIN_SECONDS: Final = 600.0

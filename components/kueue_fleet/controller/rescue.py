@@ -18,7 +18,7 @@ from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import Residency, watch_eviction
 from kueue_fleet.dispatch.rescue import HELD_EVICTION, STUCK_EVICTION
 from kueue_fleet.kube.answers import ApiError, Json
-from kueue_fleet.kube.client import Api
+from kueue_fleet.kube.api import Api
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
 """Field manager of what is taken back and corrected."""

@@ -18,7 +18,7 @@ from kueue_fleet.controller.worker_views import involved_workers
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
-from kueue_fleet.kube.client import Api
+from kueue_fleet.kube.api import Api
 
 _LOCAL: Final = "Made on this cluster, which needs no assignment"
 

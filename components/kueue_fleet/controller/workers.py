@@ -22,7 +22,7 @@ from kueue_fleet.controller.copies import read_copy
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.client import Api
+from kueue_fleet.kube.api import Api
 from kueue_fleet.kube.watching import Watch
 from kueue_fleet.kueue_api.names import ORIGIN_LABEL
 

@@ -12,10 +12,9 @@ import json
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
@@ -23,6 +22,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 
 from kueue_fleet.kube.access import Access, AccessError, get_access
 from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, refusal, watch_events
+from kueue_fleet.kube.api import Identity, Opened, ask_identity, nothing
 from kueue_fleet.kube.permissions import RequestListener, ignore, permission
 from kueue_fleet.kube.throttle import Throttle
 
@@ -42,50 +42,6 @@ _TOKEN_SECONDS: Final = 10.0
 _EXPIRY_SECONDS: Final = 120.0
 """How long before a plugin's token expires it is asked for another one; at most half of the token's life."""
 _IDENTITY_SECONDS: Final = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A cluster at a moment: the uid of its namespace kube-system, which is made once in a cluster's life, and the
-    resource version that it has got to."""
-
-    uid: str
-    version: str
-
-
-Opened = Callable[[], None]
-"""Called when a server has begun a watch."""
-
-
-def nothing() -> None:
-    """Ignores the call."""
-
-
-class Api(Protocol):
-    """What the controller needs of an API server."""
-
-    async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:
-        """The object or list at `path`. Raises ApiError."""
-        ...
-
-    async def create(self, path: str, body: Json) -> Json:
-        """A new object in the list at `path`. Raises ApiError."""
-        ...
-
-    async def apply(self, path: str, body: Json, manager: str) -> Json:
-        """Server-side apply as a field manager, taking over contested fields. Raises ApiError."""
-        ...
-
-    async def identity(self) -> Identity:
-        """Which cluster this is, and how far it has got. Raises ApiError."""
-        ...
-
-    def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
-        """Changes after a version, until the server ends the watch; `opened` is called once it begins one.
-
-        Raises ApiError.
-        """
-        ...
 
 
 class _Connections(RESTClientObject):
@@ -215,10 +171,7 @@ class KubeApi:
         """See `Api.identity`. Asked for by many watches at once, the server is asked once."""
         async with self._identifying:
             if self._identity is None or time.monotonic() - self._identified_at > _IDENTITY_SECONDS:
-                # A list, since that needs no other permission than to follow namespaces.
-                page = await self.get("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system"})
-                uids = [str(item["metadata"].get("uid", "")) for item in page.get("items") or ()]
-                self._identity = Identity(uids[0] if uids else "", str(page["metadata"].get("resourceVersion", "")))
+                self._identity = await ask_identity(self)
                 self._identified_at = time.monotonic()
             return self._identity
 

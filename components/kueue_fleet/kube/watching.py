@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from kueue_fleet.kube.answers import ApiError, Json, object_key
-from kueue_fleet.kube.client import Api
+from kueue_fleet.kube.api import ListAndWatch
 
 PAGE = 250
 """Objects of one page of a list."""
@@ -41,7 +41,7 @@ class Watch:
 
     def __init__(
         self,
-        api: Api,
+        api: ListAndWatch,
         path: str,
         listener: Listener,
         *,
@@ -49,6 +49,7 @@ class Watch:
         on_connection: Callable[[], None] | None = None,
         on_list: Listed | None = None,
         grace: float = 0.0,
+        page: int = PAGE,
     ) -> None:
         self.path = path
         self.synced = asyncio.Event()
@@ -60,6 +61,7 @@ class Watch:
         self._on_connection = on_connection
         self._on_list = on_list
         self._grace = grace
+        self._page = page
         self._losing: asyncio.TimerHandle | None = None
         self._keys: set[str] = set()
         self._version = ""
@@ -149,7 +151,7 @@ class Watch:
     async def _list(self, *, reset: bool) -> str:
         self.lists += 1
         seen: set[str] = set()
-        params = {"limit": str(PAGE)}
+        params = {"limit": str(self._page)}
         first = True
         while True:
             page = await self._api.get(self.path, params)

@@ -42,6 +42,9 @@ class FakeServer:
         self.page_size: int | None = None
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        if request.path == "/api/v1/namespaces":
+            metadata = {"uid": "one", "name": "kube-system"}
+            return web.json_response({"metadata": {"resourceVersion": "100"}, "items": [{"metadata": metadata}]})
         if "watch" in request.query:
             return await self._watch(request)
         self.lists += 1

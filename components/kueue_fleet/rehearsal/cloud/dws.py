@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import aiohttp
 import yaml
 
 from kueue_fleet.gke.labels import NODE_POOL, QUEUED_PROVISIONING_CLASS
@@ -103,7 +102,7 @@ class QueuedProvisioning:
             while True:
                 try:
                     await self._look()
-                except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+                except ApiError as error:
                     log.info("%s: queued provisioning: %s; trying again", self._store.place.cluster, error)
                 await asyncio.sleep(_TICK_SECONDS)
 

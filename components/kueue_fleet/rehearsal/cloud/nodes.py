@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-import aiohttp
-
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kube.answers import ApiError
@@ -82,7 +80,7 @@ class NodeProvisioner:
                 await self._reclaim(time.time())
                 await self._provision(time.time())
                 await self._remove(time.time())
-            except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            except ApiError as error:
                 log.info("%s: provisioning: %s; trying again", self._store.place.cluster, error)
 
     def wake(self) -> None:

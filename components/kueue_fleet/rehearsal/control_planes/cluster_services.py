@@ -7,8 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-import aiohttp
-
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.rehearsal.cloud.cluster_view import ClusterView
 from kueue_fleet.rehearsal.cloud.dws import QueuedProvisioning, install_crd
@@ -85,7 +83,7 @@ class SystemNode:
         """The pods that cannot run here, each with what it belongs to and why."""
         try:
             return [] if self._running is None else await self._running.refused_pods()
-        except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+        except ApiError as error:
             log.info("%s: its refused pods are not known now: %s", self._access.name, error)
             return []
 

@@ -1,32 +1,37 @@
 """A small asynchronous Kubernetes client: plain JSON over one keep-alive connection pool.
 
-`KubeApi` for single requests, and `Watched`, a local copy of one resource that list and watch keep up to date. Four
+`KubeApi` for single requests, and `Watched`, a local copy of one resource that `kube.watching` keeps up to date. Four
 clusters are served by one supervisor process, so no generated client with its thousands of model classes is loaded;
 objects are dictionaries as the API server writes them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 import random
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlencode
 
 import aiohttp
 
-from kueue_fleet.kube.answers import APPLY_PATCH, MERGE_PATCH, ApiError, Json, object_key, refusal, watch_events
+from kueue_fleet.kube.answers import APPLY_PATCH, MERGE_PATCH, ApiError, Json, refusal, watch_events
+from kueue_fleet.kube.api import Identity, Opened, ask_identity, nothing
+from kueue_fleet.kube.watching import PAGE, Watch
 
 _REQUEST_SECONDS = 60.0
 _WATCH_SECONDS = 300
-_LIST_PAGE = 200
-_RETRY_FIRST_SECONDS = 0.2
-_RETRY_LAST_SECONDS = 5.0
 
-log = logging.getLogger(__name__)
+
+@contextmanager
+def _as_api_error(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ApiError(0, "", f"{what} failed: {type(error).__name__}: {error}") from None
 
 
 class KubeApi:
@@ -73,17 +78,18 @@ class KubeApi:
     ) -> Json:
         """One request; returns the decoded object.
 
-        Raises ApiError for a refusal, aiohttp.ClientError or TimeoutError when the server cannot be reached.
+        Raises ApiError for a refusal, with status 0 when the server cannot be reached.
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {} if data is None else {"Content-Type": content_type}
-        async with self._client().request(
-            method, self.server + path, params=params, data=data, headers=headers
-        ) as response:
-            text = await response.read()
-            if response.status >= 400:
-                raise refusal(response.status, text)
-            return json.loads(text) if text[:1] in (b"{", b"[") else {}
+        with _as_api_error(f"{method} {path}"):
+            async with self._client().request(
+                method, self.server + path, params=params, data=data, headers=headers
+            ) as response:
+                text = await response.read()
+                if response.status >= 400:
+                    raise refusal(response.status, text)
+                return json.loads(text) if text[:1] in (b"{", b"[") else {}
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:
         """The object or list at `path`; raises ApiError."""
@@ -135,31 +141,34 @@ class KubeApi:
             raise
         return True
 
-    async def watch(self, path: str, params: Mapping[str, str]) -> AsyncIterator[tuple[str, Json]]:
-        """The events after `params["resourceVersion"]`, until the server ends the watch.
+    async def identity(self) -> Identity:
+        """See `kube.api`."""
+        return await ask_identity(self)
 
-        Raises ApiError (410 when the version is too old), aiohttp.ClientError when the connection drops.
-        """
+    async def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
+        """See `kube.api`."""
         query = {
-            **params,
+            "resourceVersion": version,
             "watch": "1",
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(_WATCH_SECONDS + random.randrange(_WATCH_SECONDS)),  # noqa: S311
         }
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=2 * _WATCH_SECONDS + 30)
-        async with self._client().get(self.server + path, params=query, timeout=timeout) as response:
-            if response.status >= 400:
-                raise refusal(response.status, await response.read())
-            async for event in watch_events(response.content.iter_any()):
-                yield event
+        with _as_api_error(f"watch of {path}"):
+            async with self._client().get(self.server + path, params=query, timeout=timeout) as response:
+                if response.status >= 400:
+                    raise refusal(response.status, await response.read())
+                opened()
+                async for event in watch_events(response.content.iter_any()):
+                    yield event
 
 
 class Watched:
     """A local copy of the objects of one collection, kept current by list and watch.
 
     `objects` maps `namespace/name` (or `name`) to what `project` keeps of each object. `on_change(key, old, new)` is
-    called on the event loop for each difference, also for those found by a new list after a dropped watch or HTTP
-    410.
+    called on the event loop for each difference. `params` are selectors. A resource that does not exist yet is asked
+    for again.
     """
 
     def __init__(
@@ -170,64 +179,17 @@ class Watched:
         params: Mapping[str, str] | None = None,
         project: Callable[[Json], Json] | None = None,
         on_change: Callable[[str, Json | None, Json | None], None] | None = None,
-        page: int = _LIST_PAGE,
+        page: int = PAGE,
     ) -> None:
         self.objects: dict[str, Json] = {}
-        self.synced = asyncio.Event()
-        self._api = api
-        self._path = path
-        self._params = dict(params or {})
         self._project = project or without_managed_fields
         self._on_change = on_change
-        self._page = page
+        self._watch = Watch(api, f"{path}?{urlencode(params)}" if params else path, self._put, page=page)
+        self.synced = self._watch.synced
+        self.run = self._watch.run
 
-    async def run(self) -> None:
-        """Lists and watches until cancelled. A resource that does not exist yet is asked for again."""
-        delay = _RETRY_FIRST_SECONDS
-        version: str | None = None
-        while True:
-            try:
-                if version is None:
-                    version = await self._list()
-                    self.synced.set()
-                delay = _RETRY_FIRST_SECONDS
-                async for kind, item in self._api.watch(self._path, {**self._params, "resourceVersion": version}):
-                    version = item["metadata"]["resourceVersion"]
-                    if kind != "BOOKMARK":
-                        self._put(object_key(item), None if kind == "DELETED" else self._project(item))
-            except ApiError as error:
-                version = None
-                if not (error.asks_for_list or error.is_not_found):
-                    log.warning("%s%s: %s", self._api.server, self._path, error)
-                if error.asks_for_list:
-                    continue
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                # The server may come back with an earlier state of etcd, of which a watch from here would hear nothing.
-                version = None
-                log.info("%s%s: watch dropped: %s", self._api.server, self._path, error)
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, _RETRY_LAST_SECONDS)
-
-    async def _list(self) -> str:
-        seen: set[str] = set()
-        query = {**self._params, "limit": str(self._page)}
-        while True:
-            page = await self._api.get(self._path, query)
-            for item in page.get("items") or []:
-                key = object_key(item)
-                seen.add(key)
-                self._put(key, self._project(item))
-            token = page["metadata"].get("continue")
-            if not token:
-                break
-            query["continue"] = token
-        for key in [key for key in self.objects if key not in seen]:
-            self._put(key, None)
-        version: str = page["metadata"]["resourceVersion"]
-        return version
-
-    def _put(self, key: str, new: Json | None) -> None:
-        old = self.objects.get(key)
+    def _put(self, key: str, item: Json | None) -> None:
+        old, new = self.objects.get(key), None if item is None else self._project(item)
         if new is None:
             self.objects.pop(key, None)
         else:

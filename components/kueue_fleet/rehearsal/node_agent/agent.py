@@ -244,8 +244,8 @@ class NodeAgent:
         while True:
             try:
                 await step()
-            except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
-                if isinstance(error, ApiError) and error.status in (400, 422):
+            except ApiError as error:
+                if error.status in (400, 422):
                     raise
                 log.info("%s: %s: %s; trying again", self._node_name, step.__name__, error)
                 await asyncio.sleep(_RETRY_SECONDS)

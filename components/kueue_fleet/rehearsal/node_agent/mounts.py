@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import yaml
 
 from kueue_fleet.kube.answers import ApiError, Json
@@ -130,7 +129,7 @@ class PodVolumes:
                 answer = await self._api.create(
                     f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{account}/token", body
                 )
-            except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            except ApiError as error:
                 self.problem = PodError(f"token of service account {account}: {error}", "ContainerCreating")
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue

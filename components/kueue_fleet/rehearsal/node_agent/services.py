@@ -20,8 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import aiohttp
-
 from kueue_fleet.kube.answers import JSON_PATCH, MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, claim_address
@@ -311,9 +309,6 @@ class ServiceRoutes:
         except ApiError as error:
             if error.is_not_found:
                 return True
-            log.info("route %s: %s; trying again", patch.path, error)
-            return False
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             log.info("route %s: %s; trying again", patch.path, error)
             return False
         return True

@@ -280,9 +280,6 @@ class PodWorker:
         except ApiError as error:
             if error.is_not_found or error.is_conflict:
                 return True
-            self._log_once(f"{self.path}: status: {error}")
-            return False
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._log_once(f"{self.path}: status: {error}; trying again")
             return False
         return True
@@ -308,7 +305,7 @@ class PodWorker:
             try:
                 await self._api.delete(self.path, uid=self.uid, grace_seconds=0)
                 break
-            except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            except ApiError as error:
                 log.info("%s: final deletion: %s; trying again", self.path, error)
                 await asyncio.sleep(_RETRY_SECONDS)
         for name in ("volumes", "containers"):

@@ -1,0 +1,65 @@
+"""What follows and writes objects needs of an API server, whichever client sends the requests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from kueue_fleet.kube.answers import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A cluster at a moment: the uid of its namespace kube-system, which is made once in a cluster's life, and the
+    resource version that it has got to."""
+
+    uid: str
+    version: str
+
+
+Opened = Callable[[], None]
+"""Called when a server has begun a watch."""
+
+
+def nothing() -> None:
+    """Ignores the call."""
+
+
+class ListAndWatch(Protocol):
+    """What following a list needs of an API server."""
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:
+        """The object or list at `path`. Raises ApiError."""
+        ...
+
+    async def identity(self) -> Identity:
+        """Which cluster this is, and how far it has got. Raises ApiError."""
+        ...
+
+    def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
+        """Changes after a version, until the server ends the watch; `opened` is called once it begins one.
+
+        Raises ApiError.
+        """
+        ...
+
+
+class Api(ListAndWatch, Protocol):
+    """What the controller needs of an API server."""
+
+    async def create(self, path: str, body: Json) -> Json:
+        """A new object in the list at `path`. Raises ApiError."""
+        ...
+
+    async def apply(self, path: str, body: Json, manager: str) -> Json:
+        """Server-side apply as a field manager, taking over contested fields. Raises ApiError."""
+        ...
+
+
+async def ask_identity(api: ListAndWatch) -> Identity:
+    """Which cluster a server is of. Raises ApiError."""
+    # A list, since that needs no other permission than to follow namespaces.
+    page = await api.get("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system"})
+    uids = [str(item["metadata"].get("uid", "")) for item in page.get("items") or ()]
+    return Identity(uids[0] if uids else "", str(page["metadata"].get("resourceVersion", "")))
