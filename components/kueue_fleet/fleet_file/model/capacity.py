@@ -119,7 +119,8 @@ class ReservationEntry(RuledModel):
     local_ssd_count: Count = 0
     """Local SSDs of 375 GB on each machine, beyond those that come with it."""
     shared_with: tuple[Project, ...] = ()
-    """Other projects that may use it, by number. With an id among them, later changes of the list are not made."""
+    """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
+    made, since Google answers with numbers."""
     purpose: Literal["primary", "backup"] = "primary"
     """primary: some pool uses it; backup: kept for the day that another one fails."""
 
@@ -146,7 +147,8 @@ class FutureReservationEntry(RuledModel):
     planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
     """DRAFT (default): nothing is asked yet; SUBMITTED: Google is asked, and what it grants has to be paid."""
     shared_with: tuple[Project, ...] = ()
-    """Other projects that may use it, by number. With an id among them, later changes of the list are not made."""
+    """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
+    made, since Google answers with numbers."""
 
     @property
     def end(self) -> datetime:
