@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -10,10 +11,14 @@ from kueue_fleet.adopt import AdoptedCluster
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
+from kueue_fleet.gcp.cluster_properties import CLOUD_PLATFORM_SCOPE
 from kueue_fleet.gcp.node_pool import node_pool_properties
+from kueue_fleet.gke.zones import default_zones
 from kueue_fleet.objects import render_cluster
 
 Object = dict[str, Any]
+NODES = "gpu-nodes@lab-project.iam.gserviceaccount.com"
+"""The Google service account of nodes."""
 
 
 def existing_platform(fleet: FleetSpec, *, pools: bool = True) -> list[AdoptedCluster]:
@@ -30,6 +35,92 @@ def existing_cluster(fleet: FleetSpec, name: str, *, pools: bool = True) -> Adop
         found = [printed_pool(pool) for pool in declared]
     objects = [*render_cluster(fleet, name), configuration_map(fleet, name)]
     return AdoptedCluster(name, entry.region, objects, found, entry.mode)
+
+
+def described_cluster(fleet: FleetSpec, name: str) -> AdoptedCluster:
+    """The same with the cluster as `gcloud container clusters describe --format yaml` prints it."""
+    found = existing_cluster(fleet, name)
+    for pool in found.node_pools:
+        pool["config"]["gcfsConfig"] = {"enabled": True}  # type: ignore[index]
+    printed = printed_cluster(found, fleet.project)
+    if fleet.cluster(name).role == "worker":
+        printed["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["enableK8sTokensViaDns"] = True
+    return replace(found, description=printed)
+
+
+def printed_cluster(cluster: AdoptedCluster, project: str) -> Object:
+    """A cluster that is set up as a fleet's are, in a network of its owner: GKE's names, what is false left out.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.
+    """
+    standard = cluster.mode == "Standard"
+    region, nodes = cluster.region, {"serviceAccount": NODES, "oauthScopes": [CLOUD_PLATFORM_SCOPE]}
+    components = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR", "DCGM"]
+    drivers = ("gcePersistentDiskCsiDriverConfig", "gcpFilestoreCsiDriverConfig", "gcsFuseCsiDriverConfig")
+    own: Object = {
+        "addonsConfig": {driver: {"enabled": True} for driver in drivers},
+        "autoscaling": {"autoscalingProfile": "OPTIMIZE_UTILIZATION"},
+        "nodePoolDefaults": {
+            "nodeConfigDefaults": {"gcfsConfig": {"enabled": True}, "nodeKubeletConfig": {_READONLY_PORT: False}}
+        },
+        "nodePools": list(cluster.node_pools),
+        "workloadIdentityConfig": {"workloadPool": f"{project}.svc.id.goog"},
+    }
+    of_autopilot: Object = {
+        "autopilot": {"enabled": True},
+        "autoscaling": {"enableNodeAutoprovisioning": True, "autoprovisioningNodePoolDefaults": nodes},
+        "nodePoolAutoConfig": {"nodeKubeletConfig": {_READONLY_PORT: False}},
+        "nodePools": [{"name": "default-pool", "config": {**nodes, "machineType": "e2-small"}}],
+    }
+    return {
+        "name": cluster.name,
+        "location": region,
+        "locations": list(default_zones(region)),
+        "initialNodeCount": 3,
+        "network": "theirs",
+        "networkConfig": {
+            "network": f"projects/{project}/global/networks/theirs",
+            "subnetwork": f"projects/{project}/regions/{region}/subnetworks/gpus",
+            "datapathProvider": "ADVANCED_DATAPATH",
+            "enableIntraNodeVisibility": True,
+            "defaultSnatStatus": {},
+        },
+        "ipAllocationPolicy": {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "stackType": "IPV4"},
+        "binaryAuthorization": {"evaluationMode": "DISABLED"},
+        "controlPlaneEndpointsConfig": {
+            "dnsEndpointConfig": {"allowExternalTraffic": True, "endpoint": f"gke-1.{region}.gke.goog"},
+            "ipEndpointsConfig": {},
+        },
+        "costManagementConfig": {"enabled": True},
+        "databaseEncryption": {"state": "DECRYPTED", "currentState": "CURRENT_STATE_DECRYPTED"},
+        "fleet": {"project": project, "membership": f"//gkehub.googleapis.com/projects/{project}/memberships/m"},
+        "legacyAbac": {},
+        "loggingConfig": {"componentConfig": {"enableComponents": ["SYSTEM_COMPONENTS", "WORKLOADS"]}},
+        "maintenancePolicy": {
+            "resourceVersion": "1",
+            "window": {
+                "recurringWindow": {
+                    "window": {"startTime": "2026-01-03T00:00:00Z", "endTime": "2026-01-03T12:00:00Z"},
+                    "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
+                }
+            },
+        },
+        "masterAuth": {"clientCertificateConfig": {}, "clusterCaCertificate": "Q0E="},
+        "monitoringConfig": {
+            "componentConfig": {"enableComponents": components},
+            "managedPrometheusConfig": {"enabled": True},
+        },
+        "privateClusterConfig": {"enablePrivateNodes": True, "privateEndpoint": "10.0.0.2"},
+        "releaseChannel": {"channel": "RAPID"},
+        "resourceLabels": {"owner": "ml"},
+        "securityPostureConfig": {"mode": "BASIC", "vulnerabilityMode": "VULNERABILITY_DISABLED"},
+        "shieldedNodes": {"enabled": True},
+        "status": "RUNNING",
+        **(own if standard else of_autopilot),
+    }
+
+
+_READONLY_PORT = "insecureKubeletReadonlyPortEnabled"
 
 
 def configuration_map(fleet: FleetSpec, cluster: str) -> Object:
@@ -52,7 +143,7 @@ def printed_pool(pool: ResolvedNodePool) -> Object:
     Source: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
     """
     declared = node_pool_properties(
-        pool, service_account="nodes@p.example", disk_encryption_key=None, image_streaming=False, labels={}
+        pool, service_account=NODES, disk_encryption_key=None, image_streaming=False, labels={}
     )
     config = declared.pop("nodeConfig")
     gpus = [

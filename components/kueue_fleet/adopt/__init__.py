@@ -5,6 +5,7 @@ where two clusters disagree in a way that one entry of a fleet file cannot say, 
 """
 
 from kueue_fleet.adopt.fleet import Adopted, Identity, adopt_fleet
+from kueue_fleet.adopt.google_cloud import description_problems, mode_of
 from kueue_fleet.adopt.platform import AdoptedCluster, Mode
 
-__all__ = ["Adopted", "AdoptedCluster", "Identity", "Mode", "adopt_fleet"]
+__all__ = ["Adopted", "AdoptedCluster", "Identity", "Mode", "adopt_fleet", "description_problems", "mode_of"]

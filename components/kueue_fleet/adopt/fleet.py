@@ -6,13 +6,14 @@ The data of a fleet file in its own order, and notes on all that it leaves out o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
 from kueue_fleet.adopt.configuration import adopt_configuration, read_configurations
 from kueue_fleet.adopt.controller import adopt_controller
 from kueue_fleet.adopt.drop_defaults import drop_defaults
+from kueue_fleet.adopt.google_cloud import cluster_fields, collects_metrics, network_fields
 from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue, managers_flavor
 from kueue_fleet.adopt.platform import AdoptedCluster, Data, Platform
 from kueue_fleet.adopt.pools import node_pool_entries
@@ -52,6 +53,10 @@ class Identity:
     """Whether Kueue's version and Configuration, where no object says them, are the defaults of a fleet file."""
     in_place: bool = False
     """Whether the fleet is to take these clusters over, and not to make others like them."""
+    managed: bool = False
+    """Whether Pulumi is to manage the clusters and node pools themselves too, all of which are described."""
+    stays: Mapping[str, str] = field(default_factory=dict)
+    """What stays its owner's all the same, and why: clusters, and node pools as CLUSTER/POOL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,10 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     if platform.manager is not None:
         data["multiKueue"] = adopt_multi_kueue(platform, settings.multi_kueue, identity.rotate_by, identity.today)
     _raise(platform)
-    platform.notes.append(_NOT_READ)
-    if identity.in_place:
-        for cluster in data["clusters"]:
-            cluster |= {"existing": True, "upsertExistingObjects": True}
-        for pool in pools:
-            pool["existing"] = True
+    if identity.in_place or identity.managed:
+        _take_over(platform, data, identity)
+    if not identity.managed:
+        platform.notes.append(_NOT_READ)
     data = drop_defaults({key: value for key, value in data.items() if value not in (None, {}, [])})
     try:
         platform.notes += remainder_notes(platform, parse_fleet(data), configurations)
@@ -122,6 +125,29 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
             "`kueue-fleet render FILE --cluster NAME | kubectl --context NAME diff -f -`"
         )
     return Adopted(data, tuple(platform.notes))
+
+
+def _take_over(platform: Platform, data: Data, identity: Identity) -> None:
+    """Mark what is there: what stays its owner's is existing, the rest is as Google Cloud has it."""
+    described = {each.name: each.description for each in platform.clusters if each.description and identity.managed}
+    descriptions = {name: each for name, each in described.items() if name not in identity.stays}
+    stays = dict(identity.stays)
+    if descriptions:
+        data["network"], elsewhere = network_fields(descriptions, identity.project)
+        stays |= elsewhere
+        if any(collects_metrics(each) for each in descriptions.values()):
+            data["observability"] = {**(data["observability"] or {}), "managedPrometheus": True}
+    for cluster in data["clusters"]:
+        cluster["upsertExistingObjects"] = True
+        taken = cluster["name"] in descriptions and cluster["name"] not in stays
+        cluster |= cluster_fields(descriptions[cluster["name"]]) if taken else {"existing": True}
+    existing = [cluster["name"] for cluster in data["clusters"] if cluster.get("existing")]
+    with_pools = [each.name for each in platform.clusters if each.node_pools and each.name != platform.manager]
+    for pool in data["nodePools"]:
+        on = pool.get("clusters") or with_pools
+        if any(cluster in existing or f"{cluster}/{pool['name']}" in stays for cluster in on):
+            pool["existing"] = True
+    platform.notes += [f"{name} stays its owner's, with existing: true: {why}" for name, why in stays.items()]
 
 
 def _raise(platform: Platform) -> None:

@@ -31,6 +31,8 @@ class AdoptedCluster:
     """As `gcloud container node-pools list --format yaml` prints them; with any, the cluster is a Standard one."""
     mode: Mode | None = None
     """Who manages its nodes; needed without node pools."""
+    description: Object | None = None
+    """As `gcloud container clusters describe --format yaml` prints it; needed of clusters that Pulumi takes over."""
 
 
 @dataclass

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet
+from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, read_objects, read_text, write_text
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
-from kueue_fleet.fleet_file.yaml_text import load_documents
+from kueue_fleet.fleet_file.yaml_text import YamlDocument, load_documents
 from kueue_fleet.kueue_api import SpecError
+
+if TYPE_CHECKING:
+    from kueue_fleet.pulumi_import import ImportPlan
 
 
 def register(app: typer.Typer) -> None:
@@ -34,9 +38,22 @@ def import_(
     name: Annotated[str, typer.Option("--name", help="Name of the fleet.")],
     project: Annotated[str, typer.Option("--project", help="Google Cloud project id.")],
     region: Annotated[
-        list[str],
-        typer.Option("--region", metavar="[CLUSTER=]REGION", help="Region of a cluster; alone: of all others."),
-    ],
+        list[str] | None,
+        typer.Option(
+            "--region",
+            metavar="[CLUSTER=]REGION",
+            help="Region of a cluster without --description; alone: of all of them.",
+        ),
+    ] = None,
+    description: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--description",
+            metavar="CLUSTER=FILE",
+            help="Output of `gcloud container clusters describe CLUSTER --format yaml`: region, mode, node pools and "
+            "settings of the cluster.",
+        ),
+    ] = None,
     node_pools: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,6 +81,15 @@ def import_(
         bool,
         typer.Option("--new", help="Describe clusters to be made, like these; default: these are taken over in place."),
     ] = False,
+    pulumi_import: Annotated[
+        Path | None,
+        typer.Option(
+            "--pulumi-import",
+            metavar="FILE",
+            help="Let Pulumi manage the clusters and node pools themselves too: write FILE for `pulumi import --file`. "
+            "Each cluster needs --description.",
+        ),
+    ] = None,
     rotate_by: Annotated[
         datetime | None,
         typer.Option(
@@ -80,9 +106,10 @@ def import_(
 
     The cluster with MultiKueueCluster objects is the manager, the others are its workers. Nothing on a cluster
     changes. In the file these clusters and their node pools exist: `pulumi up` makes and replaces none of them, and
-    takes over the objects in them. The command asks for what no object says, and names every object that the file
-    leaves out or would change. Afterwards `kueue-fleet check` says what is wrong with the platform, and
-    `kueue-fleet render` what would be applied.
+    takes over the objects in them. With --pulumi-import it takes over the clusters and node pools too, but for those
+    that it would have to replace; the command lists what the first `pulumi up` changes of them. It asks for what no
+    object says, and names every object that the file leaves out or would change. Afterwards `kueue-fleet check` says
+    what is wrong with the platform, and `kueue-fleet render` what would be applied.
 
     \b
     Examples:
@@ -100,19 +127,30 @@ def import_(
           --project my-project --region manager=europe-west4 \\
           --region us-east4 --mode manager=Autopilot \\
           --node-pools worker-us=us-pools.yaml
+      gcloud container clusters describe batch --region us-central1 \\
+          --format yaml > batch.yaml
+      kueue-fleet import batch=batch/ --name batch --project my-project \\
+          --description batch=batch.yaml --pulumi-import import.json \\
+          -o Pulumi.batch.yaml
     """
-    if output is not None and is_there(output) and not force:
-        raise console.CommandError(f"{output}: is there already; give another name, or --force to replace it")
+    for file in (output, pulumi_import):
+        if file is not None and is_there(file) and not force:
+            raise console.CommandError(f"{file}: is there already; give another name, or --force to replace it")
     paths = _named("CLUSTER=PATH", objects)
+    described = _descriptions(_named("--description", description or []), paths)
+    _refuse_undescribed(paths, described, pulumi_import, output, new=new)
     pools = _named("--node-pools", node_pools or [])
     _refuse_unknown("--node-pools", pools, paths)
-    regions = _of_clusters("--region", region, list(paths))
+    _refuse_twice("--node-pools", pools, described)
+    without = [cluster for cluster in paths if cluster not in described]
+    regions = _of_clusters("--region", region or [], without)
+    regions |= {cluster: str(each["location"]) for cluster, each in described.items()}
     missing = [cluster for cluster in paths if cluster not in regions]
     if missing:
         raise console.CommandError(
             f"--region: none for {', '.join(missing)}; add --region {missing[0]}=REGION", exit_code=2
         )
-    modes = _of_clusters("--mode", mode or [], [cluster for cluster in paths if cluster not in pools])
+    modes = _of_clusters("--mode", mode or [], [cluster for cluster in without if cluster not in pools])
     for cluster, wanted in modes.items():
         if wanted not in get_args(Mode):
             raise console.CommandError(
@@ -120,18 +158,21 @@ def import_(
             )
     today = date.today()  # noqa: DTZ011  (the day where the user is)
     replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
+    modes |= {cluster: mode_of(each) for cluster, each in described.items()}
     clusters = [
         AdoptedCluster(
             cluster,
             regions[cluster],
             _read_manifests(Path(path)),
-            _read_pools(Path(pools[cluster])) if cluster in pools else (),
+            _pools_of(described.get(cluster), pools.get(cluster)),
             cast("Mode | None", modes.get(cluster)),
+            described.get(cluster),
         )
         for cluster, path in paths.items()
     ]
+    identity = Identity(name, project, replace_by, today, default_kueue, not new, pulumi_import is not None)
     try:
-        adopted = adopt_fleet(clusters, Identity(name, project, replace_by, today, default_kueue, in_place=not new))
+        adopted, plan = _adopt(clusters, identity)
     except SpecError as refused:
         raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
     text = console.yaml_text(adopted.data)
@@ -141,6 +182,26 @@ def import_(
         write_text(output, text)
         console.line(f"{output}: written")
     _report(adopted, output)
+    if pulumi_import is not None and plan is not None:
+        write_text(pulumi_import, json.dumps(plan.file, indent=2) + "\n")
+        _say_what_next(plan, pulumi_import)
+
+
+def _adopt(clusters: list[AdoptedCluster], identity: Identity) -> tuple[Adopted, ImportPlan | None]:
+    if not identity.managed:
+        return adopt_fleet(clusters, identity), None
+    from kueue_fleet.pulumi_import import take_over
+
+    return take_over(clusters, identity)
+
+
+def _say_what_next(plan: ImportPlan, file: Path) -> None:
+    console.line(f"{file}: written, {len(plan.adoptions)} resources to import")
+    for each in plan.adoptions:
+        for difference in each.differences:
+            console.line(f"pulumi up changes {each.path}: {difference}")
+    if plan.adoptions:
+        console.line(f"next: pulumi import --file {file} --generate-code=false, then pulumi preview --diff")
 
 
 def _report(adopted: Adopted, output: Path | None) -> None:
@@ -197,11 +258,63 @@ def _read_manifests(path: Path) -> list[Mapping[str, Any]]:
         raise console.wrong_input(path, refused.problems) from None
 
 
-def _read_pools(file: Path) -> list[Mapping[str, Any]]:
+def _descriptions(files: Mapping[str, str], clusters: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+    """What gcloud says of clusters, each in a file."""
+    _refuse_unknown("--description", files, clusters)
+    found: dict[str, Mapping[str, Any]] = {}
+    for cluster, file in files.items():
+        documents = [document.data for document in _gcloud_documents(Path(file))]
+        problems = description_problems(cluster, documents[0] if len(documents) == 1 else None)
+        if problems:
+            raise console.wrong_input(Path(file), problems)
+        found[cluster] = documents[0]
+    return found
+
+
+def _refuse_undescribed(
+    clusters: Mapping[str, str],
+    described: Mapping[str, object],
+    pulumi_import: Path | None,
+    output: Path | None,
+    *,
+    new: bool,
+) -> None:
+    """What --pulumi-import needs."""
+    if pulumi_import is None:
+        return
+    if new:
+        raise console.CommandError("--new: clusters that are to be made are not imported; leave one out", exit_code=2)
+    if output is None:
+        raise console.CommandError("--pulumi-import: needs the file of the fleet too; add --output FILE", exit_code=2)
+    missing = [cluster for cluster in clusters if cluster not in described]
+    if missing:
+        raise console.CommandError(
+            f"--pulumi-import: no description of {', '.join(missing)}; add --description {missing[0]}=FILE", exit_code=2
+        )
+
+
+def _refuse_twice(what: str, given: Mapping[str, str], described: Mapping[str, object]) -> None:
+    for cluster in given:
+        if cluster in described:
+            raise console.CommandError(f"{what}: the description of {cluster} has them; leave one out", exit_code=2)
+
+
+def _pools_of(description: Mapping[str, Any] | None, file: str | None) -> list[Mapping[str, Any]]:
+    """The node pools of a Standard cluster."""
+    if description is not None:
+        return list(description.get("nodePools") or ()) if mode_of(description) == "Standard" else []
+    return _read_pools(Path(file)) if file is not None else []
+
+
+def _gcloud_documents(file: Path) -> list[YamlDocument]:
     try:
-        documents = load_documents(read_text(file, "what gcloud prints"), str(file))
+        return load_documents(read_text(file, "what gcloud prints"), str(file))
     except SpecError as refused:
         raise console.wrong_input(file, refused.problems) from None
+
+
+def _read_pools(file: Path) -> list[Mapping[str, Any]]:
+    documents = _gcloud_documents(file)
     lists = [document.data if isinstance(document.data, list) else [document.data] for document in documents]
     pools = [pool for pools in lists for pool in pools]
     if not pools or not all(isinstance(pool, Mapping) for pool in pools):

@@ -16,7 +16,7 @@ from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess, Placement, cl
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
-from kueue_fleet.gcp.resources import ContainerCluster
+from kueue_fleet.gcp.resources import ContainerCluster, ProjectIamMember
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -93,14 +93,17 @@ class GkeCluster(pulumi.ComponentResource):
             self.cluster = ContainerCluster(
                 name, {"name": None}, pulumi.ResourceOptions(parent=self, id=self.identifier)
             )
-        if spec.existing and autopilot:
+        roles: list[ProjectIamMember] = []
+        if spec.node_service_account is not None:
+            self.node_service_account = pulumi.Output.from_input(spec.node_service_account)
+        elif spec.existing and autopilot:
             self.node_service_account = self.cluster.output("nodeConfig").apply(_service_account)
         else:
             # Of a cluster that exists, for the node pools that the fleet adds to it.
             identity = NodeIdentity(
                 f"{name}-nodes", project=project, cluster_name=spec.name, opts=pulumi.ResourceOptions(parent=self)
             )
-            self.node_service_account = identity.email
+            self.node_service_account, roles = identity.email, identity.roles
         if not spec.existing:
             if network is None or subnetwork is None:
                 raise ValueError(
@@ -120,9 +123,9 @@ class GkeCluster(pulumi.ComponentResource):
                 pulumi.ResourceOptions(
                     parent=self,
                     protect=deletion_protection,
-                    depends_on=identity.roles,
-                    # The pool that this described is gone once the cluster stands.
-                    ignore_changes=None if autopilot else ["nodeConfig"],
+                    depends_on=roles,
+                    # The pool that these described is gone once the cluster stands.
+                    ignore_changes=None if autopilot else ["initialNodeCount", "nodeConfig"],
                 ),
             )
         self.deleted_with = None if spec.existing else self.cluster

@@ -277,10 +277,13 @@ class Session:
     def make_existing_clusters(self, fleet: FleetSpec) -> list[str]:
         """Make the clusters that FLEET expects to be there, with nodes of their own, and return their names.
 
+        A cluster that was imported with a pool of its owner's is there too.
+
         Raises:
             RehearsalError: one of them cannot be started.
         """
-        for entry in (existing := [each for each in fleet.clusters if each.existing]):
+        with_pools = {name for pool in fleet.node_pools if pool.existing for name in fleet.clusters_of(pool)}
+        for entry in (there := [each for each in fleet.clusters if each.existing or each.name in with_pools]):
             autopilot = entry.mode == "Autopilot"
             place = {"project": fleet.project, "location": entry.region}
             self.client.put_cluster(entry.name, **place, autopilot=autopilot)
@@ -289,7 +292,7 @@ class Session:
                 pool = {**place, "name": _THEIR_POOL, "nodeLocations": list(entry.node_locations), **nodes}
                 self.client.put_node_pool(entry.name, _THEIR_POOL, pool)
             self._make_existing_pools(fleet, entry)
-        return [entry.name for entry in existing]
+        return [entry.name for entry in there]
 
     def _make_existing_pools(self, fleet: FleetSpec, cluster: ClusterEntry) -> None:
         from kueue_fleet.gcp.node_pool import node_pool_properties

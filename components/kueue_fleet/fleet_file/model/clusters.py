@@ -15,6 +15,7 @@ from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, S
 from kueue_fleet.fleet_file.model.gcp_names import (
     GkeClusterName,
     GkeVersion,
+    GoogleServiceAccountAddress,
     KmsKey,
     Region,
     Zone,
@@ -157,6 +158,8 @@ class ClusterEntry(RuledModel):
     """Key of Cloud KMS for Secrets in etcd (CIS GKE 5.3.1)."""
     disk_encryption_key: KmsKey | None = None
     """Key of Cloud KMS for boot disks (CIS GKE 5.9.1)."""
+    node_service_account: GoogleServiceAccountAddress | None = None
+    """Address of the nodes' Google service account, with its roles; default: the fleet makes one (CIS GKE 5.2.1)."""
     rbac_security_group: Text | None = None
     """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.3). To switch it off, write "" and
     apply that: a cluster from which the field is only removed keeps its group."""

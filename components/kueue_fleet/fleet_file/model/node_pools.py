@@ -105,8 +105,8 @@ class NodePoolEntry(RuledModel):
     name: GkeClusterName
     """Name of the GKE node pool; flavors and node labels have it too."""
     existing: Flag = False
-    """Whether the pool is there, on clusters that are, and stays its owner's: flavors, quotas and rules know it, and
-    the fleet does not make it; default false."""
+    """Whether the pool is there, on clusters that exist or were imported, and stays its owner's: flavors, quotas and
+    rules know it, and the fleet does not make it; default false."""
     clusters: ClusterNames | None = None
     """Default: every Standard cluster that runs jobs."""
     zones: tuple[Zone, ...] = ()

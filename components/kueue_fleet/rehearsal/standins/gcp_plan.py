@@ -20,7 +20,8 @@ from kueue_fleet.rehearsal.standins.gcp_suppressed import Pair, cleared, forced_
 from kueue_fleet.rehearsal.standins.property_diff import Change, Path, Pattern, parse_pattern, touches
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
 
-_ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}
+ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}
+"""What is not there, by type."""
 
 
 def planned_changes(
@@ -146,7 +147,7 @@ class _Plan:
     def _scalar(self, fact: Fact, old: Any, new: Any, path: Path) -> None:
         removed = new is None
         if removed and old is not None:
-            new = _ZERO[fact.kind]
+            new = ZERO[fact.kind]
         if _text(old) == _text(new):
             return
         change = Change.ADD if old is None else Change.DELETE if removed else Change.UPDATE

@@ -1,0 +1,268 @@
+"""A GKE cluster as gcloud describes it: what of it goes into a fleet file, and its properties as Pulumi names them.
+
+In: the output of `gcloud container clusters describe`, with node pools. Whether a property means the same under both
+names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name. Values are as GKE's API has them: what is
+false, zero or empty is not there.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kueue_fleet.kueue_api.problem import Problem
+
+Data = dict[str, Any]
+"""A part of a fleet file, or Pulumi's properties, as plain data."""
+Object = Mapping[str, Any]
+"""What gcloud prints."""
+
+FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
+"""What to do about a description that is none."""
+_DRIVERS: Final = {
+    "PersistentDisk": "gcePersistentDiskCsiDriverConfig",
+    "Filestore": "gcpFilestoreCsiDriverConfig",
+    "GcsFuse": "gcsFuseCsiDriverConfig",
+}
+_MOVED: Final = {
+    "enableAutopilot": "autopilot.enabled",
+    "enableLegacyAbac": "legacyAbac.enabled",
+    "enableShieldedNodes": "shieldedNodes.enabled",
+    "datapathProvider": "networkConfig.datapathProvider",
+    "defaultMaxPodsPerNode": "defaultMaxPodsConstraint.maxPodsPerNode",
+    "defaultSnatStatus": "networkConfig.defaultSnatStatus",
+    "dnsConfig": "networkConfig.dnsConfig",
+    "enableIntranodeVisibility": "networkConfig.enableIntraNodeVisibility",
+    "enableL4IlbSubsetting": "networkConfig.enableL4ilbSubsetting",
+    "enableMultiNetworking": "networkConfig.enableMultiNetworking",
+    "network": "networkConfig.network",
+    "nodeLocations": "locations",
+    "subnetwork": "networkConfig.subnetwork",
+    "clusterAutoscaling": "autoscaling",
+    "clusterAutoscaling.enabled": "autoscaling.enableNodeAutoprovisioning",
+    "clusterAutoscaling.autoProvisioningDefaults": "autoscaling.autoprovisioningNodePoolDefaults",
+    "clusterAutoscaling.autoProvisioningDefaults.diskSize": "autoscaling.autoprovisioningNodePoolDefaults.diskSizeGb",
+    "clusterAutoscaling.autoProvisioningLocations": "autoscaling.autoprovisioningLocations",
+    "loggingConfig.enableComponents": "loggingConfig.componentConfig.enableComponents",
+    "maintenancePolicy": "maintenancePolicy.window",
+    "maintenancePolicy.recurringWindow.startTime": "maintenancePolicy.window.recurringWindow.window.startTime",
+    "maintenancePolicy.recurringWindow.endTime": "maintenancePolicy.window.recurringWindow.window.endTime",
+    "monitoringConfig.enableComponents": "monitoringConfig.componentConfig.enableComponents",
+    "monitoringConfig.managedPrometheus": "monitoringConfig.managedPrometheusConfig",
+    "nodePoolDefaults.nodeConfigDefaults.insecureKubeletReadonlyPortEnabled": (
+        "nodePoolDefaults.nodeConfigDefaults.nodeKubeletConfig.insecureKubeletReadonlyPortEnabled"
+    ),
+}
+"""Properties of pulumi-gcp's Cluster that GKE's API has under another name; a parent comes before its children."""
+_POOL_MOVED: Final = {
+    "maxPodsPerNode": "maxPodsConstraint.maxPodsPerNode",
+    "nodeConfig": "config",
+    "nodeLocations": "locations",
+}
+"""The same of NodePool."""
+_READONLY_PORT: Final = "insecureKubeletReadonlyPortEnabled"
+
+
+def description_problems(cluster: str, description: object) -> list[Problem]:
+    """What is wrong with the description of a cluster."""
+    path = f"clusters[{cluster}]"
+    if not isinstance(description, Mapping) or not {"name", "location", "networkConfig"} <= set(description):
+        return [Problem(path, "is not described by a map with name, location and networkConfig", FIX)]
+    if description["name"] != cluster:
+        return [
+            Problem(path, f"is described as {description['name']}", "write the name of the cluster that it describes")
+        ]
+    return []
+
+
+def mode_of(description: Object) -> str:
+    """Who manages the nodes."""
+    return "Autopilot" if _at(description, "autopilot.enabled") else "Standard"
+
+
+def cluster_fields(description: Object) -> Data:
+    """The fields of a cluster's entry, mode and name aside, as far as the description has them."""
+    fields: Data = {
+        "releaseChannel": _at(description, "releaseChannel.channel") or "REGULAR",
+        "maintenance": _maintenance(description),
+        "databaseEncryptionKey": _at(description, "databaseEncryption.keyName"),
+        "diskEncryptionKey": _of_nodes(description, "bootDiskKmsKey"),
+        "nodeServiceAccount": _of_nodes(description, "serviceAccount"),
+        "rbacSecurityGroup": _at(description, "authenticatorGroupsConfig.securityGroup"),
+        "binaryAuthorization": _at(description, "binaryAuthorization.evaluationMode")
+        == "PROJECT_SINGLETON_POLICY_ENFORCE",
+        "fleetMembership": bool(description.get("fleet")),
+        "costAllocation": bool(_at(description, "costManagementConfig.enabled")),
+    }
+    if not str(fields["nodeServiceAccount"]).endswith(".iam.gserviceaccount.com"):
+        # The project's default account, which is an Editor.
+        del fields["nodeServiceAccount"]
+    if mode_of(description) == "Standard":
+        addons = description.get("addonsConfig") or {}
+        fields |= {
+            "zones": description.get("locations"),
+            "imageStreaming": bool(_at(description, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig.enabled")),
+            "storageDrivers": [name for name, addon in _DRIVERS.items() if _at(addons, f"{addon}.enabled")],
+            "nodeAutoProvisioning": _auto_provisioning(description.get("autoscaling") or {}),
+        }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _of_nodes(description: Object, name: str) -> Any:
+    """What all node pools have, or what nodes of an Autopilot cluster get; None if they differ."""
+    if mode_of(description) == "Autopilot":
+        return _at(description, f"autoscaling.autoprovisioningNodePoolDefaults.{name}")
+    found = {str(_at(pool, f"config.{name}") or "") for pool in description.get("nodePools") or ()}
+    return found.pop() or None if len(found) == 1 else None
+
+
+def _maintenance(description: Object) -> Data | None:
+    window = _at(description, "maintenancePolicy.window") or {}
+    times = _at(window, "recurringWindow.window")
+    if not times:
+        return None
+    return {
+        "start": times["startTime"],
+        "end": times["endTime"],
+        "recurrence": window["recurringWindow"]["recurrence"],
+        "exclusions": [
+            {
+                "name": name,
+                "start": exclusion["startTime"],
+                **({"end": exclusion["endTime"]} if "endTime" in exclusion else {}),
+                "scope": _at(exclusion, "maintenanceExclusionOptions.scope") or "NO_UPGRADES",
+                **_end_behavior(exclusion),
+            }
+            for name, exclusion in (window.get("maintenanceExclusions") or {}).items()
+        ],
+    }
+
+
+def _end_behavior(exclusion: Object) -> Data:
+    behavior = _at(exclusion, "maintenanceExclusionOptions.endTimeBehavior")
+    return {"endTimeBehavior": behavior} if behavior else {}
+
+
+def _auto_provisioning(scaling: Object) -> Data | None:
+    if not scaling.get("enableNodeAutoprovisioning"):
+        return None
+    return {
+        "resourceLimits": [
+            {name: limit[name] if name == "resourceType" else int(limit[name]) for name in limit}
+            for limit in scaling.get("resourceLimits") or ()
+        ],
+        "zones": scaling.get("autoprovisioningLocations"),
+        "autoscalingProfile": scaling.get("autoscalingProfile", "BALANCED"),
+    }
+
+
+def collects_metrics(description: Object) -> bool:
+    """Whether Google's collectors run, which Autopilot always has."""
+    return bool(_at(description, "monitoringConfig.managedPrometheusConfig.enabled"))
+
+
+def network_fields(descriptions: Mapping[str, Object], project: str) -> tuple[Data, dict[str, str]]:
+    """The section `network`: the network of the first cluster, and the subnet of the first of each region.
+
+    Also: clusters that the section does not describe, with the reason.
+    """
+    elsewhere: dict[str, str] = {}
+    subnets: Data = {}
+    network = ""
+    for cluster, description in descriptions.items():
+        own, subnet = (str(_at(description, f"networkConfig.{name}")) for name in ("network", "subnetwork"))
+        network = network or own
+        ranges = description.get("ipAllocationPolicy") or {}
+        entry = {
+            "name": subnet.rpartition("/")[2],
+            "podRangeName": ranges.get("clusterSecondaryRangeName"),
+            "serviceRangeName": ranges.get("servicesSecondaryRangeName"),
+        }
+        if own != network:
+            elsewhere[cluster] = f"it is in the network {own.rpartition('/')[2]}, others are in another one"
+        elif subnets.setdefault(description["location"], entry) != entry:
+            elsewhere[cluster] = f"it is in the subnet {entry['name']} with ranges of its own, another cluster is not"
+    host = network.removeprefix("projects/").partition("/")[0]
+    existing: Data = {"project": host} if host != project else {}
+    existing |= {
+        "name": network.rpartition("/")[2],
+        "subnets": {region: {key: name for key, name in each.items() if name} for region, each in subnets.items()},
+    }
+    return {"existing": existing, **_access(descriptions.values())}, elsewhere
+
+
+def _access(descriptions: Iterable[Object]) -> Data:
+    """By DNS name where one cluster has it open, else by address."""
+    authorized: dict[str, str] = {}
+    for description in descriptions:
+        if _at(description, "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic"):
+            return {}
+        for block in _at(description, "masterAuthorizedNetworksConfig.cidrBlocks") or ():
+            authorized.setdefault(block["cidrBlock"], block.get("displayName") or block["cidrBlock"])
+    networks = [{"name": name, "cidr": cidr} for cidr, name in authorized.items()]
+    return {"controlPlaneAccess": "AuthorizedNetworks", "authorizedNetworks": networks}
+
+
+def cluster_state(description: Object) -> Data:
+    """Properties of pulumi-gcp's Cluster, as far as the description has them."""
+    state = _renamed(description, _MOVED)
+    window = state.get("maintenancePolicy", {})
+    if "maintenanceExclusions" in window:
+        window["maintenanceExclusions"] = [
+            {
+                "exclusionName": name,
+                **{key: each[key] for key in ("startTime", "endTime") if key in each},
+                "exclusionOptions": each.get("maintenanceExclusionOptions", {}),
+            }
+            for name, each in window["maintenanceExclusions"].items()
+        ]
+    if not _at(description, "masterAuthorizedNetworksConfig.enabled"):
+        state.pop("masterAuthorizedNetworksConfig", None)
+    return state
+
+
+def pool_state(pool: Object) -> Data:
+    """Properties of pulumi-gcp's NodePool, as far as the description has them."""
+    state = _renamed(pool, _POOL_MOVED)
+    config = state.get("nodeConfig", {})
+    if "accelerators" in config:
+        names = {"acceleratorType": "type", "acceleratorCount": "count"}
+        config["guestAccelerators"] = [
+            {names.get(key, key): int(value) if key == "acceleratorCount" else value for key, value in each.items()}
+            for each in config.pop("accelerators")
+        ]
+    if not _at(pool, "autoscaling.enabled"):
+        state.pop("autoscaling", None)
+    return state
+
+
+def _renamed(given: Object, moved: Mapping[str, str]) -> Data:
+    state: Data = _copied(given)
+    for target, source in moved.items():
+        value = _at(given, source)
+        if value is None:
+            continue
+        *parents, last = target.split(".")
+        block = state
+        for parent in parents:
+            block = block.setdefault(parent, {})
+        block[last] = _copied({last: value})[last]
+    return state
+
+
+def _copied(value: Any) -> Any:
+    """A copy, in which a port that the provider has as text is text."""
+    if isinstance(value, Mapping):
+        return {
+            key: str(each).upper() if key == _READONLY_PORT and isinstance(each, bool) else _copied(each)
+            for key, each in value.items()
+        }
+    return [_copied(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value

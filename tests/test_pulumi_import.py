@@ -1,0 +1,208 @@
+"""What `pulumi import` needs, and what the first `pulumi up` changes: from clusters as gcloud describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+import pulumi_mocks
+from adopt.existing_platform import NODES, described_cluster
+from kueue_fleet import Fleet
+from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.parse import read_fleet
+from kueue_fleet.pulumi_import import ImportPlan, take_over
+from small_fleets import WORKER, fleet
+
+IDENTITY = Identity("lab", "lab-project", date(2999, 2, 1), date(2026, 11, 21), in_place=True, managed=True)
+LABELS = ("resourceLabels.", "nodeConfig.resourceLabels.")
+Change = Callable[[dict[str, Any]], None]
+
+
+RESOURCES = {"cpu": 96, "memory": "400Gi", "nvidia.com/gpu": 8}
+
+
+def standalone() -> FleetSpec:
+    """One Standard cluster with one pool."""
+    quotas = [{"name": name, "nominalQuota": quota} for name, quota in RESOURCES.items()]
+    group = {"coveredResources": list(RESOURCES), "flavors": [{"name": "l4", "resources": quotas}]}
+    return parse_fleet(
+        {
+            "name": "lab",
+            "project": "lab-project",
+            "clusters": [{"name": "batch", "role": "standalone", "region": "us-central1", "mode": "Standard"}],
+            "nodePools": [
+                {"name": "l4", "machineType": "g2-standard-24", "autoscaling": {"totalMaxNodeCount": 4}},
+            ],
+            "flavors": [{"name": "l4", "nodePool": "l4"}],
+            "clusterQueues": [{"name": "gpu", "namespaceSelector": {}, "resourceGroups": [group]}],
+        }
+    )
+
+
+def taken_over(spec: FleetSpec, change: Change = lambda _: None) -> tuple[Adopted, ImportPlan]:
+    """The platform that `spec` describes, with the last cluster's description changed."""
+    clusters = [described_cluster(spec, name) for name in spec.cluster_names]
+    change(clusters[-1].description)  # type: ignore[arg-type]
+    pools = clusters[-1].description["nodePools"] if clusters[-1].node_pools else ()  # type: ignore[index]
+    adopted, plan = take_over([*clusters[:-1], replace(clusters[-1], node_pools=pools)], IDENTITY)
+    assert plan is not None, read_fleet(adopted.data).problems
+    return adopted, plan
+
+
+def put(path: str, value: Any) -> Change:
+    """Sets a place of a description, or takes it away with None."""
+
+    def change(description: dict[str, Any]) -> None:
+        *parents, last = path.split("/")
+        place: Any = description
+        for parent in parents:
+            place = place[int(parent)] if isinstance(place, list) else place.setdefault(parent, {})
+        if value is None:
+            del place[last]
+        else:
+            place[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize("spec", [standalone(), fleet(WORKER)], ids=["standard", "autopilot"])
+def test_clusters_that_are_set_up_as_a_fleets_are_get_labels_alone(spec: FleetSpec) -> None:
+    adopted, plan = taken_over(spec)
+    assert [each.path.partition("/")[0] for each in plan.adoptions if "/" not in each.path] == list(spec.cluster_names)
+    others = [text for each in plan.adoptions for text in each.differences if not text.startswith(LABELS)]
+    assert others == []
+    assert not any(each.replacing for each in plan.adoptions)
+    for cluster in adopted.data["clusters"]:
+        assert cluster["upsertExistingObjects"]
+        assert "existing" not in cluster
+        assert cluster["nodeServiceAccount"] == NODES
+        assert cluster["releaseChannel"] == "RAPID"
+        assert cluster["maintenance"]["recurrence"] == "FREQ=WEEKLY;BYDAY=SA,SU"
+    subnets = adopted.data["network"]["existing"]["subnets"]
+    assert set(subnets) == {spec.cluster(name).region for name in spec.cluster_names}
+    assert all(subnet == {"name": "gpus", "podRangeName": "pods"} for subnet in subnets.values())
+
+
+def test_the_file_has_the_names_of_the_components_and_googles_ids() -> None:
+    adopted, plan = taken_over(standalone())
+    spec = parse_fleet(adopted.data)
+    recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec), preview=True)
+    entries = {entry["name"]: entry for entry in plan.file["resources"]}
+    assert len(entries) == len(plan.file["resources"]), "pulumi import finds parents by these names"
+
+    def urn(entry: dict[str, Any]) -> str:
+        types, above = [entry["type"]], entry
+        while "parent" in above:
+            above = entries[above["parent"]]
+            types.append(above["type"])
+        return f"{'$'.join(reversed(types))}::{entry['logicalName']}"
+
+    declared = {resource.urn.partition("::kueue-fleet::")[2]: resource for resource in recording}
+    assert {urn(entry) for entry in entries.values()} <= set(declared)
+    ids = {entry["id"]: declared[urn(entry)] for entry in entries.values() if not entry.get("component")}
+    cluster = f"projects/lab-project/locations/{spec.clusters[0].region}/clusters/{spec.clusters[0].name}"
+    pools = [f"{cluster}/nodePools/{name}" for name in ("system", *(pool.name for pool in spec.node_pools))]
+    assert sorted(ids) == sorted([cluster, *pools])
+    assert {entry["version"] for entry in entries.values() if "id" in entry} == {ids[cluster].version}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "text"),
+    [
+        ("securityPostureConfig/mode", "DISABLED", "securityPostureConfig.mode DISABLED -> BASIC"),
+        ("shieldedNodes", None, "enableShieldedNodes false -> true"),
+        ("legacyAbac", {"enabled": True}, "enableLegacyAbac true -> false"),
+        (
+            "controlPlaneEndpointsConfig/ipEndpointsConfig",
+            {"enabled": True},
+            "controlPlaneEndpointsConfig.ipEndpointsConfig.enabled true -> false",
+        ),
+        (
+            "loggingConfig/componentConfig/enableComponents",
+            ["SYSTEM_COMPONENTS"],
+            "loggingConfig.enableComponents [SYSTEM_COMPONENTS] -> [SYSTEM_COMPONENTS, WORKLOADS]",
+        ),
+    ],
+)
+def test_what_pulumi_changes_in_place_is_listed(path: str, value: Any, text: str) -> None:
+    _, plan = taken_over(standalone(), put(path, value))
+    [cluster] = [each for each in plan.adoptions if "/" not in each.path]
+    assert [each for each in cluster.differences if not each.startswith(LABELS)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "expected"),
+    [
+        ("binaryAuthorization/evaluationMode", "PROJECT_SINGLETON_POLICY_ENFORCE", "binaryAuthorization", True),
+        ("authenticatorGroupsConfig/securityGroup", "gke-security-groups@a.example", "rbacSecurityGroup", None),
+        ("fleet", None, "fleetMembership", False),
+        ("costManagementConfig", None, "costAllocation", False),
+        ("addonsConfig/gcsFuseCsiDriverConfig", None, "storageDrivers", ["PersistentDisk", "Filestore"]),
+    ],
+)
+def test_what_the_file_can_say_is_in_the_file(path: str, value: Any, field: str, expected: Any) -> None:
+    adopted, plan = taken_over(standalone(), put(path, value))
+    assert adopted.data["clusters"][0][field] == (value if expected is None else expected)
+    assert [text for each in plan.adoptions for text in each.differences if not text.startswith(LABELS)] == []
+
+
+def test_a_cluster_that_would_be_replaced_stays_its_owners() -> None:
+    adopted, plan = taken_over(standalone(), put("networkConfig/datapathProvider", "LEGACY_DATAPATH"))
+    assert plan.adoptions == ()
+    assert plan.file == {"resources": []}
+    assert adopted.data["clusters"][0]["existing"]
+    assert all(pool["existing"] for pool in adopted.data["nodePools"])
+    name = adopted.data["clusters"][0]["name"]
+    assert (
+        f"{name} stays its owner's, with existing: true: `pulumi up` would replace {name} to change "
+        "datapathProvider LEGACY_DATAPATH -> ADVANCED_DATAPATH"
+    ) in adopted.notes
+
+
+def test_a_pool_that_would_be_replaced_stays_its_owners_and_its_cluster_is_taken_over() -> None:
+    adopted, plan = taken_over(standalone(), put("nodePools/1/config/shieldedInstanceConfig/enableSecureBoot", False))
+    pool = adopted.data["nodePools"][0]
+    assert pool["existing"]
+    assert "existing" not in adopted.data["clusters"][0]
+    assert not any(each.path.endswith(f"/{pool['name']}") for each in plan.adoptions)
+    assert any("enableSecureBoot false -> true" in note for note in adopted.notes)
+
+
+def test_nodes_of_another_account_keep_it_with_their_pool() -> None:
+    """No file can name it: the account of a project that is used by default."""
+    adopted, _ = taken_over(standalone(), put("nodePools/1/config/serviceAccount", "default"))
+    assert adopted.data["nodePools"][0]["existing"]
+    assert "nodeServiceAccount" not in adopted.data["clusters"][0]
+
+
+def test_a_cluster_in_another_network_stays_its_owners() -> None:
+    adopted, plan = taken_over(fleet(WORKER), put("networkConfig/network", "projects/lab-project/global/networks/b"))
+    assert [cluster.get("existing", False) for cluster in adopted.data["clusters"]] == [False, True]
+    assert len(plan.adoptions) == 1
+    assert any("it is in the network b, others are in another one" in note for note in adopted.notes)
+
+
+def test_a_shared_vpc_is_named_with_its_project() -> None:
+    def shared(description: dict[str, Any]) -> None:
+        description["networkConfig"] |= {
+            "network": "projects/network-host/global/networks/theirs",
+            "subnetwork": "projects/network-host/regions/us-central1/subnetworks/gpus",
+        }
+
+    adopted, plan = taken_over(standalone(), shared)
+    assert adopted.data["network"]["existing"]["project"] == "network-host"
+    assert len(plan.adoptions) > 0
+
+
+def test_nothing_is_imported_of_what_is_not_described() -> None:
+    clusters = [described_cluster(standalone(), name) for name in standalone().cluster_names]
+    alone = [AdoptedCluster(each.name, each.region, each.objects, each.node_pools, each.mode) for each in clusters]
+    adopted, plan = take_over(alone, IDENTITY)
+    assert plan is not None
+    assert plan.adoptions == ()
+    assert adopted.data["clusters"][0]["existing"]
