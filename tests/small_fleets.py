@@ -83,3 +83,19 @@ def standalone_data(**changes: Any) -> dict[str, Any]:
         }
     ]
     return data | changes
+
+
+def one_pool_data() -> dict[str, Any]:
+    """One Standard cluster, `batch`, with one pool and one queue."""
+    resources = {"cpu": 90, "memory": "300Gi", "nvidia.com/gpu": 8}
+    quotas = [{"name": name, "nominalQuota": quota} for name, quota in resources.items()]
+    group = {"coveredResources": list(resources), "flavors": [{"name": "l4", "resources": quotas}]}
+    return {
+        "name": "lab",
+        "project": "lab-project",
+        "clusters": [{"name": "batch", "role": "standalone", "region": "us-central1", "mode": "Standard"}],
+        "nodePools": [{"name": "l4", "machineType": "g2-standard-24", "autoscaling": {"totalMaxNodeCount": 4}}],
+        "flavors": [{"name": "l4", "nodePool": "l4"}],
+        "clusterQueues": [{"name": "gpu", "namespaceSelector": {}, "resourceGroups": [group]}],
+        "teams": [{"name": "vision", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]}],
+    }

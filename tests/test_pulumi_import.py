@@ -16,32 +16,15 @@ from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import read_fleet
 from kueue_fleet.pulumi_import import ImportPlan, take_over
-from small_fleets import WORKER, fleet
+from small_fleets import WORKER, fleet, one_pool_data
 
 IDENTITY = Identity("lab", "lab-project", date(2999, 2, 1), date(2026, 11, 21), in_place=True, managed=True)
 LABELS = ("resourceLabels.", "nodeConfig.resourceLabels.")
 Change = Callable[[dict[str, Any]], None]
 
 
-RESOURCES = {"cpu": 96, "memory": "400Gi", "nvidia.com/gpu": 8}
-
-
 def standalone() -> FleetSpec:
-    """One Standard cluster with one pool."""
-    quotas = [{"name": name, "nominalQuota": quota} for name, quota in RESOURCES.items()]
-    group = {"coveredResources": list(RESOURCES), "flavors": [{"name": "l4", "resources": quotas}]}
-    return parse_fleet(
-        {
-            "name": "lab",
-            "project": "lab-project",
-            "clusters": [{"name": "batch", "role": "standalone", "region": "us-central1", "mode": "Standard"}],
-            "nodePools": [
-                {"name": "l4", "machineType": "g2-standard-24", "autoscaling": {"totalMaxNodeCount": 4}},
-            ],
-            "flavors": [{"name": "l4", "nodePool": "l4"}],
-            "clusterQueues": [{"name": "gpu", "namespaceSelector": {}, "resourceGroups": [group]}],
-        }
-    )
+    return parse_fleet(one_pool_data())
 
 
 def taken_over(spec: FleetSpec, change: Change = lambda _: None) -> tuple[Adopted, ImportPlan]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from adopt.existing_platform import described_cluster
 from kueue_fleet.cli import app, console
-from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 from kueue_fleet.objects import render_fleet
+from small_fleets import one_pool_data
 
 ROOT = Path(__file__).parents[2]
 STACK = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"
@@ -139,3 +142,83 @@ def test_what_no_object_says_is_asked_for_at_once(dumps: dict[str, Path]) -> Non
     found = str(failure(f"alone={file}", "--region", "us-east4", *FLEET))
     assert "clusters[alone].mode: is not known" in found
     assert "alone.kueue.configuration: is not known" in found
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> list[str]:
+    """Objects and description of a cluster that is set up as a fleet's are, and what the command needs beside."""
+    fleet = parse_fleet(one_pool_data())
+    cluster = described_cluster(fleet, "batch")
+    (tmp_path / "objects.yaml").write_text(yaml.safe_dump({"kind": "List", "items": list(cluster.objects)}))
+    (tmp_path / "gke.yaml").write_text(yaml.safe_dump(cluster.description))
+    return [
+        f"batch={tmp_path / 'objects.yaml'}",
+        f"--description=batch={tmp_path / 'gke.yaml'}",
+        "--name=lab",
+        "--project=lab-project",
+    ]
+
+
+def test_a_description_says_region_mode_and_pools(described: list[str]) -> None:
+    result = run(*described)
+    assert result.exit_code == 0, result.output
+    [cluster] = yaml.safe_load(result.stdout)["clusters"]
+    assert cluster["region"] == "us-central1"
+    assert cluster["mode"] == "Standard"
+    assert cluster["existing"]
+    assert [pool["name"] for pool in yaml.safe_load(result.stdout)["nodePools"]] == ["l4"]
+
+
+def test_pulumi_import_writes_its_file_lists_what_up_changes_and_says_what_is_next(
+    described: list[str], tmp_path: Path
+) -> None:
+    fleet, imported = tmp_path / "fleet.yaml", tmp_path / "import.json"
+    result = run(*described, f"--pulumi-import={imported}", f"--output={fleet}")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"{fleet}: written"
+    assert lines[1] == f"{imported}: written, 3 resources to import"
+    assert "pulumi up changes batch/l4: nodeConfig.resourceLabels.kueue-fleet nothing -> lab" in lines
+    assert lines[-1] == f"next: pulumi import --file {imported} --generate-code=false, then pulumi preview --diff"
+    written = json.loads(imported.read_text())["resources"]
+    assert next(entry["id"] for entry in written if "id" in entry).endswith("/us-central1/clusters/batch")
+    assert not parse_fleet_text(fleet.read_text(), "fleet").clusters[0].existing
+
+
+def test_nothing_is_imported_into_a_file_with_errors(described: list[str], tmp_path: Path) -> None:
+    objects = tmp_path / "objects.yaml"
+    objects.write_text(objects.read_text().replace("clusterQueue: gpu", "clusterQueue: gpus"))
+    imported = tmp_path / "import.json"
+    result = run(*described, f"--pulumi-import={imported}", f"--output={tmp_path / 'fleet.yaml'}")
+    assert result.exit_code == 1
+    assert not imported.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--pulumi-import=i.json"], "--pulumi-import: needs the file of the fleet too; add --output FILE"),
+        (["--pulumi-import=i.json", "--new", "-o=f"], "--new: clusters that are to be made are not imported; leave"),
+        (["--region=us-central1"], "--region: the description of batch has it; leave one out"),
+        (["--mode=batch=Standard"], "--mode: the description of batch has it; leave one out"),
+        (["--node-pools=batch=p"], "--node-pools: the description of batch has it; leave one out"),
+        (["--description=other=x"], "--description: there is no cluster other; there are batch"),
+    ],
+)  # fmt: skip
+def test_slips_with_descriptions_are_named(arguments: list[str], message: str, described: list[str]) -> None:
+    assert message in str(failure(*described, *arguments))
+
+
+def test_pulumi_import_asks_for_every_description(dumps: dict[str, Path]) -> None:
+    found = str(failure(*given(dumps), "--pulumi-import", "i.json", "-o", "f"))
+    assert found.startswith("--pulumi-import: no description of ")
+    assert "; add --description " in found
+
+
+def test_what_is_no_description_is_refused(described: list[str], tmp_path: Path) -> None:
+    for text, wrong in (
+        ("- a\n", "is not described by a map with name, location and networkConfig"),
+        ("name: other\nlocation: l\nnetworkConfig: {}\n", "is described as other"),
+    ):
+        (tmp_path / "gke.yaml").write_text(text)
+        assert f"clusters[batch]: {wrong}" in str(failure(*described))

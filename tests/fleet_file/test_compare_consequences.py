@@ -235,6 +235,13 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
             f"again, the system pool too, with the jobs on their nodes{PROTECTED}"
         ],
     ),
+    "nodes as another account": (
+        {"clusters/2/nodeServiceAccount": "gpu-nodes@lab-project.iam.gserviceaccount.com"},
+        [
+            "clusters[worker-us-east4].nodeServiceAccount: on worker-us-east4 every node pool is deleted and made "
+            f"again, the system pool too, with the jobs on their nodes{PROTECTED}"
+        ],
+    ),
     "other nodes for Kueue": (
         {"clusters/2/systemPool": {"machineType": "n2-standard-4", "spot": True}},
         [

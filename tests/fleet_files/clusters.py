@@ -45,6 +45,7 @@ def _cluster(draw: Draw, name: str, role: str) -> Data:
         minMasterVersion=one_of("1.34", "1.34.1-gke.1829001"),
         databaseEncryptionKey=st.just(_KEY.format(region=region, use="etcd")),
         diskEncryptionKey=st.just(_KEY.format(region=region, use="disks")),
+        nodeServiceAccount=st.just("gpu-nodes@lab-project.iam.gserviceaccount.com"),
         rbacSecurityGroup=st.just("gke-security-groups@example.com"),
         binaryAuthorization=flags,
         fleetMembership=flags,

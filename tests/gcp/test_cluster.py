@@ -46,7 +46,7 @@ def test_a_standard_cluster_has_workload_identity_and_a_system_pool_before_anyth
     cluster = recording.one("gcp:container/cluster:Cluster")
     assert "enableAutopilot" not in cluster.inputs
     assert cluster.inputs["removeDefaultNodePool"] is True
-    assert cluster.ignore_changes == ("nodeConfig",)
+    assert cluster.ignore_changes == ("initialNodeCount", "nodeConfig")
     assert cluster.inputs["workloadIdentityConfig"] == {"workloadPool": "p.svc.id.goog"}
     assert cluster.inputs["nodeLocations"] == ["us-east4-a"]
     pool = recording.one("gcp:container/nodePool:NodePool")
@@ -109,3 +109,17 @@ def test_labels_say_who_manages_the_cluster() -> None:
 def test_a_cluster_without_protection_says_that_it_may_go() -> None:
     cluster = run(AUTOPILOT, deletion_protection=False).one("gcp:container/cluster:Cluster")
     assert cluster.inputs["resourceLabels"]["disposable"] == "true"
+
+
+@pytest.mark.parametrize("spec", [AUTOPILOT, STANDARD], ids=lambda spec: spec.mode)
+def test_nodes_run_as_the_account_that_the_file_names(spec: ClusterEntry) -> None:
+    theirs = "gpu-nodes@p-1234.iam.gserviceaccount.com"
+    recording = run(spec.model_copy(update={"node_service_account": theirs}))
+    assert recording.of_type("Account") == []
+    assert recording.of_type("IAMMember") == []
+    inputs = recording.one("gcp:container/cluster:Cluster").inputs
+    nodes = inputs["nodeConfig"] if "nodeConfig" in inputs else inputs["clusterAutoscaling"]["autoProvisioningDefaults"]
+    assert nodes["serviceAccount"] == theirs
+    assert {
+        pool.inputs["nodeConfig"]["serviceAccount"] for pool in recording.of_type("gcp:container/nodePool:NodePool")
+    } <= {theirs}

@@ -39,6 +39,7 @@ STAYS = {
     "rbacSecurityGroup": "the group stays until it is an empty text",
     "fleetMembership": "the provider has no way back",
     "diskEncryptionKey": "replaces pools",
+    "nodeServiceAccount": "replaces pools",
 }
 ELSEWHERE = {"name", "role", "region", "mode", "kueue", "existing", "upsertExistingObjects"}
 OF_POOLS: dict[str, Any] = {
@@ -184,6 +185,7 @@ def test_the_provider_waits_as_long_as_it_does_by_itself() -> None:
 ONE_FIELD: list[tuple[dict[str, Any], dict[str, Any]]] = [
     *(({field: value}, {}) for field, value in OF_CLUSTERS.items() if field != "deletionProtection"),
     ({"diskEncryptionKey": KEY}, {}),
+    ({"nodeServiceAccount": "gpu-nodes@lab-project.iam.gserviceaccount.com"}, {}),
     ({"systemPool": {"machineType": "n1-standard-4", "spot": True}}, {}),
     *(({}, {field: value}) for field, value in {**OF_POOLS, **REPLACES}.items()),
 ]

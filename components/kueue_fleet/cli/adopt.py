@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -143,14 +143,14 @@ def import_(
     _refuse_unknown("--node-pools", pools, paths)
     _refuse_twice("--node-pools", pools, described)
     without = [cluster for cluster in paths if cluster not in described]
-    regions = _of_clusters("--region", region or [], without)
+    regions = _of_others("--region", region or [], without, described)
     regions |= {cluster: str(each["location"]) for cluster, each in described.items()}
     missing = [cluster for cluster in paths if cluster not in regions]
     if missing:
         raise console.CommandError(
             f"--region: none for {', '.join(missing)}; add --region {missing[0]}=REGION", exit_code=2
         )
-    modes = _of_clusters("--mode", mode or [], [cluster for cluster in without if cluster not in pools])
+    modes = _of_others("--mode", mode or [], [cluster for cluster in without if cluster not in pools], described)
     for cluster, wanted in modes.items():
         if wanted not in get_args(Mode):
             raise console.CommandError(
@@ -293,10 +293,17 @@ def _refuse_undescribed(
         )
 
 
-def _refuse_twice(what: str, given: Mapping[str, str], described: Mapping[str, object]) -> None:
+def _refuse_twice(what: str, given: Iterable[str], described: Mapping[str, object]) -> None:
     for cluster in given:
         if cluster in described:
-            raise console.CommandError(f"{what}: the description of {cluster} has them; leave one out", exit_code=2)
+            raise console.CommandError(f"{what}: the description of {cluster} has it; leave one out", exit_code=2)
+
+
+def _of_others(what: str, values: list[str], clusters: list[str], described: Mapping[str, object]) -> dict[str, str]:
+    """The values by cluster, of clusters without a description."""
+    named = [value.partition("=")[0] for value in values if "=" in value]
+    _refuse_twice(what, named if clusters or not values else described, described)
+    return _of_clusters(what, values, clusters)
 
 
 def _pools_of(description: Mapping[str, Any] | None, file: str | None) -> list[Mapping[str, Any]]:

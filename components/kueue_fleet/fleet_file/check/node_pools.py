@@ -58,7 +58,9 @@ def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     made = [cluster.name for cluster in scope.fleet.new_clusters if cluster.name in scope.fleet.clusters_of(pool)]
     if pool.existing and made:
-        wrong = f"true, but the fleet makes {made[0]}, on which it is: unless the cluster was imported, no pool is there"
+        wrong = (
+            f"true, but the fleet makes {made[0]}, on which it is: unless the cluster was imported, no pool is there"
+        )
         fix = "remove it, or set existing on the cluster too"
         yield Problem(f"{scope.path(pool)}.existing", wrong, fix, "warning")
 

@@ -174,9 +174,14 @@ def _all_pools(old: FleetSpec, new: FleetSpec, cluster: str) -> Iterator[tuple[s
     """What becomes of the pools of a Standard cluster by its own fields: field and text."""
     before, after = old.cluster(cluster), new.cluster(cluster)
     some = [old.protects(cluster), *(old.protects(cluster, pool.name) for pool in old.node_pools_on(cluster))]
-    if before.disk_encryption_key != after.disk_encryption_key:
-        text = f"every node pool is {_AGAIN}, the system pool too, with the jobs on their nodes"
-        yield "diskEncryptionKey", text + (_PROTECTED if any(some) else "")
+    text = f"every node pool is {_AGAIN}, the system pool too, with the jobs on their nodes"
+    fields = {
+        "diskEncryptionKey": before.disk_encryption_key != after.disk_encryption_key,
+        "nodeServiceAccount": before.node_service_account != after.node_service_account,
+    }
+    if replacing := [field for field, differs in fields.items() if differs]:
+        for field in replacing:
+            yield field, text + (_PROTECTED if any(some) else "")
         return
     pools = [resolve_pool(system_pool_entry(entry), entry) for entry in (before, after)]
     for text in _fate_of_pool(*pools, protected=old.protects(cluster)):
