@@ -22,6 +22,26 @@ from kueue_fleet.rehearsal.session import Session
 
 ROOT = Path(__file__).parents[1]
 
+LISTS = [
+    "/api/v1/namespaces",
+    "/api/v1/serviceaccounts",
+    "/apis/rbac.authorization.k8s.io/v1/roles",
+    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "/apis/kueue.x-k8s.io/v1beta2/resourceflavors",
+    "/apis/kueue.x-k8s.io/v1beta2/topologies",
+    "/apis/kueue.x-k8s.io/v1beta2/cohorts",
+    "/apis/kueue.x-k8s.io/v1beta2/clusterqueues",
+    "/apis/kueue.x-k8s.io/v1beta2/localqueues",
+    "/apis/kueue.x-k8s.io/v1beta2/admissionchecks",
+    "/apis/kueue.x-k8s.io/v1beta2/provisioningrequestconfigs",
+    "/apis/kueue.x-k8s.io/v1beta2/multikueueclusters",
+    "/apis/kueue.x-k8s.io/v1beta2/multikueueconfigs",
+    "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses",
+]
+"""Lists of the API that hold what `import` reads."""
+
 
 class FleetInRehearsal:
     """A fleet that is up, or can be."""

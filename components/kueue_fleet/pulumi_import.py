@@ -244,7 +244,7 @@ class _Monitor(mocks.MockMonitor):
     """Keeps what is declared, by URN, and answers as a preview does: what Google adds is not known."""
 
     def __init__(self) -> None:
-        super().__init__(_NoCalls())  # type: ignore[no-untyped-call]
+        super().__init__(_NoCalls())
         self.declared: dict[str, _Declared] = {}
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:

@@ -41,7 +41,7 @@ def described_cluster(fleet: FleetSpec, name: str) -> AdoptedCluster:
     """The same with the cluster as `gcloud container clusters describe --format yaml` prints it."""
     found = existing_cluster(fleet, name)
     for pool in found.node_pools:
-        pool["config"]["gcfsConfig"] = {"enabled": True}  # type: ignore[index]
+        pool["config"]["gcfsConfig"] = {"enabled": True}
     printed = printed_cluster(found, fleet.project)
     if fleet.cluster(name).role == "worker":
         printed["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["enableK8sTokensViaDns"] = True

@@ -22,7 +22,7 @@ import pytest
 
 from docs.console import blocks
 from docs.rehearsal_output import lacks
-from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
+from fleet_in_rehearsal import LISTS, ROOT, FleetInRehearsal, copied
 from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.rehearsal.jobs.submission import read_jobs
@@ -40,24 +40,6 @@ MANAGER = "manager-europe-west4"
 WORKERS = ["worker-europe-west4", "worker-us-east4", "worker-asia-southeast1"]
 NEW_WORKER = "worker-us-central1"
 TODAY = date(2026, 11, 22)
-LISTS = [
-    "/api/v1/namespaces",
-    "/api/v1/serviceaccounts",
-    "/apis/rbac.authorization.k8s.io/v1/roles",
-    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
-    "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-    "/apis/kueue.x-k8s.io/v1beta2/resourceflavors",
-    "/apis/kueue.x-k8s.io/v1beta2/topologies",
-    "/apis/kueue.x-k8s.io/v1beta2/cohorts",
-    "/apis/kueue.x-k8s.io/v1beta2/clusterqueues",
-    "/apis/kueue.x-k8s.io/v1beta2/localqueues",
-    "/apis/kueue.x-k8s.io/v1beta2/admissionchecks",
-    "/apis/kueue.x-k8s.io/v1beta2/provisioningrequestconfigs",
-    "/apis/kueue.x-k8s.io/v1beta2/multikueueclusters",
-    "/apis/kueue.x-k8s.io/v1beta2/multikueueconfigs",
-    "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses",
-]
 IMPORTED = ("flavors", "cohorts", "cluster_queues", "admission_checks", "teams", "local_queues", "priority_classes",
             "workload_priority_classes")  # fmt: skip
 # The manager's sum of quotas, its list of workers, and the alerts that name every cluster.

@@ -27,8 +27,11 @@ class Worker:
         await child.wait()
         await asyncio.Event().wait()
 
-    async def put_autoscaling(self, body: Mapping[str, object]) -> None:
-        (self.access.workdir / "autoscaling.json").write_text(json.dumps(body))
+    async def put_inputs(self, body: Mapping[str, object]) -> None:
+        (self.access.workdir / "inputs.json").write_text(json.dumps(body))
+
+    def inputs(self) -> Mapping[str, object]:
+        return {"cluster": json.loads((self.access.workdir / "inputs.json").read_text()), "nodePools": {}}
 
     async def put_node_pool(
         self, pool: str, body: Mapping[str, object], reservations: Sequence[Reservation]

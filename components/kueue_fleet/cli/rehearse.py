@@ -258,7 +258,7 @@ def _planes(number: int) -> str:
 def _bring_up(session: Session, fleet: FleetSpec) -> None:
     for part in session.stand_ins():
         line("Stand-in", f"{part.executable} for {part.replaces}")
-    if any(each.existing for each in (*fleet.clusters, *fleet.node_pools)):
+    if any(each.existing for each in fleet.clusters) or any(each.existing for each in fleet.node_pools):
         with step("Existing") as say:
             say(f"{', '.join(session.make_existing_clusters(fleet))}: made for the rehearsal, as if they were there")
     with step("pulumi up") as say:

@@ -151,7 +151,7 @@ def test_auto_provisioning_makes_compact_spot_nodes_within_the_limits_of_the_clu
         limits = [{"resourceType": "cpu", "maximum": 500}, {"resourceType": "memory", "maximum": 4000}]
         limits.append({"resourceType": "nvidia-tesla-a100", "maximum": gpus})
         scaling = {"enabled": True, "resourceLimits": limits}
-        standard.supervisor.client.put_autoscaling(standard.name, {"clusterAutoscaling": scaling})
+        standard.supervisor.client.put_inputs(standard.name, {"clusterAutoscaling": scaling})
 
     limit(1)
     selector = {ACCELERATOR: "nvidia-tesla-a100", SPOT: "true", GROUP: "compact-0"}
@@ -163,7 +163,7 @@ def test_auto_provisioning_makes_compact_spot_nodes_within_the_limits_of_the_clu
     used = {pod["spec"]["nodeName"] for pod in pods_of(standard, "compact")}
     assert all(name.startswith("gke-standard-compact-0-") for name in used)
     wait_until(lambda: not nodes(standard, "compact-0"))
-    standard.supervisor.client.put_autoscaling(standard.name, {})
+    standard.supervisor.client.put_inputs(standard.name, {})
 
 
 def test_a_spot_node_is_taken_back_under_its_pod_and_the_job_goes_on_elsewhere(standard: OneCluster) -> None:

@@ -16,7 +16,7 @@ SCALING = {
 
 def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
     store = NodePoolStore(tmp_path / "pools.json", PLACE, autopilot=False)
-    store.put_settings({"nodeLocations": ["europe-west4-b"], "clusterAutoscaling": SCALING, "name": "other"})
+    store.put_inputs({"nodeLocations": ["europe-west4-b"], "clusterAutoscaling": SCALING, "name": "other"})
     store.put("l4", BODY)
     store.put("gone", BODY)
     store.remove("gone")
@@ -24,6 +24,9 @@ def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
     again = NodePoolStore(tmp_path / "pools.json", PLACE, autopilot=False)
     assert again.pools == store.pools
     assert list(again.pools) == ["l4"]
+    assert again.inputs == store.inputs
+    assert again.inputs["nodePools"] == {"l4": BODY}
+    assert again.inputs["cluster"]["name"] == "other"
     assert again.pools["l4"].zones == again.place.zones == ("europe-west4-b",)
     assert again.auto_provisioning_place.zones == ("europe-west4-c",)
     assert again.auto_provisions
@@ -33,11 +36,11 @@ def test_auto_provisioning_is_what_the_cluster_says(tmp_path: Path) -> None:
     store = NodePoolStore(tmp_path / "a.json", PLACE, autopilot=False)
     assert not store.auto_provisions
     assert store.limits({}) is None
-    store.put_settings({"clusterAutoscaling": SCALING})
+    store.put_inputs({"clusterAutoscaling": SCALING})
     limits = store.limits({})
     assert limits is not None
     assert limits.most == {"cpu": 10}
     autopilot = NodePoolStore(tmp_path / "b.json", PLACE, autopilot=True)
-    autopilot.put_settings({"clusterAutoscaling": {"autoProvisioningDefaults": {}}})
+    autopilot.put_inputs({"clusterAutoscaling": {"autoProvisioningDefaults": {}}})
     assert autopilot.auto_provisions
     assert autopilot.limits({}) is None

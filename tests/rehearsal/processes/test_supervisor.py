@@ -460,8 +460,8 @@ def test_services_prepare_run_and_own_their_processes(supervisor_starter: Superv
     until(lambda: "worker/sleeper" in pids(client))
     assert client.get_cluster("worker")["services"] == {"Worker": "running"}
     sleeper = pids(client)["worker/sleeper"]
-    client.put_autoscaling("worker", {"nodeLocations": ["europe-west4-a"]})
-    assert (folder / "autoscaling.json").read_text() == '{"nodeLocations": ["europe-west4-a"]}'
+    client.put_inputs("worker", {"nodeLocations": ["europe-west4-a"]})
+    assert client.inputs("worker")["cluster"] == {"nodeLocations": ["europe-west4-a"]}
     client.put_reservation("europe-west4-a", "mine", {"specificReservation": {"count": 4}})
     pool = client.put_node_pool("worker", "l4", {"size": 3})
     assert pool == {"name": "l4", "size": 3, "reservations": ["mine"]}
@@ -498,7 +498,7 @@ def test_a_cluster_that_cannot_be_prepared_is_not_up(supervisor_starter: Supervi
 
 def test_node_pools_without_a_service_for_them(asked: RunningSupervisor) -> None:
     client = asked.client
-    client.put_autoscaling("worker", {})
+    client.put_inputs("worker", {})
     assert client.refused_pods() == []
     with pytest.raises(SupervisorError, match="cluster worker: its nodes are not simulated here") as error:
         client.put_node_pool("worker", "l4", {})

@@ -40,9 +40,14 @@ class NodePoolStore:
         zones = tuple(self._settings.get("nodeLocations") or ())
         return Place(self._place.cluster, self._place.region, zones or self._place.zones)
 
-    def put_settings(self, settings: Json) -> None:
-        """Keeps the cluster's `nodeLocations` and `clusterAutoscaling`."""
-        self._settings = {key: settings[key] for key in ("nodeLocations", "clusterAutoscaling") if settings.get(key)}
+    @property
+    def inputs(self) -> Json:
+        """What the cluster and its pools were last asked to be."""
+        return {"cluster": self._settings, "nodePools": {name: pool.body for name, pool in self.pools.items()}}
+
+    def put_inputs(self, settings: Json) -> None:
+        """Keeps what the cluster is asked to be, of which `nodeLocations` and `clusterAutoscaling` matter to nodes."""
+        self._settings = dict(settings)
         self._write()
 
     def put(self, name: str, body: Json) -> NodePool:

@@ -131,10 +131,14 @@ class SimulatedCapacity:
                 group.create_task(QueuedProvisioning(view, self._store, stock, lambda: settings().dws).run())
                 group.create_task(self._provisioner.run())
 
-    async def put_autoscaling(self, body: Mapping[str, object]) -> None:
-        """Keeps the cluster's own `nodeLocations` and `clusterAutoscaling`."""
-        self._store.put_settings(body)
+    async def put_inputs(self, body: Mapping[str, object]) -> None:
+        """Keeps what the cluster is asked to be."""
+        self._store.put_inputs(body)
         self._running().wake()
+
+    def inputs(self) -> Mapping[str, object]:
+        """What the cluster and its pools were last asked to be."""
+        return self._store.inputs
 
     async def put_node_pool(
         self, pool: str, body: Mapping[str, object], reservations: Sequence[Reservation]

@@ -75,8 +75,12 @@ class PodRunner(Protocol):
 class NodePoolHost(Protocol):
     """The service that answers for a cluster's nodes."""
 
-    async def put_autoscaling(self, body: Mapping[str, object]) -> None:
-        """Takes the Cluster's own `nodeLocations` and `clusterAutoscaling`."""
+    async def put_inputs(self, body: Mapping[str, object]) -> None:
+        """Takes what the cluster is asked to be."""
+        ...
+
+    def inputs(self) -> Mapping[str, object]:
+        """What it was last asked to be, `cluster`, and its pools, `nodePools`, by name."""
         ...
 
     async def put_node_pool(

@@ -8,7 +8,8 @@ GET /healthz                                   state of the rehearsal
 GET /clusters, GET /clusters/{name}            description, state, processes and services
 PUT /clusters/{name}                           {project, location, autopilot}: the cluster, once it is ready
 DELETE /clusters/{name}                        stops it and removes all of it
-PUT /clusters/{name}/autoscaling               {nodeLocations, clusterAutoscaling} of the cluster
+PUT /clusters/{name}/inputs                    what the cluster is asked to be
+GET /clusters/{name}/inputs                    {cluster, nodePools}: what it and its pools were last asked to be
 PUT, DELETE /clusters/{name}/nodePools/{pool}  handed to the service that simulates nodes
 POST /clusters/{name}/reclaims                 {count: 1, pool: null}: Spot nodes are taken back
 PUT, DELETE /reservations/{zone}/{name}        machines that node pools may take
@@ -120,7 +121,8 @@ class Supervisor:
                 web.get(cluster, self._get_cluster),
                 web.put(cluster, self._put_cluster),
                 web.delete(cluster, self._delete_cluster),
-                web.put(f"{cluster}/autoscaling", self._put_autoscaling),
+                web.put(f"{cluster}/inputs", self._put_inputs),
+                web.get(f"{cluster}/inputs", self._get_inputs),
                 web.put(f"{cluster}/nodePools/{{pool}}", self._put_node_pool),
                 web.delete(f"{cluster}/nodePools/{{pool}}", self._delete_node_pool),
                 web.post(f"{cluster}/reclaims", self._reclaim),
@@ -163,11 +165,14 @@ class Supervisor:
         await self._control_planes.delete_cluster(request.match_info["name"])
         return web.json_response({})
 
-    async def _put_autoscaling(self, request: web.Request) -> web.Response:
+    async def _put_inputs(self, request: web.Request) -> web.Response:
         host = self._control_planes.cluster(request.match_info["name"]).node_pools()
         if host is not None:
-            await host.put_autoscaling(await _json_body(request))
+            await host.put_inputs(await _json_body(request))
         return web.json_response({})
+
+    async def _get_inputs(self, request: web.Request) -> web.Response:
+        return web.json_response(self._node_pools(request.match_info["name"]).inputs())
 
     async def _put_node_pool(self, request: web.Request) -> web.Response:
         host = self._node_pools(request.match_info["name"])

@@ -105,9 +105,13 @@ class SupervisorClient:
         """Makes or changes a node pool."""
         return self._request("PUT", f"{_cluster(cluster)}/nodePools/{quote(pool, safe='')}", body, _CLUSTER_SECONDS)
 
-    def put_autoscaling(self, cluster: str, body: Mapping[str, object]) -> None:
-        """Tells the cluster's own `nodeLocations` and `clusterAutoscaling`."""
-        self._request("PUT", f"{_cluster(cluster)}/autoscaling", body)
+    def put_inputs(self, cluster: str, body: Mapping[str, object]) -> None:
+        """Tells the cluster what it is asked to be, with `nodeLocations` and `clusterAutoscaling`."""
+        self._request("PUT", f"{_cluster(cluster)}/inputs", body)
+
+    def inputs(self, cluster: str) -> dict[str, Any]:
+        """What it was last asked to be, `cluster`, and its pools, `nodePools`, by name."""
+        return self._request("GET", f"{_cluster(cluster)}/inputs")
 
     def put_reservation(self, zone: str, name: str, body: Mapping[str, object]) -> None:
         """Makes a reservation known, with the inputs of its resource."""

@@ -89,7 +89,12 @@ SETTINGS: Final = (
 )
 """Settings of the real provider, less its endpoints, and the two that every provider has."""
 
-_CLUSTER_ID: Final = re.compile("projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/clusters/(?P<name>[^/]+)")
+_PLACE: Final = "projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/clusters"
+_IDS: Final = {
+    CLUSTER: re.compile(f"{_PLACE}/(?P<name>[^/]+)"),
+    NODE_POOL: re.compile(f"{_PLACE}/(?P<cluster>[^/]+)/nodePools/(?P<name>[^/]+)"),
+}
+"""What is imported by its id."""
 
 T = TypeVar("T")
 
@@ -261,8 +266,7 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
             ),
         )
         check_version(inputs, str(control_plane["version"]))
-        scaling = {key: inputs[key] for key in ("nodeLocations", "clusterAutoscaling") if inputs.get(key)}
-        self._ask(urn, f"Telling {name} where its nodes are", lambda client: client.put_autoscaling(name, scaling))
+        self._ask(urn, f"Telling {name} where its nodes are", lambda client: client.put_inputs(name, inputs))
         return control_plane
 
     def _ask(self, urn: str, what: str, ask: Callable[[SupervisorClient], T]) -> T:
@@ -302,8 +306,8 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         try:
             find_kind(request.type)
             state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
-            if not state and request.type == CLUSTER:
-                return self._found_cluster(request)
+            if not state and request.type in _IDS:
+                return self._found(request)
             if not state:
                 raise PluginError(
                     f"{request.type}: the stand-in of the Google Cloud provider imports nothing; let Pulumi create it"
@@ -320,18 +324,25 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
             fail(context, PluginError(str(error)))
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=request.inputs)
 
-    def _found_cluster(self, request: provider_pb2.ReadRequest) -> provider_pb2.ReadResponse:
-        """A cluster that the state does not have, by its id; empty where there is none."""
-        found = _CLUSTER_ID.fullmatch(request.id)
+    def _found(self, request: provider_pb2.ReadRequest) -> provider_pb2.ReadResponse:
+        """A cluster or pool that the state does not have, by its id; empty where there is none."""
+        found = _IDS[request.type].fullmatch(request.id)
         if found is None:
-            raise PluginError(f"{request.id}: is not an id of a cluster; write projects/P/locations/L/clusters/NAME")
-        live = self._ask(
-            request.urn, f"Reading {found['name']}", lambda client: _cluster_or_none(client, found["name"])
-        )
-        if live is None or any(live[key] != found[key] for key in ("project", "location")):
+            form = "projects/P/locations/L/clusters/NAME" + ("/nodePools/NAME" if request.type == NODE_POOL else "")
+            raise PluginError(f"{request.id}: is not an id of a {request.type}; write {form}")
+        place = found.groupdict()
+        cluster = place.get("cluster") or place["name"]
+        live = self._ask(request.urn, f"Reading {cluster}", lambda client: _cluster_or_none(client, cluster))
+        if live is None or any(live[key] != place[key] for key in ("project", "location")):
             return provider_pb2.ReadResponse()
-        given = {**found.groupdict(), "enableAutopilot": bool(live["autopilot"])}
-        state = answered(CLUSTER, given, request.id, live)
+        asked = self._ask(request.urn, f"Reading {cluster}", lambda client: client.inputs(cluster))
+        if request.type == CLUSTER:
+            given = {**asked["cluster"], **place, "enableAutopilot": bool(live["autopilot"])}
+        elif place["name"] in asked["nodePools"]:
+            given = {**asked["nodePools"][place["name"]], **place}
+        else:
+            return provider_pb2.ReadResponse()
+        state = answered(request.type, given, request.id, live)
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=render_struct(given))
 
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
