@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -135,6 +136,16 @@ def theirs(lab: FleetInRehearsal, api: Any) -> None:
     client.BatchV1Api(api).create_namespaced_job("vision", cast("Any", RUNNING))
 
 
+def becomes(fleet: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """A change of the stack's fleet to this one."""
+
+    def change(stack: dict[str, Any]) -> None:
+        stack.clear()
+        stack.update(fleet)
+
+    return change
+
+
 def in_google_cloud(lab: FleetInRehearsal) -> AdoptedCluster:
     """The cluster and its pool as gcloud made them, and what gcloud says of them."""
     project, region = FLEET["project"], "us-central1"
@@ -183,13 +194,14 @@ def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
         lab.session.stand_ins()
         lab.session.write_settings()
         described = in_google_cloud(lab)
-        lab.change(lambda fleet: (fleet.clear(), fleet.update(FLEET)))  # type: ignore[func-returns-value]
+        lab.change(becomes(FLEET))
         lab.session.write_kubeconfig(lab.fleet)
         made: Any = config.new_client_from_config(str(lab.session.paths.kubeconfig), context=NAME)  # type: ignore[no-untyped-call]
         theirs(lab, made)
+        core: Any = client.CoreV1Api(made)
         batch: Any = client.BatchV1Api(made)
         wait_until(lambda: batch.read_namespaced_job("runs", "vision").status.active)
-        [pod] = client.CoreV1Api(made).list_namespaced_pod("vision").items  # type: ignore[no-untyped-call]
+        [pod] = core.list_namespaced_pod("vision").items
         queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]
 
         objects = lab.printed(NAME, [*LISTS, "/api/v1/namespaces/kueue-system/configmaps"])
@@ -205,7 +217,7 @@ def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
         imported = yaml.safe_load((folder / "fleet.yaml").read_text())
         assert "existing" not in imported["clusters"][0]
         assert "existing" not in imported["nodePools"][0]
-        lab.change(lambda fleet: (fleet.clear(), fleet.update(imported)))  # type: ignore[func-returns-value]
+        lab.change(becomes(imported))
         options = (f"--file={folder / 'import.json'}", "--generate-code=false")
         lab.run(lambda project: project._start("import", *options))
         assert {(step.op, step.name) for step in lab.steps if step.type.startswith("gcp:")} == {
@@ -216,9 +228,7 @@ def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
         of_google = {(step.op, step.name) for step in lab.steps if step.type.startswith("gcp:container")}
         assert of_google == {("update", NAME), ("update", f"{NAME}/nodes"), ("create", f"{NAME}/system")}
         assert {step.op for step in lab.steps} <= {"update", "create"}, lab.touched()
-        assert [each.metadata.uid for each in client.CoreV1Api(made).list_namespaced_pod("vision").items] == [  # type: ignore[no-untyped-call]
-            pod.metadata.uid
-        ]
+        assert [each.metadata.uid for each in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
         assert batch.read_namespaced_job("runs", "vision").status.active == 1
         assert lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"] == queue
         assert lab.up().unchanged, lab.touched()
@@ -227,13 +237,9 @@ def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
 def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    def only_guests(fleet: dict[str, Any]) -> None:
-        fleet.clear()
-        fleet.update(FLEET)
-
     with copied("dev", tmp_path_factory) as lab, lab.session.exclusive(), lab.session.running(keep=False):
         lab.session.stand_ins()
-        lab.change(only_guests)
+        lab.change(becomes(FLEET))
         lab.session.write_settings()
         assert lab.session.make_existing_clusters(lab.fleet) == [NAME]
         lab.session.write_kubeconfig(lab.fleet)
