@@ -19,6 +19,7 @@ from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
+from kueue_fleet.gcp.resources import ServiceAccount
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
@@ -594,3 +595,34 @@ def test_secrets_of_teams_that_nobody_gives() -> None:
         run(spec)
     with pytest.raises(pulumi.RunError, match=r"kueue-fleet:teamSecrets\.hugging-face\.KEY"):
         run(spec, team_secrets={"hugging-fac": {"token": "hf-1234"}})
+
+
+def test_accounts_of_nodes_may_be_outputs_of_the_program() -> None:
+    def program() -> None:
+        account = ServiceAccount("gpu-nodes", {"project": "p-1234", "accountId": "gpu-nodes"}, pulumi.ResourceOptions())
+        Fleet("lab", fleet(WORKER), node_service_accounts={WORKER: account.output("email")})
+
+    recording = pulumi_mocks.run(program)
+    defaults = recording.one("gcp:container/cluster:Cluster", WORKER).inputs["clusterAutoscaling"]
+    theirs = defaults["autoProvisioningDefaults"]["serviceAccount"]
+    assert theirs == "gpu-nodes@p-1234.iam.gserviceaccount.com"
+    assert recording.is_before(recording.one("Account", "gpu-nodes"), recording.one("Cluster", WORKER))
+    assert [account.place for account in recording.of_type("Account")] == ["gpu-nodes", f"{MANAGER}-nodes"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ("other", "clusters: the program gives an account for other, which is not there"),
+        (WORKER, rf"clusters\[{WORKER}\]\.nodeServiceAccount: set, but the program gives the account"),
+    ],
+)
+def test_an_account_of_nodes_that_is_not_wanted_is_refused(cluster: str, message: str) -> None:
+    spec = fleet(WORKER)
+    theirs = "gpu-nodes@p-1234.iam.gserviceaccount.com"
+    named = spec.cluster(WORKER).model_copy(update={"node_service_account": theirs})
+    spec = spec.model_copy(update={"clusters": (spec.cluster(MANAGER), named)})
+    with pytest.raises(SpecError, match=message):
+        pulumi_mocks.run(
+            lambda: Fleet("lab", spec, node_service_accounts={cluster: "a@p-1234.iam.gserviceaccount.com"})
+        )

@@ -85,6 +85,7 @@ class Fleet(pulumi.ComponentResource):
         network: NetworkIds | None = None,
         team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
         controller_image: "pulumi.Input[str] | None" = None,
+        node_service_accounts: "Mapping[str, pulumi.Input[str]] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
@@ -97,12 +98,19 @@ class Fleet(pulumi.ComponentResource):
         `network` is one that the program or another stack made; by default it is the file's, or one that the fleet
         makes. `team_secrets` has what is in the Secrets that teams name, by name and key; it is kept secret in the
         state, whether it comes from `config.get_secret_object` or is plain. `controller_image` takes the place of
-        `admissionController.image`, such as one that the program builds and pushes.
+        `admissionController.image`, such as one that the program builds and pushes. `node_service_accounts` takes, by
+        cluster, the place of `clusters[].nodeServiceAccount`, such as accounts that the program makes.
 
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
         """
-        problems = [*check_fleet(spec), *_given_twice(spec, network), *_not_given(spec, team_secrets)]
+        accounts = node_service_accounts or {}
+        problems = [
+            *check_fleet(spec),
+            *_given_twice(spec, network),
+            *_accounts_given_twice(spec, accounts),
+            *_not_given(spec, team_secrets),
+        ]
         if errors_of(problems):
             raise SpecError(problems)
         short_names = name == spec.name
@@ -115,6 +123,7 @@ class Fleet(pulumi.ComponentResource):
         self._prefix = _prefix(name)
         self._short_names = short_names
         self._team_secrets, self._controller_image = team_secrets, controller_image
+        self._node_service_accounts = accounts
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.services = self._services(name)
         self.network = network or existing_network(spec) or (self._network() if spec.new_clusters else None)
@@ -247,6 +256,7 @@ class Fleet(pulumi.ComponentResource):
             f"{self._prefix}{entry.name}",
             entry,
             project=self.spec.project,
+            node_service_account=self._node_service_accounts.get(entry.name),
             managed_prometheus=self.spec.observability.managed_prometheus,
             deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
@@ -373,6 +383,17 @@ def _given_twice(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Proble
     for region in dict.fromkeys(cluster.region for cluster in spec.new_clusters):
         if region not in network.subnetworks:
             yield Problem("network", f"the program gives no subnet of {region}, where a cluster is", "add it")
+
+
+def _accounts_given_twice(spec: FleetSpec, accounts: Mapping[str, object]) -> Iterator[Problem]:
+    """Accounts of the program, of clusters that the file does not have, or gives one itself."""
+    for name in accounts:
+        if name not in spec.cluster_names:
+            yield Problem("clusters", f"the program gives an account for {name}, which is not there", "remove it")
+        elif spec.cluster(name).node_service_account is not None:
+            yield Problem(
+                f"clusters[{name}].nodeServiceAccount", "set, but the program gives the account", "keep one of the two"
+            )
 
 
 def _not_given(spec: FleetSpec, team_secrets: object) -> Iterator[Problem]:

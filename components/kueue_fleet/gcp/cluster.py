@@ -63,6 +63,7 @@ class GkeCluster(pulumi.ComponentResource):
         access: ControlPlaneAccess | None = None,
         pod_range_name: "pulumi.Input[str] | None" = None,
         service_range_name: "pulumi.Input[str] | None" = None,
+        node_service_account: "pulumi.Input[str] | None" = None,
         managed_prometheus: bool = True,
         deletion_protection: bool = True,
         labels: Mapping[str, str] | None = None,
@@ -72,7 +73,8 @@ class GkeCluster(pulumi.ComponentResource):
 
         `network` and `subnetwork`, of a cluster that is made, are self links or names; `access` says how the API server
         is reached, by default by its DNS name alone; `pod_range_name` and `service_range_name` are secondary ranges of
-        the subnet, by default GKE's choice; `managed_prometheus` runs Google's collectors, which Autopilot always does;
+        the subnet, by default GKE's choice; `node_service_account` takes the place of the entry's, such as one that
+        the program makes; `managed_prometheus` runs Google's collectors, which Autopilot always does;
         `deletion_protection` sets GKE's own protection and Pulumi's `protect`, and must be false in the state before
         the cluster can be destroyed; `labels` are Google Cloud labels.
 
@@ -94,8 +96,9 @@ class GkeCluster(pulumi.ComponentResource):
                 name, {"name": None}, pulumi.ResourceOptions(parent=self, id=self.identifier)
             )
         roles: list[ProjectIamMember] = []
-        if spec.node_service_account is not None:
-            self.node_service_account = pulumi.Output.from_input(spec.node_service_account)
+        given = spec.node_service_account if node_service_account is None else node_service_account
+        if given is not None:
+            self.node_service_account = pulumi.Output.from_input(given)
         elif spec.existing and autopilot:
             self.node_service_account = self.cluster.output("nodeConfig").apply(_service_account)
         else:

@@ -34,6 +34,8 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "namespace": "Namespace of the queue.",
     "network": "Self link or name of the network.",
     "networkName": "The network's name in Google Cloud; by default the resource's name.",
+    "nodeServiceAccount": "Address of the nodes' account, in the place of the entry's.",
+    "nodeServiceAccounts": "Addresses of nodes' accounts by cluster, in the place of the file's.",
     "objectName": "Name of the object in the cluster; by default the resource's name.",
     "objects": "Kubernetes objects, as `kueue-fleet render` prints them.",
     "podRangeName": "Secondary range of the subnet for pods; by default GKE's choice.",
