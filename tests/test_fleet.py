@@ -618,10 +618,10 @@ def test_accounts_of_nodes_may_be_outputs_of_the_program() -> None:
     ],
 )
 def test_an_account_of_nodes_that_is_not_wanted_is_refused(cluster: str, message: str) -> None:
-    spec = fleet(WORKER)
     theirs = "gpu-nodes@p-1234.iam.gserviceaccount.com"
-    named = spec.cluster(WORKER).model_copy(update={"node_service_account": theirs})
-    spec = spec.model_copy(update={"clusters": (spec.cluster(MANAGER), named)})
+    data = fleet_data(WORKER)
+    data["clusters"][1]["nodeServiceAccount"] = theirs
+    spec = parse_fleet(data)
     with pytest.raises(SpecError, match=message):
         pulumi_mocks.run(
             lambda: Fleet("lab", spec, node_service_accounts={cluster: "a@p-1234.iam.gserviceaccount.com"})
