@@ -9,6 +9,8 @@ import yaml
 import pulumi_mocks
 from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall
 from kueue_fleet.fleet_file import Grafana, JobSetInstallation, KueueInstallation
+from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Operator, Trainer
+from kueue_fleet.kueue.install import OperatorInstall
 from kueue_fleet.kueue_api import KueueConfiguration
 from kueue_fleet.kueue_api.configuration import Integrations
 from kueue_fleet.kueue_api.manifests import manifest
@@ -49,6 +51,55 @@ def test_the_priority_of_kueues_pods_is_there_before_them() -> None:
 
     spec = KueueInstallation(priority_class_name="platform")
     assert not pulumi_mocks.run(lambda: KueueInstall("kueue", spec) and None).of_type("PriorityClass")
+
+
+@pytest.mark.parametrize(
+    ("operator", "spec", "chart", "values"),
+    [
+        (
+            "kubeRay",
+            KubeRay(),
+            {"chart": "kuberay-operator", "repositoryOpts": {"repo": "https://ray-project.github.io/kuberay-helm"}},
+            {"image": {"repository": "quay.io/kuberay/operator", "tag": "v1.6.2"}},
+        ),
+        (
+            "kubeRay",
+            KubeRay(chart="oci://mirror/kuberay-operator", repository=None, version="1.6.3"),
+            {"chart": "oci://mirror/kuberay-operator"},
+            {"image": {"repository": "quay.io/kuberay/operator", "tag": "v1.6.3"}},
+        ),
+        (
+            "leaderWorkerSet",
+            LeaderWorkerSet(),
+            {"chart": "oci://registry.k8s.io/lws/charts/lws"},
+            {
+                "image": {
+                    "manager": {"repository": "registry.k8s.io/lws/lws", "tag": "v0.9.0", "pullPolicy": "IfNotPresent"}
+                }
+            },
+        ),
+        (
+            "trainer",
+            Trainer(),
+            {"chart": "oci://ghcr.io/kubeflow/charts/kubeflow-trainer"},
+            {
+                "jobset": {"install": False},
+                "image": {
+                    "registry": "ghcr.io",
+                    "repository": "kubeflow/trainer/trainer-controller-manager",
+                    "tag": "v2.2.1",
+                },
+            },
+        ),
+    ],
+)
+def test_an_operator_is_a_release_of_its_own_chart(
+    operator: str, spec: Operator, chart: dict[str, Any], values: dict[str, Any]
+) -> None:
+    recording = pulumi_mocks.run(lambda: OperatorInstall("it", operator, spec))
+    release = recording.one("kubernetes:helm.sh/v3:Release").inputs
+    assert {key: release[key] for key in ("chart", "repositoryOpts") if key in release} == chart
+    assert (release["version"], release["namespace"], release["values"]) == (spec.version, spec.namespace, values)
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["plain", "output"])

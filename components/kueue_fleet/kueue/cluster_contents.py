@@ -17,7 +17,7 @@ from kueue_fleet.kueue.applied_objects import is_kueue_object
 from kueue_fleet.kueue.credentials import WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
 from kueue_fleet.kueue.gpu_drivers import GpuDrivers
-from kueue_fleet.kueue.install import GrafanaInstall, JobSetInstall, KueueInstall
+from kueue_fleet.kueue.install import RELEASES, GrafanaInstall, JobSetInstall, KueueInstall, OperatorInstall
 from kueue_fleet.kueue.monitoring import ManagedMonitoring
 from kueue_fleet.kueue.multikueue import MultiKueue
 from kueue_fleet.kueue.priorities import PriorityClass, WorkloadPriorityClass
@@ -160,24 +160,36 @@ class ClusterContents:
         return "/".join((self._cluster.pulumi_name, *parts))
 
     def _install(self) -> None:
-        # JobSet first: its pods are not yet held up by Kueue's webhooks, and Kueue finds JobSet's API when it starts.
+        # Operators first: Kueue's webhooks do not hold up their pods yet, and Kueue finds their APIs when it starts.
         before: list[pulumi.Resource] = []
         take_over = self._spec.cluster(self._cluster.name).upsert_existing_objects
+        protect = self._spec.protects(self._cluster.name)
         if self._spec.job_set.enabled:
             before.append(
                 JobSetInstall(
                     self._name("jobset"),
                     self._spec.job_set,
-                    deletion_protection=self._spec.protects(self._cluster.name),
+                    deletion_protection=protect,
                     take_ownership=take_over,
                     opts=self._opts(),
                 )
             )
+        before += [
+            OperatorInstall(
+                self._name(RELEASES[operator]),
+                operator,
+                spec,
+                deletion_protection=protect,
+                take_ownership=take_over,
+                opts=self._opts(*before),
+            )
+            for operator, spec in self._spec.operators.installed.items()
+        ]
         self.kueue = KueueInstall(
             self._name("kueue"),
             self._spec.kueue,
             values=self._kueue_values(),
-            deletion_protection=self._spec.protects(self._cluster.name),
+            deletion_protection=protect,
             take_ownership=take_over,
             opts=self._opts(*before),
         )

@@ -1,4 +1,4 @@
-"""Kueue, JobSet, and Prometheus with Grafana on one cluster, by their official Helm charts.
+"""Kueue, JobSet and other operators, and Prometheus with Grafana on one cluster, by their official Helm charts.
 
 Releases that are ready when they are done, because Helm waits for the Deployments and Kueue is Ready only with its
 webhooks serving. `helm.v3.Release` and no other way: Helm orders the objects and waits, and the whole chart is one
@@ -15,6 +15,7 @@ from kueue_fleet.fleet_file import JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana
+from kueue_fleet.fleet_file.model.operators import FRAMEWORKS, Operator
 from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
 from kueue_fleet.kueue.component import declare_object
 from kueue_fleet.kueue_api import Manifest
@@ -24,8 +25,10 @@ from kueue_fleet.objects.monitoring import GRAFANA_RELEASE, grafana_helm_values
 
 CHARTS_CONFIG = "charts"
 """Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the names of `CHART_NAMES`."""
-CHART_NAMES = ("kueue", "jobSet", "grafana")
+CHART_NAMES = ("kueue", "jobSet", *FRAMEWORKS, "grafana")
 """Charts whose reference a stack can replace."""
+RELEASES = {"kubeRay": "kuberay-operator", "leaderWorkerSet": "lws", "trainer": "kubeflow-trainer"}
+"""Helm releases of the operators, by their field in the fleet file; named as their own pages name them."""
 RELEASE_TIMEOUT_SECONDS = 900
 """For one Helm operation: on an empty Autopilot cluster the first node takes minutes to come."""
 MAX_HISTORY = 5
@@ -51,6 +54,7 @@ class _Installation(pulumi.ComponentResource):
         chart_name: str,
         chart: str,
         version: str | None,
+        repository: str | None = None,
         namespace: str,
         values: "pulumi.Input[Mapping[str, Any]]",
         protect: bool,
@@ -67,13 +71,15 @@ class _Installation(pulumi.ComponentResource):
         self.namespace_object = declare_object(
             self, f"{name}-namespace", namespace_manifest(namespace), deleted_with=deleted_with
         )
+        replaced = _charts_of_stack().get(chart_name)
         self.release = HelmRelease(
             name,
             {
                 "name": release_name,
                 "namespace": namespace,
-                "chart": _charts_of_stack().get(chart_name, chart),
+                "chart": replaced or chart,
                 **({"version": version} if version else {}),
+                **({"repositoryOpts": {"repo": repository}} if repository and not replaced else {}),
                 "values": values,
                 "timeout": RELEASE_TIMEOUT_SECONDS,
                 "maxHistory": MAX_HISTORY,
@@ -167,6 +173,37 @@ class JobSetInstall(_Installation):
             namespace=spec.namespace,
             # The chart as it lies in JobSet's module asks for a moving tag.
             values={"image": {"repository": spec.image, "tag": f"v{spec.version}"}},
+            protect=deletion_protection,
+            take_ownership=take_ownership,
+            opts=opts,
+        )
+        self.register_outputs({"namespace": self.namespace})
+
+
+class OperatorInstall(_Installation):
+    """The operator of kinds of jobs on one cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        operator: str,
+        spec: Operator,
+        *,
+        deletion_protection: bool = True,
+        take_ownership: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the installation; `operator` is its field in the fleet file, the others as for `KueueInstall`."""
+        super().__init__("kueue-fleet:index:OperatorInstall", name, None, opts)
+        self._install(
+            name,
+            release_name=RELEASES[operator],
+            chart_name=operator,
+            chart=spec.chart,
+            version=spec.version,
+            repository=spec.repository,
+            namespace=spec.namespace,
+            values=spec.helm_values(),
             protect=deletion_protection,
             take_ownership=take_ownership,
             opts=opts,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from fleet_file.builders import changed, fleet_data, standalone_data
+from job_definitions import ensure_job_kinds, place_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_fleet.objects import render_cluster
@@ -27,7 +28,6 @@ PLACES = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "LocalQueue": KUEUE + "/namespaces/{}/localqueues",
 }
 """Where objects of a kind are created."""
@@ -58,62 +58,18 @@ def the_fleet() -> FleetSpec:
     )
 
 
-def definition(group: str, plural: str, kind: str, version: str) -> Json:
-    """A kind whose fields are not looked at: its operator is not installed."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, as its operator has it"},
-        },
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "scope": "Namespaced",
-            "versions": [served],
-        },
-    }
-
-
-def place_of(framework: str, namespace: str = TEAM) -> str:
-    """Where jobs of the framework are created."""
-    kind = KINDS[framework]
-    root = f"/apis/{kind.group}" if kind.group else "/api"
-    return f"{root}/{KINDS[framework].version}/namespaces/{namespace}/{kind.plural}"
-
-
 @pytest.fixture(scope="module")
 def cluster(kueue_cluster: OneCluster) -> OneCluster:
     """The cluster with what the fleet renders for its teams."""
     fleet = the_fleet()
-    for framework, kind in KINDS.items():
-        if (
-            "." in kind.group
-            and kueue_cluster.find(f"{PLACES['CustomResourceDefinition']}/{kind.plural}.{kind.group}") is None
-        ):
-            made = definition(kind.group, kind.plural, kind.kind, KINDS[framework].version)
-            kueue_cluster.create(PLACES["CustomResourceDefinition"], made)
+    ensure_job_kinds(kueue_cluster)
     for manifest in render_cluster(fleet, fleet.cluster_names[0]):
         if manifest["kind"] in PLACES:
             kueue_cluster.ensure(PLACES[manifest["kind"]].format(manifest["metadata"].get("namespace")), manifest)
-    wait_until(lambda: all(is_served(kueue_cluster, framework) for framework in KINDS))
     wait_until(lambda: refusal(kueue_cluster, JOBS, job_of("batch/job", queue="")))
     quota = f"/api/v1/namespaces/{TEAM}/resourcequotas/kueue-fleet"
     wait_until(lambda: kueue_cluster.get(quota).get("status", {}).get("hard"))
     return kueue_cluster
-
-
-def is_served(cluster: OneCluster, framework: str) -> bool:
-    """Whether the API server knows the kind by now."""
-    try:
-        return cluster.find(place_of(framework)) is not None
-    except Refused as error:
-        if "429" not in str(error):
-            raise
-        return False
 
 
 def pod(priority_class: str = "") -> Json:
@@ -195,7 +151,7 @@ def refusal(cluster: OneCluster, place: str, body: Json, user: str = MEMBER) -> 
 
 @pytest.mark.parametrize("framework", KINDS)
 def test_a_job_keeps_to_what_its_team_may_use(cluster: OneCluster, framework: str) -> None:
-    place = place_of(framework)
+    place = place_of(framework, TEAM)
     for body in (job_of(framework), job_of(framework, priority_class="team-low", REGIONS="us-central1")):
         # What Kueue's webhooks say of such small jobs is not looked at.
         found = refusal(cluster, place, body)

@@ -131,7 +131,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "configuration": {
                     "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "ray.io/rayjob"]}
                 }
-            }
+            },
+            "operators/installedElsewhere": ["ray.io/rayjob"],
         },
         [
             (
@@ -187,6 +188,49 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "kinds of jobs without their operators": (
+        {
+            "jobSet": {"enabled": False},
+            "kueue/configuration": {
+                "integrations": {"frameworks": ["jobset.x-k8s.io/jobset", "ray.io/rayjob", "kubeflow.org/mpijob"]}
+            },
+        },
+        [
+            f"warning: kueue.configuration.integrations.frameworks: {framework}: the fleet does not install its "
+            f"operator, and Kueue does nothing with {kind}s without it; {fix}"
+            f"add {framework} to operators.installedElsewhere if it is in the clusters"
+            for framework, kind, fix in (
+                ("jobset.x-k8s.io/jobset", "JobSet", "set jobSet.enabled to true, or "),
+                ("ray.io/rayjob", "RayJob", "add operators.kubeRay: {}, or "),
+                ("kubeflow.org/mpijob", "MPIJob", ""),
+            )
+        ],
+    ),
+    "an operator of kinds that Kueue does not manage": (
+        {
+            "operators": {"leaderWorkerSet": {}},
+            "kueue/configuration": {"integrations": {"frameworks": ["jobset.x-k8s.io/jobset"]}},
+        },
+        [
+            "warning: operators.leaderWorkerSet: is installed, but Kueue on manager, worker-a, worker-b does not "
+            "manage it; add leaderworkerset.x-k8s.io/leaderworkerset to integrations.frameworks, or remove the operator"
+        ],
+    ),
+    "Trainer without JobSet": (
+        {"operators": {"trainer": {}}, "jobSet": {"enabled": False}},
+        [
+            "operators.trainer: makes JobSets, and the fleet does not install JobSet; set jobSet.enabled to true, or "
+            "add jobset.x-k8s.io/jobset to operators.installedElsewhere"
+        ],
+    ),
+    "installedElsewhere": (
+        {"operators": {"kubeRay": {}, "installedElsewhere": ["ray.io/rayjob", "kubeflow.org/mpijobs"]}},
+        [
+            "operators.installedElsewhere[0]: ray.io/rayjob has its operator from the fleet; remove it",
+            "operators.installedElsewhere[1]: kubeflow.org/mpijobs is not a framework of Kueue; did you mean "
+            "kubeflow.org/mpijob?",
+        ],
+    ),
 }
 
 ACCEPTED: dict[str, dict[str, Any]] = {
@@ -203,6 +247,16 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "usage": {
         "kueue/configuration": {"admissionFairSharing": {"usageHalfLifeTime": "168h"}},
         "clusterQueues/0/admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"},
+    },
+    "operators elsewhere": {
+        "operators": {"kubeRay": {}, "installedElsewhere": ["kubeflow.org/mpijob"]},
+        "kueue/configuration": {
+            "integrations": {"frameworks": ["jobset.x-k8s.io/jobset", "ray.io/rayjob", "kubeflow.org/mpijob", "pod"]}
+        },
+    },
+    "Trainer with another JobSet": {
+        "operators": {"trainer": {}, "installedElsewhere": ["jobset.x-k8s.io/jobset"]},
+        "jobSet": {"enabled": False},
     },
     "no JobSet": {"jobSet": {"enabled": False}, "kueue/configuration": {"integrations": {"frameworks": ["batch/job"]}}},
     "gate of the fleet, overridden": {

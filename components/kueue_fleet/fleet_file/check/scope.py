@@ -59,6 +59,7 @@ _ORDER: Final = (
     "network",
     "kueue",
     "jobSet",
+    "operators",
     *SECTIONS,
     "multiKueue",
     "admissionController",

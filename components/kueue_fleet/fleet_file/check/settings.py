@@ -13,9 +13,10 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, kueue_configuration
+from kueue_fleet.fleet_file.model.operators import BUILT_IN, FRAMEWORKS
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.feature_gates import KUEUE_VERSION, is_on
-from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS
+from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_fleet.kueue_api.problem import Problem, rule
 from kueue_fleet.kueue_api.quantity import Quantity
 
@@ -103,7 +104,7 @@ def _relied_on(scope: Scope) -> Iterator[Problem]:
     yield from _leader(scope, merged)
     yield from _multi_kueue(scope, merged)
     yield from _topologies(scope, merged)
-    yield from _job_set(scope, merged)
+    yield from _operators(scope, merged)
     yield from _unused_fields(scope, merged)
 
 
@@ -135,17 +136,43 @@ def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Itera
 
 
 @rule
-def _job_set(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
-    if not scope.fleet.job_set.enabled:
-        return
-    without = [name for name, own in merged.items() if JOBSET_FRAMEWORK not in _frameworks(own)]
-    if without:
-        yield Problem(
-            "jobSet",
-            f"is installed, but Kueue on {', '.join(without)} does not manage it",
-            f"add {JOBSET_FRAMEWORK} to integrations.frameworks, or set jobSet.enabled to false",
-            "warning",
-        )
+def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+    """Each kind of job has its operator, and each operator a Kueue that manages its kinds."""
+    fleet = scope.fleet
+    installed = {f"operators.{name}": (FRAMEWORKS[name], "remove the operator") for name in fleet.operators.installed}
+    if fleet.job_set.enabled:
+        installed["jobSet"] = ((JOBSET_FRAMEWORK,), "set jobSet.enabled to false")
+    for path, (frameworks, otherwise) in installed.items():
+        without = [name for name, own in merged.items() if not set(frameworks) & set(_frameworks(own))]
+        if without:
+            yield Problem(
+                path,
+                f"is installed, but Kueue on {', '.join(without)} does not manage it",
+                f"add {frameworks[0]} to integrations.frameworks, or {otherwise}",
+                "warning",
+            )
+    job_set = fleet.job_set.enabled or JOBSET_FRAMEWORK in fleet.operators.installed_elsewhere
+    if fleet.operators.trainer is not None and not job_set:
+        fix = f"set jobSet.enabled to true, or add {JOBSET_FRAMEWORK} to operators.installedElsewhere"
+        yield Problem("operators.trainer", "makes JobSets, and the fleet does not install JobSet", fix)
+    there = {
+        *BUILT_IN,
+        *fleet.operators.installed_elsewhere,
+        *(each for kinds, _ in installed.values() for each in kinds),
+    }
+    enabled = dict.fromkeys(framework for own in merged.values() for framework in _frameworks(own))
+    for framework in enabled:
+        if framework in KINDS and framework not in there:
+            path = next((name for name, kinds in FRAMEWORKS.items() if framework in kinds), "")
+            fix = "set jobSet.enabled to true" if framework == JOBSET_FRAMEWORK else f"add operators.{path}: {{}}"
+            other = f"add {framework} to operators.installedElsewhere if it is in the clusters"
+            yield Problem(
+                "kueue.configuration.integrations.frameworks",
+                f"{framework}: the fleet does not install its operator, and Kueue does nothing with "
+                f"{KINDS[framework].kind}s without it",
+                f"{fix}, or {other}" if path or framework == JOBSET_FRAMEWORK else other,
+                "warning",
+            )
 
 
 def _frameworks(configuration: KueueConfiguration) -> tuple[str, ...]:

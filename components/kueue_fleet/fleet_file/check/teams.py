@@ -94,6 +94,7 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
         "kube-node-lease": "Kubernetes",
         fleet.kueue.namespace: "Kueue",
         **({fleet.job_set.namespace: "JobSet"} if fleet.job_set.enabled else {}),
+        **{operator.namespace: name for name, operator in fleet.operators.installed.items()},
     }
     owners: dict[str, str] = {}
     for team in fleet.teams:

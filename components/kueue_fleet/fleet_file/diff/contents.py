@@ -13,8 +13,10 @@ from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
 from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.operators import FRAMEWORKS
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec
+from kueue_fleet.kueue_api.job_kinds import KINDS
 
 _NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
 
@@ -51,6 +53,13 @@ def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[
     if old.job_set.enabled and not new.job_set.enabled:
         text = f"JobSet is uninstalled on {listed(stay)}: nothing starts or ends the jobs of JobSets any more"
         yield _consequence("jobSet.enabled", text)
+    for name in old.operators.installed:
+        if name not in new.operators.installed:
+            kinds = ", ".join(KINDS[framework].kind for framework in FRAMEWORKS[name])
+            text = (
+                f"the operator is uninstalled on {listed(stay)}: nothing starts or ends jobs of kind {kinds} any more"
+            )
+            yield _consequence(f"operators.{name}", text)
 
 
 def _namespaces(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:

@@ -36,6 +36,7 @@ from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue, P
 from kueue_fleet.fleet_file.model.network import Network
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
+from kueue_fleet.fleet_file.model.operators import Operators
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.kueue_api import ResourceFlavorSpec
@@ -74,6 +75,8 @@ class FleetSpec(SpecModel):
     """How Kueue is installed and configured."""
     job_set: JobSetInstallation = Field(default_factory=JobSetInstallation)
     """How JobSet is installed."""
+    operators: Operators = Field(default_factory=Operators)
+    """The operators of other kinds of jobs."""
     clusters: tuple[ClusterEntry, ...]
     """One manager with up to 100 workers, or one standalone cluster; a queue is on at most 20 of the workers."""
     node_pools: tuple[NodePoolEntry, ...] = ()

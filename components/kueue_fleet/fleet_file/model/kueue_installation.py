@@ -30,7 +30,8 @@ JOBSET_FRAMEWORK: Final = "jobset.x-k8s.io/jobset"
 def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     """Kueue's Configuration on `cluster`: the fleet's, overlaid with the cluster's and, on the manager, MultiKueue's.
 
-    What neither says is as in Kueue's own chart, but the frameworks: batch/job, and JobSet where the fleet installs it;
+    What neither says is as in Kueue's own chart, but the frameworks: batch/job, JobSet where the fleet installs it, and
+    those of its operators;
     Kueue says in its finer words why a Workload waits (UnadmittedWorkloadsObservability); and, where there are teams,
     the jobs that it manages.
     Source of the defaults: kueue@v0.19.2 charts/kueue/values.yaml. Raises KeyError for an unknown cluster.
@@ -39,6 +40,7 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     observed = fleet.observability.managed_prometheus or fleet.observability.grafana.enabled
     own = overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire())
     base = default_configuration(fleet.kueue.namespace, observed=observed, job_sets=fleet.job_set.enabled)
+    base["integrations"]["frameworks"] += fleet.operators.frameworks
     # A selector of one's own stands alone: merged, it would have to hold beside this one.
     base |= {name: value for name, value in _managed_jobs(fleet).items() if name not in own}
     if any(queue.fallback for queue in fleet.queues_on(cluster)):
