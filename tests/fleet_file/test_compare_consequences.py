@@ -437,3 +437,9 @@ def declared(data: str) -> dict[tuple[str, str], Recorded]:
     recording = google_cloud.run(lambda: Fleet(spec.name, spec) and None)
     # A pool of a cluster that is made again goes with it.
     return {(made.type, made.place): made for made in recording if made.type in kinds and "/system" not in made.name}
+
+
+def test_an_operator_goes() -> None:
+    before = changed(fleet_data(), {"operators": {"trainer": {}}})
+    says = f"the operator is uninstalled on {EVERYWHERE}: nothing starts or ends jobs of kind TrainJob any more"
+    assert of({"operators": {}}, before) == [f"operators.trainer: {says}"]

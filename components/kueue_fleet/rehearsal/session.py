@@ -28,6 +28,7 @@ from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
 from kueue_fleet.rehearsal.jobs.submission import follow_jobs, read_jobs, submit_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.jobs.views import JobView
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
+from kueue_fleet.rehearsal.operator_charts import write_operator_charts
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import (
     SOCKET_VARIABLE,
@@ -228,7 +229,11 @@ class Session:
         """
         project = self._project
         self.write_settings()
-        charts = {"kueue": str(self.engines.asset("kueue-chart")), "jobSet": str(self.engines.asset("jobset-chart"))}
+        charts = {
+            "kueue": str(self.engines.asset("kueue-chart")),
+            "jobSet": str(self.engines.asset("jobset-chart")),
+            **write_operator_charts(self.paths.root / "charts", self.engines),
+        }
         # A chart that the stack names by its folder is used as it is; others would have to be fetched.
         own = self._config(CHARTS_KEY) or {}
         charts |= {name: chart for name, chart in own.items() if Path(chart).is_dir()}

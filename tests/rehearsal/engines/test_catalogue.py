@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Trainer
 from kueue_fleet.rehearsal.engines import catalogue
 from kueue_fleet.rehearsal.engines.catalogue import ENGINES, REHEARSAL_ENGINES, Engine, module_version
 
@@ -88,3 +89,15 @@ def test_the_key_changes_with_sources_and_flags_only(tmp_path: Path, monkeypatch
     with (engine.folder / "go.sum").open("a") as file:
         file.write("\n")
     assert engine.source_hash() != key
+
+
+def test_operators_are_those_that_kueue_is_built_with() -> None:
+    kueue = (BY_NAME["kueue"].folder / "go.mod").read_text()
+    modules = {
+        "github.com/ray-project/kuberay/ray-operator": KubeRay().version,
+        "sigs.k8s.io/lws": LeaderWorkerSet().version,
+        "github.com/kubeflow/trainer/v2": Trainer().version,
+    }
+    assert {module: module_version(kueue, module) for module in modules} == {
+        module: f"v{version}" for module, version in modules.items()
+    }

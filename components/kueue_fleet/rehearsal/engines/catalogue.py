@@ -157,6 +157,9 @@ ENGINES: tuple[Engine, ...] = (
         assets=(
             Asset("kueue-chart", _KUEUE, "charts/kueue"),
             Asset("kueue-crds", _KUEUE, "config/components/crd/bases"),
+            Asset("kubeRay-definitions", "github.com/ray-project/kuberay/ray-operator", "config/crd/bases"),
+            Asset("leaderWorkerSet-definitions", "sigs.k8s.io/lws", "charts/lws/crds"),
+            Asset("trainer-definitions", "github.com/kubeflow/trainer/v2", "charts/kubeflow-trainer/crds"),
             Asset(
                 "provisioning-request-crd",
                 _AUTOSCALER_APIS,
