@@ -23,7 +23,8 @@ elif arguments[:2] == ["mod", "download"]:
     for module in arguments[3:]:
         folder = here / "gomod" / module
         for path in ("LICENSE", "charts/kueue/values.yaml", "charts/jobset/values.yaml",
-                     "config/components/crd/bases/a.yaml",
+                     "config/components/crd/bases/a.yaml", "config/crd/bases/a.yaml",
+                     "charts/lws/crds/a.yaml", "charts/kubeflow-trainer/crds/a.yaml",
                      "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml"):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             if not (folder / path).exists():
