@@ -62,7 +62,7 @@ def test_times_without_upgrades_are_not_available(
     hours: int, recurrence: str, days: int, available: int | None
 ) -> None:
     stop = Stretch(FREEZE.start, FREEZE.start + timedelta(days=days))
-    found = shortage(window(0, hours), recurrence, [stop])
+    found = shortage(window(0, hours), recurrence, (stop,))
     assert (found and found.available) == (timedelta(hours=available) if available is not None else None)
     if found is not None:
         assert stop.start - PERIOD <= found.start <= stop.end
@@ -71,7 +71,7 @@ def test_times_without_upgrades_are_not_available(
 def test_a_stop_of_long_ago_or_far_away_is_not_looked_at() -> None:
     for year in (1, 2000, 9998):
         start = datetime(year, 1, 1, tzinfo=UTC)
-        assert shortage(window(0, 24), "FREQ=DAILY", [Stretch(start, start + timedelta(days=90))]) is None
+        assert shortage(window(0, 24), "FREQ=DAILY", (Stretch(start, start + timedelta(days=90)),)) is None
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_every_period_is_looked_at_hour_by_hour(hours: int, days: list[str], off
     """The same, counted for every hour at which a period can begin."""
     first, recurrence = window(0, hours), f"FREQ=WEEKLY;BYDAY={','.join(days)}"
     stop = Stretch(SATURDAY + timedelta(days=40 + offset), SATURDAY + timedelta(days=40 + offset + length))
-    found = shortage(first, recurrence, [stop])
+    found = shortage(first, recurrence, (stop,))
     free = [False] * 24 * 130
     for start in starts(SATURDAY, recurrence, SATURDAY + timedelta(days=129)):
         hour = int((start - SATURDAY).total_seconds() // 3600)

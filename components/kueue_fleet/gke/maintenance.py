@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Final, NamedTuple
 
@@ -80,19 +81,20 @@ def _shifted(moment: datetime, years: int) -> datetime:
     return moment.replace(year=moment.year + years)
 
 
-def shortage(window: Stretch, recurrence: str, excluded: Sequence[Stretch] = ()) -> Shortage | None:
+@lru_cache  # The clusters of a fleet have the same window as a rule.
+def shortage(window: Stretch, recurrence: str, excluded: tuple[Stretch, ...] = ()) -> Shortage | None:
     """The 32 days that leave GKE the least time, where that is less than it wants.
 
     `window` is the first one, which begins in this or the next two centuries, and `excluded` are the times without any
     upgrade. Raises ValueError as `starts` does.
     """
     farthest = window.start + _FARTHEST
-    excluded = [stretch for stretch in excluded if window.start < stretch.end < farthest]
+    holes = [stretch for stretch in excluded if window.start < stretch.end < farthest]
     looked_at = [Stretch(window.start, window.start + _LOOKED_AT)]
-    looked_at += [Stretch(max(stretch.start - PERIOD, window.start), stretch.end + PERIOD) for stretch in excluded]
+    looked_at += [Stretch(max(stretch.start - PERIOD, window.start), stretch.end + PERIOD) for stretch in holes]
     last = max(stretch.end for stretch in looked_at)
     windows = [Stretch(start, start + window.length) for start in starts(window.start, recurrence, last)]
-    available = _Available([each for each in _without(_joined(windows), excluded) if each.length >= SHORTEST])
+    available = _Available([each for each in _without(_joined(windows), holes) if each.length >= SHORTEST])
     found = [available.least(stretch) for stretch in looked_at if stretch.length >= PERIOD]
     least = min(found, key=lambda each: (each.available, each.start))
     return least if least.available < REQUIRED else None

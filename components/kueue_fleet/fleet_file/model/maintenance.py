@@ -106,11 +106,11 @@ class Maintenance(RuledModel):
 
     def _shortage(self) -> Iterator[Problem]:
         """GKE gets the time that it wants; what excludes all upgrades is taken as not available."""
-        stops = [
+        stops = tuple(
             Stretch(exclusion.start, exclusion.end)
             for exclusion in self.exclusions
             if exclusion.scope == "NO_UPGRADES" and exclusion.end is not None and exclusion.start < exclusion.end
-        ]
+        )
         window = Stretch(self.start, self.end)
         try:
             alone = shortage(window, self.recurrence)
