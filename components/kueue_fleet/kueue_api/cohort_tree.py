@@ -13,11 +13,11 @@ Parents = Mapping[str, str | None]
 
 def with_ancestors(cohort: str | None, parents: Parents) -> list[str]:
     """`cohort` and all cohorts above it, nearest first, each once: in a cycle the walk ends after one round."""
-    found: list[str] = []
+    found: dict[str, None] = {}
     while cohort and cohort not in found:
-        found.append(cohort)
+        found[cohort] = None
         cohort = parents.get(cohort)
-    return found
+    return list(found)
 
 
 def root_of(cohort: str | None, parents: Parents) -> str | None:
