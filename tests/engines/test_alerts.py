@@ -184,7 +184,7 @@ FAULTS: dict[str, tuple[list[Collector], int, dict[str, tuple[float, float]]]] =
 
 
 def test_every_alert_on_metrics_has_a_fault() -> None:
-    """`worker-disconnected` reads a log: test_controller_faults.py."""
+    """`worker-disconnected` reads a log: faults/."""
     assert FAULTS.keys() == POLICIES.keys() - {"worker-disconnected"}
 
 

@@ -1,0 +1,200 @@
+"""A fleet under load for tests/engines/faults: jobs that outnumber the GPUs, faults, and what must never happen."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from controller_faults import FaultProxy, Gate, Witnesses
+from controller_lab import JOBS, ControllerLab, ControllerProcess, job
+from one_cluster import KUEUE, Json, Refused, condition, wait_until
+
+EU, US = "worker-eu", "worker-us"
+REGIONS = {EU: "europe-west4", US: "us-east4"}
+LOAD = 6
+"""Jobs of a round; half of them are there before the fault."""
+RUN_SECONDS = 6
+"""How long a job runs: longer than the Lease lasts."""
+RECOVERY_SECONDS = 90.0
+SETTLE_SECONDS = 180.0
+"""Within which jobs end, apart from their number: Kueue waits longer each time before it connects to a worker."""
+RESTART_SECONDS = 6.0
+"""After how long a replica that ended is started again; longer than the Lease, so that the other one takes over."""
+LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kueue-fleet-system/leases/kueue-fleet-controller"
+
+
+@dataclass
+class Fleet:
+    """A fleet with a proxy before each API server, two replicas behind them, and witnesses that miss nothing.
+
+    A replica that has ended, killed or because it lost the Lease, is started again, as a kubelet would.
+    """
+
+    lab: ControllerLab
+    proxies: dict[str, FaultProxy]
+    gates: dict[str, Gate]
+    witnesses: Witnesses
+    draw: random.Random
+    bound: dict[str, str | None] = field(default_factory=dict)
+    """Every job, and the only worker that it may be on; None: any."""
+    restarted: set[str] = field(default_factory=set)
+    """Jobs that may run again after they have ended, since Kueue evicts them in that fault."""
+    forgotten: set[str] = field(default_factory=set)
+    """Jobs that went with what a fault destroys."""
+    ended: set[str] = field(default_factory=set)
+    """Jobs that have ended, left nothing on a worker, and are deleted."""
+    replicas: dict[str, ControllerProcess] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+    """To the section admissionController, from the next start of a replica on."""
+    held_down: set[str] = field(default_factory=set)
+    """Replicas that are not started again for now."""
+    rounds: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def keep_running(self) -> None:
+        """Start both replicas, and again whenever one has ended, until it is over."""
+        ended: dict[str, float] = {}
+        while not self.over.wait(0.2):
+            for identity in ("one", "two"):
+                found = self.replicas.get(identity)
+                if identity in self.held_down or (found is not None and found.process.poll() is None):
+                    continue
+                since = ended.setdefault(identity, time.monotonic())
+                if found is None or time.monotonic() - since >= RESTART_SECONDS:
+                    del ended[identity]
+                    servers = {name: proxy.url for name, proxy in self.proxies.items()}
+                    self.replicas[identity] = self.lab.start_faulty(identity, servers, **self.changes)
+
+    def leader(self) -> str:
+        """The replica that holds the Lease; waits for one that runs."""
+
+        def look() -> str | None:
+            found = self.lab.manager.find(LEASE_PATH)
+            name = str(found["spec"].get("holderIdentity") or "") if found else ""
+            return name if name in self.replicas and self.replicas[name].process.poll() is None else None
+
+        return wait_until(look)
+
+    def other(self, identity: str) -> str:
+        return "two" if identity == "one" else "one"
+
+    def submit(self, name: str, namespace: str = "team", place: str | None = "draw") -> None:
+        place = self.draw.choice([*REGIONS, None]) if place == "draw" else place
+        self.bound[name] = place
+        body = job(name, regions=REGIONS[place] if place and namespace == "team" else None, seconds=RUN_SECONDS)
+        body["metadata"]["namespace"] = namespace
+        # Kueue may forget it while it starts; see docs/found-in-kueue.md.
+        body["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+        self.lab.submit(body)
+
+    def survive(
+        self,
+        fault: Callable[[], None],
+        after: Callable[[], None] = lambda: None,
+        *,
+        restarts: bool = False,
+        forgets: bool = False,
+    ) -> float:
+        """Half of the load, the fault, the other half, what ends the fault; seconds until it was recovered from.
+
+        `restarts`: Kueue evicts jobs in this fault. `forgets`: the first half of the load goes with it.
+        """
+        self.rounds += 1
+        names = [f"r{self.rounds}-{index}" for index in range(LOAD)]
+        if restarts:
+            # Whatever runs during the fault may be evicted, whichever round it is from.
+            self.restarted |= {*self.bound, *names}
+        for name in names[: LOAD // 2]:
+            self.submit(name)
+        fault()
+        if forgets:
+            self.forgotten |= set(names[: LOAD // 2])
+        began = time.monotonic()
+        probe = f"r{self.rounds}-probe"
+        self.submit(probe)
+        seen: list[float] = []
+        watching = threading.Thread(target=lambda: seen.extend(at - began for at in self._nominated(probe)))
+        watching.start()
+        for name in names[LOAD // 2 :]:
+            self.submit(name)
+        if restarts:
+            self.restarted.add(probe)
+        after()
+        watching.join()
+        self.never()
+        assert seen, f"{probe} was not nominated within {RECOVERY_SECONDS:.0f} s: {self.describe(probe)}"
+        return seen[0]
+
+    def _nominated(self, name: str) -> list[float]:
+        """When a job was nominated; empty: not in time."""
+        end = time.monotonic() + RECOVERY_SECONDS
+        while time.monotonic() < end:
+            with suppress(OSError, Refused):
+                status = (self.lab.workload(name) or {}).get("status") or {}
+                if status.get("nominatedClusterNames") or status.get("clusterName"):
+                    return [time.monotonic()]
+            time.sleep(0.2)
+        return []
+
+    def describe(self, name: str) -> Json:
+        """Where a job stands, on every cluster."""
+        found = self.lab.workload(name) or {"metadata": {"name": "none"}}
+        path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+        workloads = {where: cluster.find(path) for where, cluster in self.lab.clusters.items()}
+        told: Json = {where: item.get("status") for where, item in workloads.items() if item}
+        jobs = {where: cluster.find(f"{JOBS}/{name}") for where, cluster in self.lab.clusters.items()}
+        return {**told, **{f"job on {where}": item.get("status") for where, item in jobs.items() if item}}
+
+    def never(self) -> None:
+        """What must not have happened at any moment."""
+        assert self.witnesses.overlaps() == [], "a job was on workers twice at one time"
+        runs, places = self.witnesses.runs(), self.witnesses.places()
+        for name, place in list(self.bound.items()):
+            assert runs[name] <= 1 or name in self.restarted | self.forgotten, f"{name} ran {runs[name]} times"
+            if place is not None:
+                assert places.get(name, set()) <= {place}, f"{name} was outside its regions"
+
+    def clear_up(self) -> None:
+        """Delete the jobs that are done with: everything takes longer with all jobs of all rounds."""
+        there = self.witnesses.there()
+        for item in self.lab.manager.items("/apis/batch/v1/jobs"):
+            name, namespace = item["metadata"]["name"], item["metadata"]["namespace"]
+            if condition(item, "Complete") == "True" and name not in there:
+                self.lab.manager.delete(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
+                self.ended.add(name)
+
+    def settle(self) -> None:
+        """Every job has ended, ran, and left nothing behind."""
+
+        def ended() -> bool:
+            jobs = {item["metadata"]["name"]: item for item in self.lab.manager.items("/apis/batch/v1/jobs")}
+            expected = [name for name in self.bound if name not in self.forgotten | self.ended]
+            missing = [name for name in expected if name not in jobs]
+            assert missing == [], "lost"
+            waiting[:] = [name for name in expected if condition(jobs[name], "Complete") != "True"]
+            assert waiting == [], f"{len(waiting)} not ended"
+            return True
+
+        waiting: list[str] = []
+        try:
+            wait_until(ended, SETTLE_SECONDS + len(self.bound.keys() - self.ended) * 5.0)
+        except AssertionError as failed:
+            described = f", such as {waiting[0]}: {self.describe(waiting[0])}" if waiting else ""
+            raise AssertionError(f"{failed}{described}") from None
+        runs = self.witnesses.runs()
+        for name in self.bound:
+            assert runs[name] >= 1 or name in self.forgotten, f"{name} has ended and never ran"
+        self.never()
+        wait_until(lambda: not [use for cluster in self.lab.clusters.values() for use in quota_in_use(cluster)])
+
+
+def quota_in_use(cluster: Any) -> list[Json]:
+    queues = cluster.items(f"{KUEUE}/clusterqueues")
+    flavors = [flavor for queue in queues for flavor in queue.get("status", {}).get("flavorsReservation", [])]
+    used = [resource for flavor in flavors for resource in flavor["resources"]]
+    return [resource for resource in used if resource["total"] not in ("0", 0)]
