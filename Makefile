@@ -9,11 +9,13 @@ BIN := $(VENV)/bin
 STACK ?= dws-multikueue
 OPTIONS ?=
 OWNER ?= OWNER
-ROUNDS ?= 10
+ROUNDS ?= 20
+# Twice the cores: tests on control planes wait for half of their time.
+PROCESSES ?= 4
+EXAMPLES ?= 1
 FLEETS ?= 1000
 SEED ?= 20261121
 READY := $(VENV)/.ready
-# Three processes for two cores where there are engines: those tests wait for half of their time.
 BY_FILE := --dist loadscope --no-loadscope-reorder
 
 # Without byte code every process compiles what it imports, which takes longer than all that most of them do.
@@ -28,16 +30,21 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 	@$(BIN)/kueue-fleet rehearse --stack $(STACK) $(OPTIONS)
 
 .PHONY: test
-test: $(READY) engines ## every test, those on real control planes included
-	@$(BIN)/pytest -n 2 $(BY_FILE)
+test: $(READY) engines ## every test, those on real control planes included, in PROCESSES=4
+	@$(BIN)/pytest -n $(PROCESSES) $(BY_FILE)
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need no engine
 	@$(BIN)/pytest -n 2 $(BY_FILE) --ignore=tests/engines
 
+.PHONY: properties
+properties: $(READY) ## the same, with every example of a property and every wrong input; EXAMPLES=5: five times as many
+	@KUEUE_FLEET_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 $(BY_FILE) --ignore=tests/engines
+
 .PHONY: faults
-faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=10 times, from SEED=n
-	@KUEUE_FLEET_FAULT_ROUNDS=$(ROUNDS) KUEUE_FLEET_FAULT_SEED=$(SEED) $(BIN)/pytest tests/engines/test_controller_faults.py -rP -v
+faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=20 times, with PROCESSES=4 fleets at once, from SEED=n
+	@KUEUE_FLEET_FAULT_ROUNDS=$$((($(ROUNDS) + $(PROCESSES) - 1) / $(PROCESSES))) KUEUE_FLEET_FAULT_SEED=$(SEED) \
+	    $(BIN)/pytest -n $(PROCESSES) --dist each tests/engines/faults
 
 .PHONY: simulations
 simulations: $(READY) ## FLEETS=1000 random fleets, and clusters with fair sharing, from SEED=n: every simulation ends

@@ -7,6 +7,7 @@ from typing import Any, get_args, get_origin
 
 from hypothesis import Phase, given, seed, settings
 
+from drawn import examples
 from fleet_files import fleet_files
 from fleet_files.drawing import Data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
@@ -33,7 +34,7 @@ MOST_ROUNDS = 60
 """Of ten files each; five are enough as a rule."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fleet_files())
 def test_files_have_no_errors(data: Data) -> None:
     assert parse_fleet(data).name == data["name"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from admission.build import cpu_group, job, objects, queue
+from drawn import examples
 from kueue_fleet.admission.decisions import Admitted, Decision, Evicted, QuotaReserved, Released
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import (
@@ -207,7 +208,7 @@ class History(RuleBasedStateMachine):
 
 
 TestHistory = History.TestCase
-TestHistory.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestHistory.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
 
 arrivals = st.lists(
     st.tuples(st.sampled_from(NAMES), st.integers(1, 4), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=12
@@ -231,7 +232,7 @@ def play(made: Objects, jobs: list[tuple[str, int, int, int]], order: list[int])
 
 
 class TestDeterminism:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30), deadline=None)
     @given(clusters(), arrivals, st.randoms(use_true_random=False))
     def test_the_order_of_irrelevant_input_does_not_matter(
         self, made: Objects, jobs: list[tuple[str, int, int, int]], rng: Any
@@ -253,7 +254,7 @@ class TestDeterminism:
 
 
 class TestUsage:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(clusters(), st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 8000)), max_size=12), st.data())
     def test_removing_is_the_inverse_of_adding(
         self, made: Objects, changes: list[tuple[str, int]], data: st.DataObject
@@ -267,7 +268,7 @@ class TestUsage:
         nodes: list[TreeNode] = [*cache.queues.values(), *cache.cohorts.values()]
         assert all(node.usage.get(fr, 0) == 0 for node in nodes)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(clusters(), st.sampled_from(NAMES), st.integers(0, 8000))
     def test_what_is_available_can_be_used_and_no_more(self, made: Objects, name: str, used: int) -> None:
         cache = Cache(made)

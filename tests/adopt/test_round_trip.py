@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from adopt.existing_platform import existing_platform, printed_pool
+from drawn import examples
 from fleet_file.builders import REMOVED, changed, fleet_data
 from fleet_files import fleets
 from kueue_fleet.adopt import Adopted, Identity, adopt_fleet
@@ -92,7 +93,7 @@ def test_flavors_of_node_pools_name_their_pool_again() -> None:
     assert [(pool.name, pool.clusters) for pool in again.node_pools] == [("l4", None), ("t4", ("worker-b",))]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(fleets())
 def test_any_fleet_renders_the_same_or_names_what_it_left_out(fleet: FleetSpec) -> None:
     adopted = adopt(fleet)

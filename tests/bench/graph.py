@@ -21,7 +21,7 @@ def measure_fleet(workers: int) -> int:
     from kueue_fleet.fleet_file import parse_fleet
 
     spec = parse_fleet(large_fleet(workers))
-    return len(pulumi_mocks.run(lambda: Fleet(spec.name, spec)).resources)
+    return len(pulumi_mocks.run(lambda: Fleet(spec.name, spec), stack_traces=True).resources)
 
 
 def measure_bare(count: int) -> int:
@@ -34,7 +34,7 @@ def measure_bare(count: int) -> int:
         for number in range(count):
             pulumi.CustomResource("kubernetes:core/v1:ConfigMap", f"r{number}", {"data": {"key": "value"}})
 
-    return len(pulumi_mocks.run(program).resources)
+    return len(pulumi_mocks.run(program, stack_traces=True).resources)
 
 
 def main() -> None:

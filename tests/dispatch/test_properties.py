@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dispatch.build import ASIA, EU, US, job, objects, running
+from drawn import examples
 from kueue_fleet.dispatch import (
     Action,
     Bound,
@@ -29,7 +30,7 @@ from kueue_fleet.dispatch import (
 )
 from kueue_fleet.dispatch.model import OUT_OF_REACH
 
-QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is not a failure."""
 
 REGIONS = (EU, US, ASIA)
@@ -251,6 +252,6 @@ class OneWorker(RuleBasedStateMachine):
 PROBES = {gpus: job("probe", gpus) for gpus in (1, CAPACITY // 2, CAPACITY, CAPACITY + 1)}
 
 OneWorker.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(40), stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestOneWorker = OneWorker.TestCase

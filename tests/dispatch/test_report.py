@@ -5,10 +5,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dispatch.build import EU, SETTINGS, US, request, worker
+from drawn import examples
 from kueue_fleet.dispatch import Bound, Decision, Filtered, FilterReason, Residency, decide, describe, parse_report
 from kueue_fleet.dispatch.model import Action, Reason
 
-QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is not a failure."""
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from kueue_fleet.dispatch import WaitingTimes
 from kueue_fleet.dispatch.waiting import MEMORY_SECONDS, SAMPLES
 
@@ -76,7 +77,7 @@ class Plain:
         return max(0.0, sum(counted) / len(counted)) if counted else None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["waits", "gone", "admitted"]), st.integers(0, 8)), max_size=40))
 def test_sums_that_are_kept_are_those_over_all_who_wait(steps: list[tuple[str, int]]) -> None:
     times, plain = WaitingTimes(), Plain()

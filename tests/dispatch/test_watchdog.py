@@ -4,10 +4,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from kueue_fleet.dispatch import GivenUp, Provisioning, WatchdogSettings, watch
 from kueue_fleet.dispatch.watchdog import add_given_up, describe_given_up, parse_given_up
 
-QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is not a failure."""
 
 SETTINGS = WatchdogSettings(provisioning_timeout=600.0, retries=2)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from admission.build import job
 from admission.test_properties import NAMES, clusters
+from drawn import examples
 from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Requeued
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, PodsStopped, Submitted
@@ -59,14 +60,14 @@ def check(explanation: Explanation, decisions: list[Decision]) -> None:
 
 
 class TestAgreement:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(clusters(), jobs)
     def test_the_reason_is_the_one_the_cycle_gives(self, made: Objects, arrivals: list[tuple[str, int, int]]) -> None:
         snapshot = history(made, arrivals)
         for key in pending(snapshot)[:3]:
             check(explain(snapshot, key), decided_alone(snapshot, key))
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(clusters(), jobs)
     def test_changes_do_what_they_say(self, made: Objects, arrivals: list[tuple[str, int, int]]) -> None:
         snapshot = history(made, arrivals)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from kueue_fleet.admission.model import Snapshot
 from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.explain import explain
@@ -64,7 +65,7 @@ kinds = st.tuples(
 
 
 class TestRelevance:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.lists(kinds, min_size=1, max_size=12))
     def test_the_explanation_is_the_same(self, made: list[tuple[str, int, int, str]]) -> None:
         manifests = [*queues(), *(workload(n, *each) for n, each in enumerate(made))]

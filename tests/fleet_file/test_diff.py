@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet, fleet_data, manager_quotas
 from fleet_files import fleet_files
 from kueue_fleet.fleet_file import parse_fleet
@@ -175,7 +176,7 @@ def test_the_same_effect_in_other_words_is_said() -> None:
     assert str(difference) == "written in another way, with the same effect"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(fleet_files(), fleet_files())
 def test_whatever_differs_is_said_in_words(one: dict[str, Any], other: dict[str, Any]) -> None:
     """Nothing is said of equal fleets; of others, no JSON, nothing twice, and each side of an arrow is another."""
@@ -190,7 +191,7 @@ def test_whatever_differs_is_said_in_words(one: dict[str, Any], other: dict[str,
     assert len({str(difference) for difference in found}) == len(found)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(fleet_files(everything=True), st.data())
 def test_no_field_changes_unsaid(data: dict[str, Any], choice: st.DataObject) -> None:
     """A field that is left out, of any entry, shows; unless its default is the same, or what it does."""

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems, standalone_data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text, read_fleet_text
 from kueue_fleet.kueue_api import SpecError
@@ -529,7 +530,7 @@ def places(data: Any) -> list[tuple[Any, Any]]:
     return []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_whatever_is_typed_the_answer_is_a_fleet_or_problems(data: st.DataObject) -> None:
     typed: Any = copy.deepcopy(data.draw(st.sampled_from([fleet_data(), standalone_data()])))
@@ -560,7 +561,7 @@ def test_data_that_is_no_fleet_is_refused(data: Any) -> None:
         parse_fleet(data)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_refused_without_a_crash(text: str) -> None:
     with pytest.raises(SpecError):

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from kueue_fleet.fleet_file.yaml_large import load_large
 from kueue_fleet.fleet_file.yaml_text import load_documents
 from kueue_fleet.kueue_api.problem import SpecError
@@ -32,7 +33,7 @@ def careful(text: str) -> list[tuple[int, Any]] | None:
         return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.dictionaries(TEXTS, DATA, min_size=1, max_size=4), min_size=1, max_size=3))
 def test_what_is_printed_is_read_alike(objects: list[dict[str, Any]]) -> None:
     for text in (yaml.safe_dump_all(objects), yaml.safe_dump_all(objects, allow_unicode=True), json.dumps(objects[0])):

@@ -10,6 +10,7 @@ from hypothesis import Phase, given, settings
 
 import google_cloud
 from company_fleet import company_data
+from drawn import examples
 from fleet_files import fleets
 from google_cloud import differences
 from kueue_fleet import Fleet
@@ -82,7 +83,7 @@ def test_fleets_of_the_tests_stay_as_they_are(name: str) -> None:
     assert differences(declared(TEST_FLEETS[name])) == {}
 
 
-@settings(max_examples=50, deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
+@settings(max_examples=examples(50), deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
 @given(fleets())
 def test_random_fleets_stay_as_they_are(spec: FleetSpec) -> None:
     assert differences(declared(spec)) == {}

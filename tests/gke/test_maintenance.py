@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from kueue_fleet.gke.maintenance import PERIOD, REQUIRED, SHORTEST, Stretch, shortage, starts
 
 SATURDAY = datetime(2026, 1, 3, tzinfo=UTC)
@@ -105,7 +106,7 @@ HOURS = st.integers(1, 24)
 DAYS = st.sets(st.sampled_from(["MO", "TU", "WE", "TH", "FR", "SA", "SU"]), min_size=1).map(sorted)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(HOURS, DAYS, st.integers(0, 40), st.integers(0, 30))
 def test_every_period_is_looked_at_hour_by_hour(hours: int, days: list[str], offset: int, length: int) -> None:
     """The same, counted for every hour at which a period can begin."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from drawn import examples
 from fleet_file.builders import (
     FIRST_QUOTA,
     REMOVED,
@@ -315,7 +316,7 @@ def named(objects: list[Manifest], kind: str) -> dict[str, Manifest]:
     return {item["metadata"]["name"]: item for item in objects if item["kind"] == kind}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(fleets())
 def test_a_job_finds_everything_wherever_it_is_dispatched(fleet: FleetSpec) -> None:
     """Kueue looks for the namespace and LocalQueue of the same name on every cluster of the queue's config."""
@@ -335,7 +336,7 @@ def test_a_job_finds_everything_wherever_it_is_dispatched(fleet: FleetSpec) -> N
             assert local["spec"]["clusterQueue"] in named(rendered[worker], "ClusterQueue")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(fleets())
 def test_every_reference_is_met_on_its_own_cluster(fleet: FleetSpec) -> None:
     for objects in render_fleet(fleet).values():
@@ -346,7 +347,7 @@ def test_every_reference_is_met_on_its_own_cluster(fleet: FleetSpec) -> None:
                 assert {flavor["name"] for flavor in resource_group["flavors"]} <= set(flavors)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(fleets())
 def test_derived_quotas_are_the_workers_together(fleet: FleetSpec) -> None:
     assert fleet.multi_kueue is not None
@@ -374,14 +375,14 @@ def test_derived_quotas_are_the_workers_together(fleet: FleetSpec) -> None:
                 assert Quantity(amount["borrowingLimit"]).decimal == limits
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(fleets())
 def test_rendering_twice_gives_the_same(fleet: FleetSpec) -> None:
     again = FleetSpec.model_validate(fleet.model_dump(mode="json", by_alias=True, exclude_none=True))
     assert render_fleet(again) == render_fleet(fleet)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(fleets())
 def test_each_dispatched_queue_is_in_one_group(fleet: FleetSpec) -> None:
     groups = dispatch_groups(fleet)

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from drawn import examples
 from kueue_fleet.admission.events import ActiveChanged
 from kueue_fleet.admission.model import Objects, Workload
 from kueue_fleet.admission.quota.cohort_tree import raw_available
@@ -258,5 +259,7 @@ class FleetHistory(RuleBasedStateMachine):
         assert again.trace() == self.world.trace()
 
 
-FleetHistory.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None, print_blob=True)
+FleetHistory.TestCase.settings = settings(
+    max_examples=examples(25), stateful_step_count=30, deadline=None, print_blob=True
+)
 TestFleetHistory = FleetHistory.TestCase
