@@ -215,6 +215,8 @@ def test_only_controllers_make_jobs_for_other_jobs(cluster: OneCluster) -> None:
     uid = cluster.request("POST", JOBSETS, parent, user=MEMBER)["metadata"]["uid"]
     child = job_of("batch/job", queue="")
     child["metadata"]["ownerReferences"] = [owner("JobSet", "jobset.x-k8s.io/v1alpha2", "parent", uid)]
+    # Kueue's webhook looks for the parent among those that it has seen already.
+    wait_until(lambda: '"parent" not found' not in refusal(cluster, JOBS, child, CONTROLLER))
     assert not refusal(cluster, JOBS, child, CONTROLLER)
     says = "metadata.ownerReferences: only a controller makes a job that belongs to another one; remove ownerReferences"
     assert says in refusal(cluster, JOBS, child)
