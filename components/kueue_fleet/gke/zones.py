@@ -75,7 +75,7 @@ def _regions_of(machine_type: str) -> Mapping[str, tuple[str, ...]] | None:
 def regions_with(accelerator: str) -> tuple[str, ...] | None:
     """The regions where machines with that kind of GPU or TPU are offered; None where that is not known of each."""
     if accelerator in n1_accelerators():
-        return None
+        return regions_offering(accelerator) or None
     types = [name for name in machine_names() if (found := machine_type(name)) and found.accelerator == accelerator]
     known = [_regions_of(name) for name in types]
     if not known or None in known:

@@ -197,14 +197,16 @@ def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
 
 @rule
 def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
-    """The machine type is offered in the pool's zones, as far as known."""
+    """The machine type, or the GPU attached to it, is offered in the pool's zones, as far as known."""
     at = f"{path_on(scope, pool, resolved.cluster)}.zones"
-    yield from offered_problems(at, pool.machine_type, resolved.zones, resolved.region)
-    if zones_of(resolved.region) and zones_offering(pool.machine_type, resolved.region) == ():
+    attached = resolved.accelerator if resolved.machine is not None and resolved.machine.attached else None
+    what, field = (attached, "accelerator.type") if attached else (pool.machine_type, "machineType")
+    yield from offered_problems(at, what, resolved.zones, resolved.region)
+    if zones_of(resolved.region) and zones_offering(what, resolved.region) == ():
         yield Problem(
-            f"{scope.path(pool)}.machineType",
-            f"{pool.machine_type} is not known to be offered in {resolved.region}, where cluster {resolved.cluster} is",
-            f"use one of {', '.join(regions_offering(pool.machine_type)[: suggest.LISTED])}, or make sure that it is",
+            f"{scope.path(pool)}.{field}",
+            f"{what} is not known to be offered in {resolved.region}, where cluster {resolved.cluster} is",
+            f"use one of {', '.join(regions_offering(what)[: suggest.LISTED])}, or make sure that it is",
             "warning",
         )
 

@@ -121,10 +121,12 @@ def _shared_with(scope: Scope, made: _Made) -> Iterator[Problem]:
 
 @rule
 def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
-    """The zone exists, and offers the machines."""
+    """The zone exists, and offers the machines and the GPUs attached to them."""
     path = f"{scope.path(made)}.zone"
     yield from zone_problems(path, made.zone)
     yield from offered_problems(path, made.machine_type, [made.zone], region_of(made.zone))
+    if isinstance(made, ReservationEntry) and made.accelerator is not None:
+        yield from offered_problems(path, made.accelerator.type, [made.zone], region_of(made.zone))
 
 
 @rule
