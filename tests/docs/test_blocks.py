@@ -27,6 +27,7 @@ from small_fleets import MANAGER, WORKER, fleet_data
 # `text` and blocks without a language are pictures and output; TypeScript is compiled with the example that it is from.
 LANGUAGES = {"", "console", "json", "python", "sh", "mermaid", "text", "ts", "yaml"}
 PROGRAMS = {
+    "actions/check-fleet/check-fleet",
     "cd",
     "gcloud",
     "git",

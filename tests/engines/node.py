@@ -1,7 +1,8 @@
-"""Node.js and npm for the TypeScript example: those on PATH where they are new enough, else a wheel in the cache."""
+"""Node.js, npm and packages of npm for the tests: Node.js on PATH where it is new enough, else a wheel in the cache."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kueue_fleet.rehearsal.engines import EngineCache
+from kueue_fleet.rehearsal.paths import engines_dir
 
 OLDEST = 20
 """Oldest major version that the Pulumi SDK of the example takes."""
@@ -24,6 +26,20 @@ def node_folder(cache: EngineCache, environ: Mapping[str, str]) -> Path:
     version = WHEEL.rpartition("=")[2]
     with cache.locked("node", waiting=lambda: None):
         return (cache.entry("node", version) or cache.store("node", version, _install)) / "bin"
+
+
+def npm_package(name: str, version: str) -> tuple[Path, Path]:
+    """Node.js, and the folder of a package of npm that is installed once, into the cache."""
+    cache = EngineCache(engines_dir())
+    node = node_folder(cache, os.environ)
+
+    def install(folder: Path) -> None:
+        npm = [str(node / "npm"), "install", "--silent", "--prefix", str(folder), f"{name}@{version}"]
+        subprocess.run(npm, check=True, env={**os.environ, "PATH": f"{node}{os.pathsep}{os.environ['PATH']}"})
+
+    with cache.locked(name, waiting=lambda: None):
+        folder = cache.entry(name, version) or cache.store(name, version, install)
+    return node / "node", folder / "node_modules" / name
 
 
 def _major(node: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from engines.plugin_lab import PluginLab, plugin_lab
 from examples.platform_pipeline import step
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
+
+CHECK_FLEET = Path(__file__).parents[2] / "actions" / "check-fleet" / "check-fleet"
 
 
 @pytest.fixture
@@ -35,7 +38,10 @@ def test_the_preview_passes_and_fails_with_the_companys_own_rule(lab: PluginLab)
     config.write_text(
         config.read_text().replace("nvidia.com/gpu, nominalQuota: 16", "nvidia.com/gpu, nominalQuota: 99")
     )
-    said = lab.run(*preview, folder=folder, fails=True)
+    judge = ("--stack", "dev", "--policy-pack", "policies", "--policy-pack-config", "policies/settings.json")
+    path = f"PATH={lab.environment['PATH']}:{Path(sys.executable).parent}"
+    said = lab.run("env", path, str(CHECK_FLEET), *judge, "Pulumi.dev.yaml", folder=folder, fails=True)
+    assert "policies: **failed**" in said
     assert "space-cost-centre" in said, "the company's rule"
     assert "is missing, so no cost centre pays for this space" in said
     assert "spend-quota" in said, "a rule of the library, with the company's setting"

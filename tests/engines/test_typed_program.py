@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from engines.node import node_folder
-from kueue_fleet.rehearsal.engines import EngineCache
-from kueue_fleet.rehearsal.paths import engines_dir
+from engines.node import npm_package
 
 PYRIGHT = "1.1.411"
 PROGRAM = Path(__file__).parents[1] / "typed_program.py"
@@ -30,17 +27,8 @@ KueueInstall()
 @pytest.fixture(scope="module")
 def pyright() -> list[str]:
     """The command, without files; installed once from npm."""
-    cache = EngineCache(engines_dir())
-    node = node_folder(cache, os.environ)
-
-    def install(folder: Path) -> None:
-        npm = [str(node / "npm"), "install", "--silent", "--prefix", str(folder), f"pyright@{PYRIGHT}"]
-        subprocess.run(npm, check=True, env={**os.environ, "PATH": f"{node}{os.pathsep}{os.environ['PATH']}"})
-
-    with cache.locked("pyright", waiting=lambda: None):
-        folder = cache.entry("pyright", PYRIGHT) or cache.store("pyright", PYRIGHT, install)
-    script = folder / "node_modules" / "pyright" / "index.js"
-    return [str(node / "node"), str(script), "--outputjson", "--pythonpath", sys.executable]
+    node, package = npm_package("pyright", PYRIGHT)
+    return [str(node), str(package / "index.js"), "--outputjson", "--pythonpath", sys.executable]
 
 
 def test_pyright_finds_nothing_in_the_typed_program_and_all_that_is_wrong(pyright: list[str], tmp_path: Path) -> None:
