@@ -24,6 +24,7 @@ FLEET = FOLDER / "fleet.yaml"
 MEANT = {
     "job.yaml": ("train", {"main": "l4-reserved"}),
     "jobset.yaml": ("train-distributed", {"driver": "l4-reserved", "workers": "l4-reserved"}),
+    "finetune-with-token.yaml": ("finetune-gemma", {"main": "l4-reserved"}),
     "dws.yaml": ("finetune", {"main": "a100-flex"}),
     "calendar.yaml": ("foundation", {"main": "h100-calendar"}),
     "compact.yaml": ("all-reduce", {"main": "a100-compact"}),
@@ -116,3 +117,27 @@ def test_the_checkpoint_is_written_when_told_to_end_and_gone_on_from(tmp_path: P
     assert second.returncode == 0, second.stderr
     assert f"begins at step {step}" in second.stdout
     assert saved.read_text() == "6\n"
+
+
+def test_the_programs_of_the_examples_are_python() -> None:
+    """They are not run here: there is neither a GPU nor PyTorch."""
+    service, program, job = yaml.safe_load_all((FOLDER.parent / "batch-platform/mnist.yaml").read_text())
+    compile(program["data"]["mnist.py"], "mnist.py", "exec")
+    pods = job["spec"]["template"]["spec"]
+    name, subdomain = job["metadata"]["name"], service["metadata"]["name"]
+    assert (pods["subdomain"], service["spec"]["selector"]) == (subdomain, {"job-name": name})
+    assert f"--master-addr={name}-0.{subdomain}" in pods["containers"][0]["args"]
+    assert pods["volumes"][0]["configMap"]["name"] == program["metadata"]["name"]
+    finetune = yaml.safe_load((FOLDER / "finetune-with-token.yaml").read_text())["spec"]["template"]["spec"]
+    (container,) = finetune["containers"]
+    compile(container["args"][0].partition("<<'PROGRAM'\n")[2].partition("PROGRAM")[0], "upload.py", "exec")
+    (team,) = parse_fleet_text(FLEET.read_text(), str(FLEET)).teams
+    assert container["env"][0]["valueFrom"]["secretKeyRef"]["name"] in team.secrets
+    assert finetune["serviceAccountName"] == team.service_account_name
+
+
+def test_a_service_and_a_config_map_may_stand_beside_a_job() -> None:
+    stack = FOLDER.parents[1] / "stacks/Pulumi.batch-platform.yaml"
+    mnist = FOLDER.parent / "batch-platform/mnist.yaml"
+    done = CliRunner().invoke(app, ["check", str(stack), "--jobs", str(mnist)])
+    assert done.exit_code == 0, done.output

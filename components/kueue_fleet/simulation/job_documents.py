@@ -1,4 +1,4 @@
-"""One document for each job: a Pod with the others of its group, a TrainJob with its runtime.
+"""One document for each job: a Pod with the others of its group, a TrainJob with its runtime, nothing of what they use.
 
 Source: https://kueue.sigs.k8s.io/docs/tasks/run/plain_pods/ (groups), kueue@v0.19.2 pkg/controller/jobs/pod
 (constructGroupPodSets), pkg/controller/jobs/trainjob (getRuntimeSpec).
@@ -16,6 +16,8 @@ from kueue_fleet.simulation.documents import Document
 
 RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 """Kinds that TrainJobs refer to; they stand beside them in a file."""
+_USED: Final = frozenset({"Service", "ConfigMap", "Secret", "PersistentVolumeClaim"})
+"""What jobs use and people write beside them; Kueue does not look at it."""
 _FAST: Final = "kueue.x-k8s.io/pod-group-fast-admission"
 
 
@@ -34,7 +36,7 @@ def one_for_each_job(named: Iterable[Document], problems: list[str]) -> list[Doc
                 found.append(each)
         elif kind == "TrainJob":
             found.append(_with_runtime(each, runtimes))
-        elif kind not in RUNTIMES:
+        elif kind not in RUNTIMES and kind not in _USED:
             found.append(each)
     return [_with_group(each, groups, problems) if _group(each.data) else each for each in found]
 
