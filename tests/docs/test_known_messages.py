@@ -20,6 +20,7 @@ HEAD = "| code | what you see | why | what to do |\n|---|---|---|---|\n"
 KUEUE = "couldn't assign flavors to pod set main: "
 # As Kueue 0.19.2, Kubernetes 1.36, Pulumi 3 and Google Cloud write them; what is ours is asked of our own code below.
 SAID = {
+    "KF101": "This Job is in no queue: it has no label kueue.x-k8s.io/queue-name. It is suspended",
     "KF102": "LocalQueue gpu doesn't exist",
     "KF103": "ClusterQueue dws is inactive",
     "KF104": "FitsNoCluster: no worker can hold 16 nvidia.com/gpu",
@@ -50,7 +51,7 @@ FILES: dict[str, dict[str, Any]] = {
     "KF504": {"clusters": [{"name": "a", "region": "us-east4"}]},
     "KF505": {"clusters": [{"name": "a", "role": "standalone", "region": "us-eats4"}]},
 }
-NOT_MESSAGES = {"KF101", "KF109", "KF110", "KF303"}
+NOT_MESSAGES = {"KF109", "KF110", "KF303"}
 
 
 def rows() -> dict[str, str]:
