@@ -34,6 +34,7 @@ from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
 from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
 from kueue_fleet.simulation.result import Result
+from kueue_fleet.simulation.topology_nodes import topology_nodes
 from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
@@ -135,7 +136,8 @@ def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str,
     try:
         for cluster in fleet.cluster_names:
             configuration = parse_configuration(kueue_configuration(fleet, cluster))
-            given = [*render_cluster(fleet, cluster), *(jobs if cluster == home else ())]
+            nodes = topology_nodes(fleet, cluster)
+            given = [*render_cluster(fleet, cluster), *nodes, *(jobs if cluster == home else ())]
             parsed[cluster] = parse_objects(given, configuration)
     except ObjectError as error:
         raise SimulationError(error.problems) from None

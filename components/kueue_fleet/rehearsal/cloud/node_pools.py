@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import (
     ARM_TAINT,
@@ -136,6 +137,7 @@ class NodePool:
             all_labels[AUTOSCALED] = "true"
         if self.reservation is not None:
             all_labels["cloud.google.com/reservation-name"] = self.reservation
+        all_labels |= topology_labels(self.machine.name, self.name, _number(key, digest))
         all_labels |= labels or {}
         name = numbered_name(f"gke-{place.cluster}-{self.name}", digest)
         all_labels["kubernetes.io/hostname"] = name
@@ -170,6 +172,12 @@ class NodePool:
             if labels.get(NODE_POOL) == self.name and labels.get(ZONE) in count:
                 count[labels[ZONE]] += 1
         return min(self.zones, key=lambda zone: (count[zone], zone))
+
+
+def _number(key: str, digest: str) -> int:
+    """Of a standing node its own; others stand wherever there is a place."""
+    kind, _, number = key.partition("/")
+    return int(number) if kind == "standing" and number.isdecimal() else int(digest[:6], 16) % 64
 
 
 def _once(taints: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:

@@ -1,0 +1,32 @@
+"""Where machines with fast networks stand, as GKE labels their nodes: block, sub-block, host.
+
+Rehearsal and simulation use it; which machines Google really gives a pool is Google's to decide.
+
+Source: https://cloud.google.com/ai-hypercomputer/docs/workloads/schedule-gke-workloads-tas (labels; a sub-block of A4X
+is an NVLink domain of 18 machines).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kueue_fleet.gke.labels import TOPOLOGY_BLOCK, TOPOLOGY_HOST, TOPOLOGY_SUBBLOCK
+from kueue_fleet.gke.machines import ACCELERATOR_NETWORKS
+
+HOSTS_PER_SUBBLOCK: Final = 8
+"""Machines that are taken to be in a sub-block. Google does not publish it; a guess."""
+A4X_HOSTS_PER_SUBBLOCK: Final = 18
+"""The same of A4X machines: one NVLink domain."""
+SUBBLOCKS_PER_BLOCK: Final = 4
+"""Sub-blocks that are taken to be in a block. A guess too."""
+
+
+def topology_labels(machine_type: str, pool: str, number: int) -> dict[str, str]:
+    """The labels of the node with that number, from 0, of a pool that fills block after block; else none."""
+    if not machine_type.startswith(ACCELERATOR_NETWORKS):
+        return {}
+    hosts = A4X_HOSTS_PER_SUBBLOCK if machine_type.startswith("a4x-") else HOSTS_PER_SUBBLOCK
+    subblock, host = divmod(number, hosts)
+    block = f"{pool}-block-{subblock // SUBBLOCKS_PER_BLOCK}"
+    within = f"{block}-sub-{subblock % SUBBLOCKS_PER_BLOCK}"
+    return {TOPOLOGY_BLOCK: block, TOPOLOGY_SUBBLOCK: within, TOPOLOGY_HOST: f"{within}-host-{host}"}

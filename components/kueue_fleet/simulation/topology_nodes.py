@@ -1,0 +1,40 @@
+"""The nodes that Kueue's topology-aware scheduling sees: those that pools always have, with the labels of GKE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.block_topology import topology_labels
+from kueue_fleet.gke.labels import ZONE
+
+Object = dict[str, Any]
+"""A Node as the API server has it."""
+
+
+def topology_nodes(fleet: FleetSpec, cluster: str) -> Iterator[Object]:
+    """Nodes of the pools to which flavors with a topology lead; those that come when they are needed are not there."""
+    pools: dict[str, ResolvedNodePool] = {}
+    for flavor in fleet.flavors:
+        if flavor.topology_name is not None and cluster in fleet.clusters_of(flavor):
+            pools |= {pool.name: pool for pool in fleet.flavor_nodes(flavor, cluster)}
+    for pool in pools.values():
+        if pool.machine is not None:
+            yield from (_node(pool, number) for number in range(0 if pool.closed else pool.min_nodes))
+
+
+def _node(pool: ResolvedNodePool, number: int) -> Object:
+    name = f"gke-{pool.cluster}-{pool.name}-{number}"
+    zones = pool.node_locations
+    place = {ZONE: zones[number % len(zones)]} if zones else {}
+    labels = {**pool.labels, **place, **topology_labels(pool.machine_type, pool.name, number)}
+    amounts = {key: f"{amount}m" if key == "cpu" else str(amount) for key, amount in pool.allocatable.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {**labels, "kubernetes.io/hostname": name}},
+        "spec": {"taints": [taint.model_dump(exclude_none=True) for taint in pool.taints]},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
