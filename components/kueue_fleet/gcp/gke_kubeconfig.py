@@ -6,6 +6,8 @@ The kubeconfig that a MultiKueue manager uses, which does hold a token, is built
 from collections.abc import Sequence
 from typing import Any
 
+from kueue_fleet.kube.kubeconfig import render_kubeconfig
+
 PUBLIC_DOMAIN = ".gke.goog"
 """Domain of the control planes' DNS names."""
 
@@ -28,15 +30,8 @@ def cluster_kubeconfig(name: str, endpoint: str, ca_certificate: str | None) -> 
     https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
     """
     authority = {} if ca_certificate is None else {"certificate-authority-data": ca_certificate}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": f"https://{endpoint}", **authority}}],
-        "users": [{"name": name, "user": {"exec": _exec_credential()}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "current-context": name,
-        "preferences": {},
-    }
+    made = render_kubeconfig(name, {"server": f"https://{endpoint}", **authority}, {"exec": _exec_credential()})
+    return {**made, "preferences": {}}
 
 
 def merge_kubeconfigs(kubeconfigs: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
 from kueue_fleet.rehearsal.control_planes.certificates import KeyPair, write_private
 from kueue_fleet.rehearsal.control_planes.ports import HOST
@@ -181,16 +182,8 @@ class ControlPlanePlan:
 def write_control_plane_files(plan: ControlPlanePlan) -> None:
     """The files the programs read: token list, kubeconfig, scheduler configuration; all mode 0600."""
     write_private(plan.folder / "tokens.csv", f'{plan.admin_token},admin,admin,"system:masters"\n'.encode())
-    kubeconfig = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {"name": plan.name, "cluster": {"server": plan.url, "certificate-authority": str(plan.ca_file)}},
-        ],
-        "users": [{"name": "admin", "user": {"token": plan.admin_token}}],
-        "contexts": [{"name": plan.name, "context": {"cluster": plan.name, "user": "admin"}}],
-        "current-context": plan.name,
-    }
+    server = {"server": plan.url, "certificate-authority": str(plan.ca_file)}
+    admin = render_kubeconfig(plan.name, server, {"token": plan.admin_token}, user_name="admin")
     scheduler = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -201,7 +194,7 @@ def write_control_plane_files(plan: ControlPlanePlan) -> None:
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": 5,
     }
-    write_private(plan.admin_kubeconfig, json.dumps(kubeconfig, indent=1).encode())
+    write_private(plan.admin_kubeconfig, json.dumps(admin, indent=1).encode())
     write_private(plan.folder / "scheduler.json", json.dumps(scheduler, indent=1).encode())
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 
+from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.rehearsal.cloud.node_templates import SIMULATED
 from kueue_fleet.rehearsal.node_agent.volumes import make_private, replace_file
 from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessSpec, Spawn
@@ -54,16 +55,8 @@ def write_kwok_files(folder: Path, *, server: str, ca_file: Path, token: str) ->
     """Writes kwok's stages and its kubeconfig, 0600, below `folder`."""
     make_private(folder)
     replace_file(folder / "kwok.yaml", stages_path().read_bytes(), 0o600)
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {"name": "cluster", "cluster": {"server": server, "certificate-authority": str(ca_file.absolute())}}
-        ],
-        "users": [{"name": "admin", "user": {"token": token}}],
-        "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": "admin"}}],
-        "current-context": "cluster",
-    }
+    cluster = {"server": server, "certificate-authority": str(ca_file.absolute())}
+    document = render_kubeconfig("admin", cluster, {"token": token})
     replace_file(folder / "kubeconfig", yaml.safe_dump(document).encode(), 0o600)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source
 from kueue_fleet.rehearsal.node_agent.volumes import (
@@ -185,16 +186,6 @@ def build_root(container: Mapping[str, Any], volumes: PodVolumes, root: Path) ->
 
 def write_kubeconfig(path: Path, *, server: str, ca_file: Path, token_file: str, namespace: str) -> None:
     """A kubeconfig of the pod's service account. The token stays in its file, so that clients see it renewed."""
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {"name": "cluster", "cluster": {"server": server, "certificate-authority": str(ca_file.absolute())}}
-        ],
-        "users": [{"name": "service-account", "user": {"tokenFile": token_file}}],
-        "contexts": [
-            {"name": "pod", "context": {"cluster": "cluster", "user": "service-account", "namespace": namespace}}
-        ],
-        "current-context": "pod",
-    }
+    cluster = {"server": server, "certificate-authority": str(ca_file.absolute())}
+    document = render_kubeconfig("pod", cluster, {"tokenFile": token_file}, namespace=namespace)
     replace_file(path, yaml.safe_dump(document, sort_keys=False).encode(), 0o600)
