@@ -293,7 +293,11 @@ class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
         """Changes the resource in place; what is left out and is Google's to choose stays."""
         try:
             inputs = parse_struct(request.news)
-            given = updated_state(request.type, reveal(parse_struct(request.olds)), reveal(inputs))
+            olds = reveal(parse_struct(request.olds))
+            if request.type == NODE_POOL and "nodeCount" in inputs:
+                # GKE's own answer, and not asked for.
+                olds.pop("initialNodeCount", None)
+            given = updated_state(request.type, olds, reveal(inputs))
             if request.preview or has_unknown(inputs):
                 return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
             state = self._applied(request.type, request.urn, given, request.id)

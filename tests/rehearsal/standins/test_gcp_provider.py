@@ -1,0 +1,88 @@
+"""The stand-in of the Google Cloud provider: what it reads by id, and what it asks of the supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pulumi.runtime.proto import provider_pb2
+
+from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorError
+from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
+from kueue_fleet.rehearsal.standins.gcp_provider import NOT_FOUND, GcpProvider
+from kueue_fleet.rehearsal.standins.plugin_server import EngineLog
+from kueue_fleet.rehearsal.standins.property_values import parse_struct, render_struct
+
+PLACE = {"project": "p-1234", "location": "us-central1"}
+AT = "projects/p-1234/locations/us-central1/clusters/batch"
+POOL = {"nodeCount": 2, "nodeConfig": {"machineType": "e2-standard-8"}}
+
+
+class Supervisor:
+    """One cluster with one pool."""
+
+    def __init__(self) -> None:
+        self.asked: list[Mapping[str, Any]] = []
+
+    def get_cluster(self, name: str) -> dict[str, Any]:
+        if name != "batch":
+            raise SupervisorError("no such cluster", NOT_FOUND)
+        addresses = {"endpoint": "192.0.2.1", "caCertificate": "Q0E=", "selfLink": "s", "dnsEndpoint": "d"}
+        return {**PLACE, **addresses, "autopilot": False, "version": "1.36.3"}
+
+    def inputs(self, cluster: str) -> dict[str, Any]:
+        return {"cluster": {"releaseChannel": {"channel": "RAPID"}}, "nodePools": {"nodes": POOL}}
+
+    def put_node_pool(self, cluster: str, pool: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append(body)
+        return {}
+
+
+@pytest.fixture
+def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
+    made = Supervisor()
+    monkeypatch.setattr(GcpProvider, "_ask", lambda self, urn, what, ask: ask(made))
+    return made
+
+
+def read(token: str, id_: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """State and inputs of what `pulumi import` reads."""
+    answer = GcpProvider("10.2.0", EngineLog(None)).Read(provider_pb2.ReadRequest(type=token, id=id_), None)
+    return parse_struct(answer.properties), parse_struct(answer.inputs)
+
+
+def test_clusters_and_pools_are_read_by_id_as_they_were_asked_for(supervisor: Supervisor) -> None:
+    state, inputs = read(CLUSTER, AT)
+    assert inputs == {**PLACE, "name": "batch", "enableAutopilot": False, "releaseChannel": {"channel": "RAPID"}}
+    assert state["masterVersion"] == "1.36.3"
+    state, inputs = read(NODE_POOL, f"{AT}/nodePools/nodes")
+    assert inputs == {**PLACE, "cluster": "batch", "name": "nodes", **POOL}
+    assert state["initialNodeCount"] == 2
+
+
+@pytest.mark.parametrize(
+    ("token", "id_"),
+    [
+        (CLUSTER, AT.replace("batch", "other")),
+        (CLUSTER, AT.replace("us-central1", "us-east4")),
+        (NODE_POOL, f"{AT}/nodePools/other"),
+    ],
+)
+def test_what_is_not_there_is_not_read(token: str, id_: str, supervisor: Supervisor) -> None:
+    assert read(token, id_) == ({}, {})
+
+
+def test_a_pool_of_fixed_size_is_changed_without_the_number_that_google_answered(supervisor: Supervisor) -> None:
+    state, inputs = read(NODE_POOL, f"{AT}/nodePools/nodes")
+    request = provider_pb2.UpdateRequest(
+        type=NODE_POOL,
+        id=f"{AT}/nodePools/nodes",
+        olds=render_struct(state),
+        news=render_struct({**inputs, "nodeCount": 3}),
+    )
+    answer = GcpProvider("10.2.0", EngineLog(None)).Update(request, None)
+    [asked] = supervisor.asked
+    assert asked["nodeCount"] == 3
+    assert "initialNodeCount" not in asked, "GKE refuses both"
+    assert parse_struct(answer.properties)["nodeCount"] == 3
