@@ -91,3 +91,4 @@ def test_options_of_a_machine() -> None:
     assert options_of("a4x-highgpu-4g") == ("reserved",)
     assert is_offered("e2-standard-4", "onDemand")
     assert zones_with("e2-standard-4", "flexStart") is None
+    assert zones_with("a3-highgpu-1g", "calendar") is None, "not known"

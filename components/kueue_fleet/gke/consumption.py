@@ -33,7 +33,7 @@ def zones_with(machine: str, option: str) -> tuple[str, ...] | None:
     """The zones where it is to be had so; None where zones make no difference that is known."""
     row = _row(machine)
     cell = row.get(option) if row is not None else None
-    return None if cell in (None, "yes", "no") else tuple(str(cell).split())
+    return None if cell in (None, "", "yes", "no") else tuple(str(cell).split())
 
 
 def options_of(machine: str) -> tuple[str, ...]:
