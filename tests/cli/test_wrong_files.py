@@ -152,5 +152,5 @@ def _wrong_about(ended: Ended, name: str) -> Iterator[str]:
         yield f"does not name the place: {first[:200]}"
     if name not in NOT_TEXT and (found := OF_PROGRAMMERS.search(ended.err)):
         yield f"has {found[0]}: {ended.err[:300]}"
-    if not ended.err.replace("\n", "").isprintable() or len(ended.err) > 20_000 or max(map(len, told)) > 2000:
+    if not ended.err.replace("\n", "").isprintable() or len(ended.err) > 25_000 or max(map(len, told)) > 2000:
         yield f"is not fit to be shown: {ended.err[:200]!r}"
