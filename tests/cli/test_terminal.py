@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import call
 from kueue_fleet.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -99,8 +100,9 @@ def test_tables_fit_80_columns() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_exit_codes(arguments: list[str], stdin: str, code: int) -> None:
-    done = piped(*arguments, stdin=stdin)
+def test_exit_codes(arguments: list[str], stdin: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = call(*arguments, stdin=stdin)
     assert done.returncode == code
     assert "Traceback" not in done.stderr
     assert bool(done.stderr) == (code != 0 and "--exit-code" not in arguments)
