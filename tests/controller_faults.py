@@ -93,6 +93,8 @@ class FaultProxy:
             for request in list(self._open.values()):
                 _hang_up(request)
             await runner.cleanup()
+        # Connections with TLS close a moment after their session: docs.aiohttp.org, "Graceful Shutdown".
+        await asyncio.sleep(0.25)
 
     def _spoiled(self, kind: str) -> bool:
         hit = self._random.random() < self.noise.get(kind, 0.0)
@@ -201,6 +203,8 @@ class Gate:
         self._writers |= mine
         try:
             await asyncio.gather(_pump(reader, up_writer), _pump(up_reader, writer))
+            # What is still to be sent holds a connection open, until it is cut.
+            await asyncio.gather(writer.wait_closed(), up_writer.wait_closed(), return_exceptions=True)
         finally:
             self._writers -= mine
 

@@ -69,6 +69,7 @@ ELSEWHERE_IN_POOLS = {
     "name",
     "nodeCount",
     "perCluster",
+    "tpuTopology",
 }
 OF_PULUMI = {"deletionProtection"}
 
