@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 import yaml
 from kubernetes import client, config
 
@@ -148,6 +149,22 @@ class FleetInRehearsal:
         secrets = client.CoreV1Api(made).list_secret_for_all_namespaces().items
         encoded = {str(secret.data["token"]) for secret in secrets if secret.data and "token" in secret.data}
         return encoded | {base64.b64decode(token).decode() for token in encoded}
+
+    def secret_keys(self, cluster: str) -> set[str]:
+        """What the Secrets of a cluster have in them, by its keys."""
+        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        return {
+            key for each in client.CoreV1Api(made).list_secret_for_all_namespaces().items for key in each.data or ()
+        }
+
+    def status(self, cluster: str, token: str, verb: str, path: str) -> int:
+        """How the API server of a cluster answers a request with that token and an empty body."""
+        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        settings = made.configuration
+        with urllib3.PoolManager(ca_certs=settings.ssl_ca_cert) as pool:
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            body = b"{}" if verb == "POST" else None
+            return pool.request(verb, f"{settings.host}{path}", headers=headers, body=body).status
 
     def touched(self) -> set[tuple[str, str]]:
         """(operation, name) of what the last run changed; the stack itself left out."""

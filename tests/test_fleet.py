@@ -376,10 +376,25 @@ def test_managers_tokens_are_taken_by_workers_alone(company: Recording) -> None:
         for r in company.of_type("gcp:container/cluster:Cluster")
     }
     assert taken == {name: name != "manager-europe-west4" for name in taken}
-    gate = {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}}
-    by_profile = run(fleet(WORKER, kueue=gate, multiKueue={"credentials": {"type": "ClusterProfile"}}))
+    by_profile = run(
+        fleet(WORKER, multiKueue={"credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}})
+    )
     worker = by_profile.one("gcp:container/cluster:Cluster", WORKER).inputs["controlPlaneEndpointsConfig"]
     assert worker["dnsEndpointConfig"]["enableK8sTokensViaDns"] is False
+    # The manager's pods may connect to clusters, and no more; what they may do there is a matter of RBAC.
+    role = by_profile.one("gcp:projects/iAMCustomRole:IAMCustomRole")
+    assert role.inputs["permissions"] == ["container.clusters.connect"]
+    [account] = [r for r in by_profile.of_type("gcp:serviceaccount/account:Account") if "multikueue" in r.place]
+    [pods] = [r for r in by_profile.of_type("gcp:serviceaccount/iAMMember:IAMMember") if "multikueue" in r.place]
+    assert pods.inputs["member"].endswith(".svc.id.goog[kueue-system/kueue-controller-manager]")
+    definition = by_profile.one("CustomResourceDefinition")
+    patch = by_profile.one("DeploymentPatch")
+    release = by_profile.one("kubernetes:helm.sh/v3:Release", f"{MANAGER}/kueue")
+    cluster = by_profile.one("MultiKueueCluster")
+    assert by_profile.is_before(definition, release)
+    assert by_profile.is_before(release, patch)
+    assert by_profile.is_before(account, patch)
+    assert by_profile.is_before(patch, cluster)
 
 
 def kubeconfig_for(recording: Recording, worker: str) -> dict[str, Any]:

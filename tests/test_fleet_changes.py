@@ -226,7 +226,7 @@ def test_prod_a_region_less(prod: Recording) -> None:
     assert elsewhere == {f"AdmissionCheck {own}", f"MultiKueueConfig {own}"}
     assert {f"Cluster {gone}", f"Reservation l4-{region}"} <= found.removed
     # The manager's quotas are the sum of the workers', and alerts name the clusters, as the controller's files do.
-    kinds = {"MultiKueueConfig", "ClusterQueue", "Cohort", "AlertPolicy", "ConfigMap", "Deployment", "Role"}
+    kinds = {"MultiKueueConfig", "ClusterQueue", "Cohort", "AlertPolicy", "ConfigMap", "Deployment"}
     assert {item.split()[0] for item in found.changed} == kinds
     assert not [item for item in found.changed if any(worker in item for worker in ("worker-us", "worker-europe"))]
 
@@ -249,11 +249,17 @@ def test_prod_a_team_more(prod: Recording) -> None:
     assert all("robotics" in item for item in found.added)
 
 
-def test_prod_credentials_rotated(prod: Recording) -> None:
+def with_tokens(data: dict[str, Any]) -> None:
+    token = {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"}
+    data["multiKueue"]["credentials"] = token
+
+
+def test_prod_with_tokens_rotated() -> None:
     def change(data: dict[str, Any]) -> None:
+        with_tokens(data)
         data["multiKueue"]["credentials"] |= {"rotation": "2027-02", "rotateBy": "2027-05-01"}
 
-    found = difference(prod, prod_after(change))
+    found = difference(prod_after(with_tokens), prod_after(change))
     changed = {f"Secret {worker}/{who}/token" for worker in PROD_WORKERS for who in ("multikueue", "controller")}
     manager = "manager-europe-west4"
     for worker in PROD_WORKERS:
@@ -264,6 +270,17 @@ def test_prod_credentials_rotated(prod: Recording) -> None:
     tokens = "kueue-fleet-controller-tokens"
     changed |= {f"Role {manager}/controller/Role/{place}/{tokens}" for place in ("kueue-system", "kueue-fleet-system")}
     assert found == Difference(frozenset(), frozenset(), frozenset(changed))
+
+
+def test_prod_from_tokens_to_google_accounts_keeps_every_role_and_binding(prod: Recording) -> None:
+    found = difference(prod_after(with_tokens), prod)
+    manager, kept = "manager-europe-west4", {"ClusterRole", "ClusterRoleBinding", "RoleBinding", "MultiKueueCluster"}
+    assert not {item for item in found.removed | found.added if item.split()[0] in kept}
+    assert {item.split()[0] for item in found.removed} == {"Secret", "ServiceAccount", "Role", "RoleBinding"}
+    made = {"Account", "IAMMember", "IAMCustomRole", "CustomResourceDefinition", "ClusterProfile", "ConfigMap"}
+    assert made < {item.split()[0] for item in found.added}
+    assert f"DeploymentPatch {manager}/kueue-plugin/Deployment" in found.added
+    assert f"MultiKueueCluster {manager}/multikueue/{PROD_WORKERS[0]}" in found.changed
 
 
 def test_prod_protects_what_cannot_be_had_again(prod: Recording) -> None:

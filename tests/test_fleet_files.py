@@ -20,7 +20,7 @@ NOT_DRAWN = {
     "MultiKueueConfiguration.workerLostTimeout": "is the fleet's multiKueue.workerLostTimeout",
     "MultiKueueConfiguration.dispatcherName": "is the fleet's multiKueue.dispatcher",
     "MultiKueueConfiguration.incrementalDispatcherConfig": "is the fleet's multiKueue.incremental",
-    "ClusterProfileConfiguration.credentialsProviders": "is deprecated, and excludes accessProviders",
+    "MultiKueueConfiguration.clusterProfile": "is the fleet's multiKueue.credentials",
     "IncrementalDispatcherConfig.stepSize": "is the fleet's multiKueue.incremental",
     "TeamEntry.secrets": "are nothing without the stack's config, which has what is in them",
     "TeamEntry.priorityClasses": "names classes of the file, which a drawn team need not have",

@@ -24,11 +24,13 @@ from kueue_fleet.fleet_file import (
     check_fleet,
 )
 from kueue_fleet.fleet_file.prerequisites import required_apis
+from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import (
     ControlPlaneAccess,
     Dashboards,
     GkeCluster,
     ManagerCluster,
+    ManagerIdentity,
     MemberAccess,
     Network,
     NetworkIds,
@@ -70,6 +72,8 @@ class Fleet(pulumi.ComponentResource):
     """What is inside each cluster, by the cluster's name."""
     team_identities: dict[str, TeamIdentity]
     """Google service accounts that are made for teams, by team."""
+    manager_identity: ManagerIdentity | None
+    """The Google accounts by which the manager reaches the workers; None: it has tokens."""
     member_access: MemberAccess | None
     """By what the members of teams connect to the clusters, if a team has members."""
     dashboards: Dashboards | None
@@ -137,6 +141,7 @@ class Fleet(pulumi.ComponentResource):
         }
         self.team_identities = self._team_identities(name)
         self.member_access = self._member_access(name)
+        self.manager_identity = self._manager_identity(name)
         self._fill()
         self.dashboards = self._dashboards(name)
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
@@ -331,6 +336,19 @@ class Fleet(pulumi.ComponentResource):
             opts=self._child(),
         )
 
+    def _manager_identity(self, name: str) -> ManagerIdentity | None:
+        accounts = manager_accounts(self.spec)
+        if not accounts:
+            return None
+        return ManagerIdentity(
+            f"{name}/manager",
+            project=self.spec.project,
+            fleet=self.spec.name,
+            accounts=accounts,
+            after=[self.clusters[self.spec.home].cluster],
+            opts=self._child(),
+        )
+
     def _fill(self) -> None:
         """What is inside the clusters: the manager's last, since it connects to the workers."""
         self.contents = {}
@@ -353,6 +371,7 @@ class Fleet(pulumi.ComponentResource):
                 workers,
                 team_secrets=self._team_secrets,
                 controller_image=self._controller_image,
+                after=[self.manager_identity] if self.manager_identity else [],
             )
 
     def _dashboards(self, name: str) -> Dashboards | None:

@@ -206,9 +206,24 @@ def kind_of_token(token: str) -> tuple[str, str]:
     package, _, rest = token.partition(":")
     module, _, kind = rest.rpartition(":")
     group, separator, version = module.partition("/")
+    if is_patch(token):
+        kind = kind.removesuffix("Patch")
     if package != "kubernetes" or not separator or not kind:
         raise PluginError(f"{token}: not a Kubernetes kind (kubernetes:<group>/<version>:<Kind>); use one of them")
     return (version if group == "core" else f"{group}/{version}"), kind
+
+
+def is_patch(token: str) -> bool:
+    """Whether the type is that of a patch: fields of an object of Kubernetes itself that something else makes."""
+    _, _, rest = token.partition(":")
+    module, _, kind = rest.rpartition(":")
+    group = module.partition("/")[0]
+    return kind.endswith("Patch") and is_built_in(module if group != "core" else "v1")
+
+
+def is_patch_urn(urn: str) -> bool:
+    """Whether a resource with this URN is a patch."""
+    return is_patch(urn.split("::")[2].rpartition("$")[2])
 
 
 def pruned(live: Value, shape: Value) -> Value:

@@ -129,9 +129,14 @@ class KubeResources:
         except (NoMatchError, UnreachableError):
             return True
 
-    def diff(self, state: Properties, news: Properties, ignored: list[str]) -> tuple[Differ, bool]:
+    def diff(
+        self, state: Properties, news: Properties, ignored: list[str], *, patch: bool = False
+    ) -> tuple[Differ, bool]:
         """What would change, and whether a replacement must delete first because the name stays the same."""
         old_inputs, live = parse_checkpoint(state)
+        if patch:
+            # Only the fields of the patch count; a list of the live object has other elements beside its own.
+            live = old_inputs
         new = objects.with_string_data_encoded(objects.without_read_only_metadata(_manifest(news)))
         shape = objects.with_string_data_encoded(objects.without_read_only_metadata(old_inputs))
         seen = objects.pruned(live, shape)
@@ -159,6 +164,8 @@ class KubeResources:
         """
         manifest = _manifest(inputs)
         manager = objects.field_manager_for(manifest, {})
+        if preview and objects.is_patch_urn(urn):
+            return None
         if preview:
             return self._preview_create(urn, inputs, manifest, manager)
         api = self.reachable()
@@ -201,7 +208,7 @@ class KubeResources:
         for attempt, pause in enumerate((*CREATE_RETRY_SECONDS, None)):
             try:
                 placed = self._placed(api, manifest)
-                if self.settings.upsert:
+                if self.settings.upsert or objects.is_patch_urn(urn):
                     force = self._is_forced(manifest)
                     return api.apply(placed, field_manager=manager, force=force, dry_run=False)
                 return api.create(placed, field_manager=manager, dry_run=False)
@@ -240,7 +247,7 @@ class KubeResources:
             return None
         api = self.reachable()
         try:
-            applied = self._applied(api, manifest, manager, preview=preview)
+            applied = self._applied(api, manifest, manager, preview=preview, patch=objects.is_patch_urn(urn))
         except NoMatchError as error:
             if preview:
                 return None
@@ -265,7 +272,7 @@ class KubeResources:
         self.report(urn, "")
         return checkpoint(inputs, live, manager)
 
-    def _applied(self, api: KubeApi, manifest: Manifest, manager: str, *, preview: bool) -> Manifest:
+    def _applied(self, api: KubeApi, manifest: Manifest, manager: str, *, preview: bool, patch: bool) -> Manifest:
         placed = self._placed(api, manifest)
         live = api.get(placed)
         if manifest["kind"] == "CustomResourceDefinition":
@@ -278,7 +285,7 @@ class KubeResources:
         force = self._is_forced(manifest)
         if preview:
             force = force or bool(objects.owned_by_create(managed))
-        elif (taken := objects.taken_over(managed, manager)) is not None:
+        elif not patch and (taken := objects.taken_over(managed, manager)) is not None:
             live = api.patch_json(
                 placed,
                 [
@@ -333,7 +340,15 @@ class KubeResources:
         doomed["metadata"] = {**(live.get("metadata") or {}), "name": name, "namespace": namespace}
         policy = objects.annotation(inputs, objects.DELETION_PROPAGATION).lower()
         propagation = {"orphan": "Orphan", "background": "Background"}.get(policy, "Foreground")
+        manager = objects.field_manager_for(inputs, reveal(state))
         try:
+            if objects.is_patch(token):
+                # The object stays; what is not applied any more goes, if no one else has it.
+                bare = {key: doomed[key] for key in ("apiVersion", "kind")}
+                bare["metadata"] = {"name": name, "namespace": namespace}
+                api.get(bare)
+                api.apply(bare, field_manager=manager, force=False, dry_run=False)
+                return
             api.delete(doomed, propagation=propagation)
             Waiter(api, self.stop).until_gone(doomed, inputs, seconds, self._reporter(urn))
         except NoMatchError:
@@ -342,7 +357,6 @@ class KubeResources:
             if not error.is_not_found:
                 raise
         except AwaitError as error:
-            manager = objects.field_manager_for(inputs, reveal(state))
             stored = checkpoint(old_inputs or inputs, error.last, manager)
             raise InitializationError(str(error), resource_id, stored) from error
 
@@ -351,8 +365,6 @@ def _refuse_unsupported(token: str, api_version: str, kind: str, plain: Manifest
     for key, wanted in (("apiVersion", api_version), ("kind", kind)):
         if not plain.get(key):
             raise PluginError(f"{token}: {key} is missing; set it to {wanted}")
-    if kind.endswith("Patch") and objects.is_built_in(api_version):
-        raise PluginError(f"{token}: the stand-in of the kubernetes provider has no Patch resources")
     if kind.endswith("List") and objects.is_built_in(api_version):
         raise PluginError(
             f"{token}: list resources exist for compatibility with YAML manifests and Helm charts, and cannot be "

@@ -2,7 +2,7 @@
 
 Does what the real provider does (4.34; pulumi-kubernetes provider/pkg/provider) for every kind and for
 `helm.sh/v3:Release`. Refused by name: components that the provider constructs (helm v4 Chart, yaml v2, kustomize),
-functions, Patch and List resources, client-side apply, YAML rendering, `replaceUnready`, and servers that are not on
+functions, List resources, client-side apply, YAML rendering, `replaceUnready`, and servers that are not on
 this machine.
 """
 
@@ -23,6 +23,7 @@ from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UnsupportedValueError, Value, parse_struct, render_struct
 from kueue_fleet_offline.helm_release import HelmReleases
 from kueue_fleet_offline.kube_api import KubeApi
+from kueue_fleet_offline.kube_objects import is_patch_urn
 from kueue_fleet_offline.kube_resources import KubeResources, Naming
 from kueue_fleet_offline.kube_settings import Settings, check_settings, compare_settings, parse_settings
 from kueue_fleet_offline.kubeconfig import ClusterAccess, KubeconfigError, cluster_access, load_kubeconfig
@@ -190,7 +191,9 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
                 differ, delete_first = self._helm().diff(state, news), False
                 differ.ignore(request.ignoreChanges)
             else:
-                differ, delete_first = self._resources().diff(state, news, list(request.ignoreChanges))
+                differ, delete_first = self._resources().diff(
+                    state, news, list(request.ignoreChanges), patch=is_patch_urn(request.urn)
+                )
         except (PluginError, UnsupportedValueError) as error:
             _refuse(context, error)
         some = provider_pb2.DiffResponse.DIFF_SOME if differ.changes else provider_pb2.DiffResponse.DIFF_NONE

@@ -88,10 +88,7 @@ def assert_round_trip(fleet: FleetSpec) -> Adopted:
         {"topologies": [{"name": "rack", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]},
         {"multiKueue/workers": ["worker-b", "worker-a"]},
         {"multiKueue/managerFlavorName": "anywhere"},
-        {
-            "multiKueue/credentials": {"type": "ClusterProfile"},
-            "kueue": {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}},
-        },
+        {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "gcp-auth-plugin"}},
         {"localQueues": REMOVED},
     ],
 )

@@ -110,9 +110,6 @@ def test_a_worker_out_of_reach_keeps_its_token_and_the_others_get_theirs(cluster
 
 
 def test_a_fleet_without_tokens_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    profiles = {
-        "multiKueue/credentials": {"type": "ClusterProfile"},
-        "kueue/configuration": {"featureGates": {"MultiKueueClusterProfile": True}},
-    }
+    profiles = {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}}
     monkeypatch.setattr(command, "load_fleet", lambda _: fleet(profiles))
     assert "reaches its workers without tokens; there is nothing to replace" in str(run().exception)

@@ -6,7 +6,10 @@ chart that is the installed one under the next patch version: another version ca
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,13 @@ from typing import Any
 import pytest
 import yaml
 
-from fleet_in_rehearsal import FleetInRehearsal, copied
+from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
 from kueue_fleet.fleet_file.parse import CHARTS_KEY
+from kueue_fleet.fleet_file.worker_tokens import manager_accounts
+from kueue_fleet.rehearsal.jobs.submission import read_jobs
+from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.pulumi_cli import PulumiError
+from kueue_fleet.rehearsal.standins.google_tokens import make_token
 from one_cluster import wait_until
 
 MANAGER = "manager-europe-west4"
@@ -85,6 +92,53 @@ def test_every_queue_is_active_on_every_cluster(prod: FleetInRehearsal) -> None:
             return bool(queues) and all(is_active(queue) for queue in queues.values())
 
         wait_until(active)
+
+
+def test_jobs_reach_the_worker_by_google_accounts_and_no_token_is_kept_anywhere(prod: FleetInRehearsal) -> None:
+    """Kueue reads the ClusterProfile and runs the plugin; so does the fleet's own controller with its kubeconfig."""
+    wait_until_connected(prod)
+    source = prod.objects(MANAGER, "multikueueclusters")[WORKER]["spec"]["clusterSource"]
+    assert source == {"clusterProfileRef": {"name": WORKER}}
+    kept = {str(claims(token)["sub"]) for name in (MANAGER, WORKER) for token in prod.tokens(name) if "." in token}
+    assert not {account for account in kept if account.endswith(("multikueue-manager", "kueue-fleet-controller"))}
+    assert "kubeconfig" not in prod.secret_keys(MANAGER)
+    jobs = [job for job in read_jobs(ROOT / "examples" / "prod" / "jobs.yaml") if job["metadata"]["namespace"] == "ads"]
+    *_, last = prod.session.run_jobs(prod.fleet, jobs[:1], 120.0)
+    assert [(view.cluster, view.state) for view in last] == [(WORKER, JobState.FINISHED)]
+
+
+def claims(token: str) -> dict[str, Any]:
+    body = token.split(".")[1]
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    return found
+
+
+def test_a_google_account_may_do_on_a_worker_what_its_roles_say_and_nothing_else(prod: FleetInRehearsal) -> None:
+    key, now = prod.session.paths.admin_token.read_text().strip(), int(time.time())
+    kueue, controller = manager_accounts(prod.fleet)
+
+    def answer(address: str, verb: str, path: str, expires: int = now + 60, key: str = key) -> int:
+        return prod.status(WORKER, make_token(key, address, expires), verb, path)
+
+    jobs, workloads = "/apis/batch/v1/namespaces/{}/jobs", "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
+    # 422 and 400: it may, but the object is not a good one.
+    assert answer(kueue.address, "GET", "/apis/batch/v1/jobs") == 200
+    assert answer(kueue.address, "POST", jobs.format("ads")) in (400, 422)
+    assert answer(controller.address, "GET", "/api/v1/namespaces") == 200
+    refused = {
+        (kueue.address, "POST", jobs.format("kube-system")),
+        (kueue.address, "POST", workloads.format("kueue-system")),
+        (kueue.address, "GET", "/api/v1/namespaces/ads/secrets"),
+        (kueue.address, "GET", "/api/v1/pods"),
+        (kueue.address, "POST", "/api/v1/namespaces/kueue-system/serviceaccounts/kueue-controller-manager/token"),
+        (controller.address, "POST", jobs.format("ads")),
+        (controller.address, "POST", workloads.format("ads")),
+        (controller.address, "GET", "/api/v1/namespaces/kueue-system/secrets"),
+        ("someone@atlas-prod-batch.iam.gserviceaccount.com", "GET", "/api/v1/namespaces"),
+    }
+    assert {each: answer(*each) for each in refused} == dict.fromkeys(refused, 403)
+    assert answer(kueue.address, "GET", "/apis/batch/v1/jobs", expires=now - 1) == 401
+    assert answer(kueue.address, "GET", "/apis/batch/v1/jobs", key="guessed") == 401
 
 
 def test_another_machine_type_replaces_one_pool_and_a_new_team_touches_nothing(prod: FleetInRehearsal) -> None:

@@ -155,6 +155,7 @@ class TestCompany:
             "clusterQueues[].resourceGroups[].flavors[].resources[].nominalQuota",
             "observability.alerts",
             "admissionController.image",
+            "multiKueue.credentials.pluginImage",
         }
 
     def test_the_same_jobs(self) -> None:

@@ -60,18 +60,6 @@ def _resources(draw: Draw) -> Data:
     }
 
 
-def _cluster_profile(draw: Draw) -> Data:
-    command: Data = {"command": "/plugin", "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
-    command |= fields(
-        draw,
-        args=one_of(["--project", "p"]),
-        env=one_of([{"name": "A", "value": "b"}, {"name": "C"}]),
-        installHint=one_of("install it"),
-        provideClusterInfo=flags,
-    )
-    return {"accessProviders": [{"name": "google", "execConfig": command}]}
-
-
 def _metrics(draw: Draw) -> Data:
     selector: Data = {"localQueueSelector": draw(_SELECTORS)} if draw(flags) else {}
     return fields(
@@ -97,7 +85,6 @@ def _multi_kueue(draw: Draw) -> Data:
     return fields(
         draw,
         externalFrameworks=one_of([{"name": "Bar.v1.example.com"}]),
-        clusterProfile=composed(_cluster_profile),
     )
 
 

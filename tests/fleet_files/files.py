@@ -16,7 +16,7 @@ from fleet_files.tenants import local_queues, priority_classes, teams
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 
 _DISPATCHER: Final = "kueue-fleet.dev/dispatcher"
-_PROFILES: Final = {"MultiKueueClusterProfile": True}
+_PROFILES: Final = {"type": "ClusterProfile", "pluginImage": "gcp-auth-plugin"}
 
 
 @st.composite
@@ -57,8 +57,6 @@ def _file(draw: Draw) -> Data:
     }
     data |= {name: entries for name, entries in sections.items() if entries}
     data |= priority_classes(draw) | multi_kueue | controller | _observability(draw)
-    if multi_kueue and multi_kueue["multiKueue"]["credentials"]["type"] == "ClusterProfile":
-        _turn_on_profiles(data)
     if not _has_one_leader(data):
         data["kueue"] = {**data.get("kueue", {}), "replicas": 1}
     return data
@@ -79,7 +77,7 @@ def fleets() -> st.SearchStrategy[FleetSpec]:
 def _multi_kueue(draw: Draw, nodes: Nodes, queues: Sequence[Data]) -> Data:
     token = {"type": "ServiceAccountToken", "rotation": draw(one_of("2026-11", "b")), "rotateBy": "2999-02-01"}
     token |= draw(one_of({}, {"lifetime": "24h"}))
-    section: Data = {"credentials": draw(one_of(token, token, {"type": "ClusterProfile"}))}
+    section: Data = {"credentials": draw(one_of(token, token, _PROFILES))}
     section |= fields(
         draw,
         admissionCheckName=one_of("to-workers", "multi.kueue"),
@@ -112,8 +110,7 @@ def _multi_kueue(draw: Draw, nodes: Nodes, queues: Sequence[Data]) -> Data:
 
 def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
     """The section `admissionController`, or nothing; it may be the dispatcher."""
-    settings = multi_kueue["multiKueue"]
-    if settings["credentials"]["type"] != "ServiceAccountToken" or draw(flags):
+    if draw(flags):
         return {}
     regions = sorted({entry["region"] for entry in nodes.clusters if entry["name"] in nodes.job_clusters})
     digest = "sha256:" + "0" * 64
@@ -173,9 +170,3 @@ def _observability(draw: Draw) -> Data:
         **fields(draw, grafana=grafana),
     }
     return draw(one_of({}, {"observability": on}, {"observability": off}))
-
-
-def _turn_on_profiles(data: Data) -> None:
-    """Kueue reaches workers by ClusterProfile only with its gate on."""
-    settings = data.setdefault("kueue", {}).setdefault("configuration", {})
-    settings["featureGates"] = {**settings.get("featureGates", {}), **_PROFILES}

@@ -171,13 +171,19 @@ def test_one_more_worker_changes_only_what_lists_the_workers() -> None:
 
 def test_with_cluster_profiles_there_are_no_kubeconfigs() -> None:
     data = fleet_data(WORKER)
-    data["multiKueue"]["credentials"] = {"type": "ClusterProfile"}
-    data["kueue"] = {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}}
-    recording = pulumi_mocks.run(lambda: manager_side(parse_fleet(data), kubeconfigs={}))
+    data["multiKueue"]["credentials"] = {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}
+    spec = parse_fleet(data)
+    recording = pulumi_mocks.run(lambda: manager_side(spec, kubeconfigs={WORKER: access(spec).kubeconfig}))
     assert not recording.of_type("Secret")
+    assert not recording.of_type("ServiceAccount")
     assert recording.one("MultiKueueCluster").inputs["spec"] == {
         "clusterSource": {"clusterProfileRef": {"name": WORKER}}
     }
+    profile = recording.one("ClusterProfile")
+    [provider] = profile.inputs["status"]["accessProviders"]
+    assert provider["cluster"] == {"server": "https://worker.test", "certificate-authority-data": CA_CERTIFICATE}
+    assert not profile.secrets
+    assert recording.is_before(profile, recording.one("MultiKueueCluster"))
 
 
 def test_a_missing_kubeconfig_is_refused() -> None:
@@ -185,8 +191,9 @@ def test_a_missing_kubeconfig_is_refused() -> None:
         pulumi_mocks.run(lambda: manager_side(kubeconfigs={}))
 
 
-def test_access_without_a_token_secret_is_refused() -> None:
-    with pytest.raises(ValueError, match=f"worker {WORKER}: 0 token Secrets were given"):
+def test_access_with_two_token_secrets_is_refused() -> None:
+    [secret] = [each for each in render_worker_access(SPEC, WORKER) if each["kind"] == "Secret"]
+    with pytest.raises(ValueError, match=f"worker {WORKER}: 2 token Secrets were given; give one, or none"):
         pulumi_mocks.run(
-            lambda: WorkerAccess("a", [], cluster_name=WORKER, endpoint="worker.test", ca_certificate="Q0E=")
+            lambda: WorkerAccess("a", [secret] * 2, cluster_name=WORKER, endpoint="worker.test", ca_certificate="Q0E=")
         )

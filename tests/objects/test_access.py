@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fleet_file.builders import fleet
-from kueue_fleet.fleet_file.worker_tokens import worker_token, worker_tokens
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.worker_tokens import manager_accounts, worker_token, worker_tokens
 from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, built_in_adapters, plural_of
 from kueue_fleet.objects import render_worker_access
 from kueue_fleet.objects.access import worker_job_rules, worker_rules
+from kueue_fleet.objects.cluster_profiles import kueue_patches, profile_status
+from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
+from kueue_fleet.objects.render import render_cluster
 
 READ = ["get", "list", "watch"]
 PLACES = ("team-vision", "team-language", "default")
@@ -115,15 +119,57 @@ def test_external_frameworks_of_the_configuration_are_granted() -> None:
     )
 
 
-PROFILES: dict[str, Any] = {
-    "multiKueue/credentials": {"type": "ClusterProfile"},
-    "kueue/configuration": {"featureGates": {"MultiKueueClusterProfile": True}},
-}
+PROFILES: dict[str, Any] = {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}}
 
 
-def test_other_credentials_need_no_account() -> None:
-    assert render_worker_access(fleet(PROFILES), "worker-a") == []
+def test_a_google_account_gets_the_same_rights_as_one_of_the_worker() -> None:
+    of_worker = {"ServiceAccount", "Secret"}
+    tokens, accounts = (render_worker_access(fleet(changes), "worker-a") for changes in ({}, PROFILES))
     assert worker_tokens(fleet(PROFILES)) == ()
+    assert of_worker < {each["kind"] for each in tokens}
+    kept = [each for each in tokens if each["kind"] not in of_worker]
+    assert [each["metadata"] for each in accounts] == [each["metadata"] for each in kept]
+    assert [each.get("rules") for each in accounts] == [each.get("rules") for each in kept]
+    address = manager_accounts(fleet(PROFILES))[0].address
+    assert address == "multikueue-test-fleet@my-project.iam.gserviceaccount.com"
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": address}
+    assert {str(each["subjects"]) for each in accounts if "subjects" in each} == {str([user])}
+
+
+def test_the_controller_needs_no_tokens_to_renew_either() -> None:
+    of = fleet({**PROFILES, "admissionController": {"image": "example.com/controller:1"}})
+    objects = render_controller_worker_access(of, "worker-a")
+    assert not [each for each in objects if each["kind"] in ("ServiceAccount", "Secret", "Role")]
+    [account] = [each for each in manager_accounts(of) if each.name == "kueue-fleet-controller"]
+    assert {each["subjects"][0]["name"] for each in objects if "subjects" in each} == {account.address}
+    manager = {(each["kind"], each["metadata"]["name"]): each for each in render_controller(of, "manager")}
+    assert ("Role", "kueue-fleet-controller-tokens") not in manager
+    served = manager["ServiceAccount", "kueue-fleet-controller"]["metadata"]["annotations"]
+    assert served == {"iam.gke.io/gcp-service-account": account.address}
+    pod = manager["Deployment", "kueue-fleet-controller"]["spec"]["template"]["spec"]
+    assert [each["image"] for each in pod["initContainers"]] == ["example.com/plugin:1"]
+    assert {"name": "workers", "configMap": {"name": "kueue-fleet-controller-workers"}} in pod["volumes"]
+    rules = manager["NetworkPolicy", "kueue-fleet-controller"]["spec"]["egress"]
+    assert {"ipBlock": {"cidr": "169.254.169.252/32"}} in [to for rule in rules for to in rule.get("to", ())]
+
+
+def test_only_a_manager_without_tokens_has_cluster_profiles() -> None:
+    def kinds(changes: dict[str, Any], cluster: str) -> list[str]:
+        found = [each["kind"] for each in render_cluster(fleet(changes), cluster)]
+        return [kind for kind in found if kind in ("CustomResourceDefinition", "ClusterProfile")]
+
+    assert kinds(PROFILES, "manager") == ["CustomResourceDefinition", "ClusterProfile", "ClusterProfile"]
+    assert kinds(PROFILES, "worker-a") == kinds({}, "manager") == []
+    assert kueue_patches(fleet()) == []
+    served, deployment = kueue_patches(fleet(PROFILES))
+    assert served["metadata"]["name"] == deployment["metadata"]["name"] == "kueue-controller-manager"
+    [container] = deployment["spec"]["template"]["spec"]["initContainers"]
+    command = f"{container['volumeMounts'][0]['mountPath']}/gcp-auth-plugin"
+    assert container["args"] == [command]
+    [provider] = kueue_configuration(fleet(PROFILES), "manager")["multiKueue"]["clusterProfile"]["accessProviders"]
+    assert provider["execConfig"]["command"] == command
+    assert profile_status({"server": "https://a"})["accessProviders"][0]["name"] == provider["name"]
+    assert "clusterProfile" not in kueue_configuration(fleet(), "manager")["multiKueue"]
 
 
 def test_a_new_serial_is_a_new_first_token_and_a_new_secret_on_the_manager() -> None:

@@ -15,6 +15,7 @@ from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.kueue_installation import (
+    CLUSTER_PROFILE_GATE,
     CONFIGURATION_API,
     JOBSET_FRAMEWORK,
     default_configuration,
@@ -207,6 +208,9 @@ def _take_section(configuration: Data) -> Data:
             section["incremental"] = dict(incremental)
     elif dispatcher != ALL_AT_ONCE:
         section |= {"dispatcher": "External", "external": {"name": dispatcher}}
+    if own.pop("clusterProfile", None) is not None:
+        # What the plugin is called there is the fleet's own matter.
+        _without_gate(configuration, CLUSTER_PROFILE_GATE)
     configuration["multiKueue"] = own
     if not own:
         del configuration["multiKueue"]
@@ -231,8 +235,12 @@ def _take_dispatcher(configuration: Data) -> None:
     copied = [label for label in integrations.get("labelKeysToCopy", ()) if label != REGIONS_LABEL]
     rest = {key: value for key, value in integrations.items() if key != "labelKeysToCopy"}
     configuration["integrations"] = {**rest, **({"labelKeysToCopy": copied} if copied else {})}
+    _without_gate(configuration, "WorkloadRequestUseMergePatch")
+
+
+def _without_gate(configuration: Data, gate: str) -> None:
     gates = configuration.get("featureGates") or {}
-    configuration["featureGates"] = {gate: on for gate, on in gates.items() if gate != "WorkloadRequestUseMergePatch"}
+    configuration["featureGates"] = {name: on for name, on in gates.items() if name != gate}
 
 
 def _beyond(value: Mapping[str, Any], base: Mapping[str, Any]) -> Data:

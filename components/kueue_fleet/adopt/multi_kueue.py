@@ -8,6 +8,7 @@ from typing import Final
 from kueue_fleet.adopt.platform import Data, Platform
 from kueue_fleet.adopt.queues import dispatched_queues
 from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
+from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, ROTATE_BY_ANNOTATION
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 
@@ -68,7 +69,8 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
     connections = platform.of_manager.of("MultiKueueCluster")
     sources = [spec.get("clusterSource") or {} for spec in connections.values()]
     if sources and all("clusterProfileRef" in source for source in sources):
-        return {"type": "ClusterProfile"}
+        platform.notes.append("write to multiKueue.credentials.pluginImage where Kueue's pods have their plugin from")
+        return {"type": "ClusterProfile", "pluginImage": PLUGIN}
     token = {"type": "ServiceAccountToken", **_lifetime(platform)}
     known = _tokens(platform)
     if len(known) == 1:

@@ -53,8 +53,8 @@ def rotate(
     \b
     Examples:
       pulumi stack output kubeconfig --show-secrets > kubeconfig
-      kueue-fleet rotate stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
-      kueue-fleet rotate stacks/Pulumi.prod.yaml --worker worker-us-east4
+      kueue-fleet rotate stacks/Pulumi.dws-multikueue.yaml --kubeconfig kubeconfig
+      kueue-fleet rotate stacks/Pulumi.dws-multikueue.yaml --worker worker-us-east4
     """
     fleet = load_fleet(file)
     places = _places(fleet, worker or [])

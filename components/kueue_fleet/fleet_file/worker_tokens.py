@@ -1,4 +1,4 @@
-"""The tokens by which the manager reaches the workers: where each is kept, and what it is a token of.
+"""How the manager reaches the workers: tokens, where each is kept and what it is a token of; or Google accounts.
 
 The first token of an account is made by Kubernetes, for a Secret on the worker, and never expires; `pulumi up` carries
 it to the manager. It is replaced by tokens that expire, and its Secret is deleted, by the fleet's own controller or by
@@ -7,9 +7,11 @@ it to the manager. It is replaced by tokens that expire, and its Secret is delet
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
+from kueue_fleet.fleet_file.model.accounts import account_address, manager_account_id
+from kueue_fleet.fleet_file.model.clusters import ClusterProfile, ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.kueue_api.base import SpecModel, Text
 from kueue_fleet.kueue_api.manifests import Manifest, token_secret_manifest
@@ -20,6 +22,8 @@ CONTROLLER_NAME: Final = "kueue-fleet-controller"
 """Name of the controller's objects on the manager, and of its account on each worker."""
 ROTATE_BY_ANNOTATION: Final = "kueue-fleet.dev/rotate-by"
 """On the Secret of a first token: the day by which it has to be replaced, or who replaces it by itself."""
+KUEUE_SERVICE_ACCOUNT: Final = "kueue-controller-manager"
+"""Kueue's own account, and its Deployment. Source: kueue@v0.19.2 charts/kueue/templates/rbac/service_account.yaml."""
 KUBECONFIG_KEY: Final = "kubeconfig"
 """Key of a Secret with a kubeconfig. Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go."""
 
@@ -45,6 +49,47 @@ def token_credentials(fleet: FleetSpec) -> ServiceAccountToken | None:
     """The section `multiKueue.credentials`, where credentials are tokens."""
     credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
     return credentials if isinstance(credentials, ServiceAccountToken) else None
+
+
+def profile_credentials(fleet: FleetSpec) -> ClusterProfile | None:
+    """The section `multiKueue.credentials`, where the workers are reached by ClusterProfiles."""
+    credentials = fleet.multi_kueue.credentials if fleet.multi_kueue is not None else None
+    return credentials if isinstance(credentials, ClusterProfile) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerAccount:
+    """A Google service account by which a pod of the manager reaches the workers."""
+
+    name: str
+    """What it is for: `multikueue-manager` or `kueue-fleet-controller`."""
+    account_id: str
+    address: str
+    namespace: str
+    """Namespace of the pod's own account on the manager."""
+    service_account: str
+    """The pod's own account, which acts as the Google one."""
+
+
+def manager_accounts(fleet: FleetSpec) -> tuple[ManagerAccount, ...]:
+    """Kueue's, then that of the fleet's own controller; none where the credentials are tokens."""
+    if profile_credentials(fleet) is None:
+        return ()
+    found = [_manager_account(fleet, ACCOUNT_NAME, "multikueue", fleet.kueue.namespace, KUEUE_SERVICE_ACCOUNT)]
+    section = fleet.admission_controller
+    if section is not None:
+        found.append(_manager_account(fleet, CONTROLLER_NAME, "dispatch", section.namespace, CONTROLLER_NAME))
+    return tuple(found)
+
+
+def manager_account(fleet: FleetSpec, name: str) -> ManagerAccount | None:
+    """The account of that name; None where there is none."""
+    return next((account for account in manager_accounts(fleet) if account.name == name), None)
+
+
+def _manager_account(fleet: FleetSpec, name: str, prefix: str, namespace: str, service_account: str) -> ManagerAccount:
+    made = manager_account_id(fleet.name, prefix)
+    return ManagerAccount(name, made, account_address(made, fleet.project), namespace, service_account)
 
 
 def worker_tokens(fleet: FleetSpec) -> tuple[WorkerToken, ...]:

@@ -7,7 +7,7 @@ from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluste
 from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess
 from kueue_fleet.gcp.dashboards import Dashboards
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs
-from kueue_fleet.gcp.identity import MemberAccess, NodeIdentity, TeamIdentity
+from kueue_fleet.gcp.identity import ManagerIdentity, MemberAccess, NodeIdentity, TeamIdentity
 from kueue_fleet.gcp.network import Network, NetworkIds, existing_network
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
@@ -18,6 +18,7 @@ __all__ = [
     "Dashboards",
     "GkeCluster",
     "ManagerCluster",
+    "ManagerIdentity",
     "MemberAccess",
     "Network",
     "NetworkIds",

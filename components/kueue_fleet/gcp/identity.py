@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import pulumi
 
-from kueue_fleet.fleet_file.model.accounts import account_id, members_role_id, team_account_id
+from kueue_fleet.fleet_file.model.accounts import account_id, connect_role_id, members_role_id, team_account_id
+from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.gcp.resources import ProjectIamCustomRole, ProjectIamMember, ServiceAccount, ServiceAccountIamMember
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
@@ -129,6 +130,82 @@ class TeamIdentity(pulumi.ComponentResource):
         self.register_outputs({"email": self.email})
 
 
+class ManagerIdentity(pulumi.ComponentResource):
+    """The Google service accounts by which the manager's pods reach the workers: they may connect, and no more.
+
+    What they may do there is a matter of the workers' RBAC.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        project: str,
+        fleet: str,
+        accounts: Sequence[ManagerAccount],
+        after: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the accounts, the role and the grants; `after` as for `TeamIdentity`."""
+        super().__init__("kueue-fleet:index:ManagerIdentity", name, None, opts)
+        role = _connect_role(
+            self,
+            name,
+            project,
+            connect_role_id(fleet),
+            f"Manager of {fleet}",
+            "Connect to the workers. What it may do there is in their ClusterRoles and RoleBindings.",
+            ("container.clusters.connect",),
+        )
+        for each in accounts:
+            account = ServiceAccount(
+                f"{name}/{each.name}",
+                {"project": project, "accountId": each.account_id, "displayName": f"{each.name} ({fleet})"},
+                pulumi.ResourceOptions(parent=self),
+            )
+            ProjectIamMember(
+                f"{name}/{each.name}/connect",
+                {
+                    "project": project,
+                    "role": role.output("name"),
+                    "member": account.output("email").apply(lambda email: f"serviceAccount:{email}"),
+                },
+                pulumi.ResourceOptions(parent=self),
+            )
+            ServiceAccountIamMember(
+                f"{name}/{each.name}/pods",
+                {
+                    "serviceAccountId": account.output("name"),
+                    "role": WORKLOAD_IDENTITY_ROLE,
+                    "member": f"serviceAccount:{project}.svc.id.goog[{each.namespace}/{each.service_account}]",
+                },
+                pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+            )
+        self.register_outputs({})
+
+
+def _connect_role(
+    parent: pulumi.ComponentResource,
+    name: str,
+    project: str,
+    role_id: str,
+    title: str,
+    description: str,
+    permissions: Sequence[str],
+) -> ProjectIamCustomRole:
+    return ProjectIamCustomRole(
+        name,
+        {
+            "project": project,
+            "roleId": role_id,
+            "title": title,
+            "description": description,
+            "permissions": list(permissions),
+        },
+        pulumi.ResourceOptions(parent=parent),
+    )
+
+
 class MemberAccess(pulumi.ComponentResource):
     """A role by which the members of teams connect to the clusters; what they may do there is a matter of RBAC."""
 
@@ -146,16 +223,14 @@ class MemberAccess(pulumi.ComponentResource):
     ) -> None:
         """Declare the role in `project`, and grant it to `members`: `group:`, `user:` or `serviceAccount:`, address."""
         super().__init__("kueue-fleet:index:MemberAccess", name, None, opts)
-        self.role = ProjectIamCustomRole(
+        self.role = _connect_role(
+            self,
             name,
-            {
-                "project": project,
-                "roleId": members_role_id(fleet),
-                "title": f"Members of teams ({fleet})",
-                "description": "Connect to the clusters. What they may do there is in the Roles of their namespaces.",
-                "permissions": list(CONNECT_PERMISSIONS),
-            },
-            pulumi.ResourceOptions(parent=self),
+            project,
+            members_role_id(fleet),
+            f"Members of teams ({fleet})",
+            "Connect to the clusters. What they may do there is in the Roles of their namespaces.",
+            CONNECT_PERMISSIONS,
         )
         for member in members:
             ProjectIamMember(

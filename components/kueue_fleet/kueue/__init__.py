@@ -6,7 +6,7 @@ Kubernetes cluster, or together by `kueue_fleet.fleet`. Nothing here knows Googl
 
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
-from kueue_fleet.kueue.credentials import WorkerAccess
+from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
 from kueue_fleet.kueue.gpu_drivers import GpuDrivers
 from kueue_fleet.kueue.install import GrafanaInstall, JobSetInstall, KueueInstall
@@ -20,12 +20,14 @@ from kueue_fleet.kueue.team import Namespaces, Team
 __all__ = [
     "AdmissionCheck",
     "AdmissionController",
+    "ClusterProfiles",
     "ClusterQueue",
     "Cohort",
     "GpuDrivers",
     "GrafanaInstall",
     "JobSetInstall",
     "KueueInstall",
+    "KueuePlugin",
     "LocalQueue",
     "ManagedMonitoring",
     "MultiKueue",

@@ -11,6 +11,8 @@ from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object, object_labels
 from kueue_fleet.kueue.credentials import kubeconfig_secret
 from kueue_fleet.kueue_api import Manifest
+from kueue_fleet.kueue_api.manifests import manifest
+from kueue_fleet.objects.controller import WORKERS_NAME
 
 
 class AdmissionController(pulumi.ComponentResource):
@@ -19,7 +21,7 @@ class AdmissionController(pulumi.ComponentResource):
     objects: dict[str, KubernetesObject]
     """The objects by kind; where there are several of a kind, the others by kind, namespace and name."""
     workers: dict[str, KubernetesObject]
-    """The Secret with a worker's kubeconfig, by worker."""
+    """The Secret or ConfigMap with a worker's kubeconfig, by worker."""
 
     def __init__(
         self,
@@ -65,8 +67,13 @@ class AdmissionController(pulumi.ComponentResource):
         kubeconfigs: Mapping[str, pulumi.Input[str]],
         deleted_with: pulumi.Resource | None,
     ) -> dict[str, KubernetesObject]:
-        """The Secrets that the Deployment mounts."""
+        """The Secrets that the Deployment mounts; or the ConfigMap, where no kubeconfig has a token."""
         volumes: Sequence[Manifest] = deployment["spec"]["template"]["spec"]["volumes"]
+        namespace, before = deployment["metadata"]["namespace"], list(self.objects.values())[-1:]
+        if any(volume.get("configMap", {}).get("name") == WORKERS_NAME for volume in volumes):
+            files = manifest("v1", "ConfigMap", WORKERS_NAME, namespace, data=dict(kubeconfigs))
+            made = declare_object(self, f"{name}/workers", files, deleted_with=deleted_with, depends_on=before)
+            return dict.fromkeys(kubeconfigs, made)
         mounted = {
             source["secret"]["items"][0]["path"]: source["secret"]["name"]
             for volume in volumes
@@ -80,10 +87,10 @@ class AdmissionController(pulumi.ComponentResource):
                 self,
                 f"{name}/workers/{worker}",
                 secret,
-                deployment["metadata"]["namespace"],
+                namespace,
                 kubeconfigs[worker],
                 deleted_with=deleted_with,
-                depends_on=list(self.objects.values())[-1:],
+                depends_on=before,
             )
             for worker, secret in mounted.items()
         }

@@ -29,8 +29,10 @@ class KubernetesObject(pulumi.CustomResource):
     manifest: Mapping[str, Any]
     """What was declared; values may be outputs."""
 
-    def __init__(self, name: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
-        """Declare the object.
+    def __init__(
+        self, name: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions, *, patch: bool = False
+    ) -> None:
+        """Declare the object; with `patch`, fields of an object that something else makes.
 
         `opts` is made for this resource alone: the provider's version, aliases for former API versions and, for a
         Secret, its secret outputs are written into it.
@@ -49,7 +51,7 @@ class KubernetesObject(pulumi.CustomResource):
             opts.additional_secret_outputs = [*(opts.additional_secret_outputs or []), *_SECRET_OUTPUTS]
             properties = {**dict.fromkeys(_SECRET_OUTPUTS), **properties}
         self.manifest = manifest
-        super().__init__(resource_type(api_version, kind), name, properties, opts)
+        super().__init__(resource_type(api_version, f"{kind}Patch" if patch else kind), name, properties, opts)
 
     @property
     def object_name(self) -> str:

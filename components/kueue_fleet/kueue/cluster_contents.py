@@ -4,7 +4,7 @@ What exists on which cluster, and every object, is decided by `objects`. Everyth
 hangs below the cluster, and goes with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.applied_objects import is_kueue_object
-from kueue_fleet.kueue.credentials import WorkerAccess
+from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
 from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
 from kueue_fleet.kueue.gpu_drivers import GpuDrivers
 from kueue_fleet.kueue.install import RELEASES, GrafanaInstall, JobSetInstall, KueueInstall, OperatorInstall
@@ -26,6 +26,7 @@ from kueue_fleet.kueue.run_duration import RunDurationPolicy
 from kueue_fleet.kueue.team import Namespaces, Team
 from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.objects import ClusterObject, objects_on
+from kueue_fleet.objects.cluster_profiles import kueue_patches
 
 _Made = TypeVar("_Made", bound=pulumi.Resource)
 _ALONE = {
@@ -66,6 +67,8 @@ class ClusterContents:
     teams: dict[str, Team]
     multi_kueue: MultiKueue | None = None
     """On a manager: its connection to the workers."""
+    kueue_plugin: KueuePlugin | None = None
+    """On a manager: what gives its Kueue credentials for the workers, unless they are tokens."""
     access: WorkerAccess | None = None
     """On a worker: what it grants to the manager."""
     controller_access: WorkerAccess | None = None
@@ -88,15 +91,17 @@ class ClusterContents:
         workers: "Mapping[str, ClusterContents]",
         team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
         controller_image: "pulumi.Input[str] | None" = None,
+        after: "Sequence[pulumi.Resource]" = (),
     ) -> None:
         """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager.
 
         `team_secrets` has what is in the teams' Secrets, by name and key; `controller_image` takes the place of the
-        image in the file.
+        image in the file. `after` are the Google accounts that pods act as.
         """
         self._spec = spec
         self._team_secrets = team_secrets
         self._controller_image = controller_image
+        self._after = after
         self._cluster = cluster
         self._objects = objects_on(spec, cluster.name)
         self._made: dict[str, pulumi.Resource] = {}
@@ -164,6 +169,9 @@ class ClusterContents:
         before: list[pulumi.Resource] = []
         take_over = self._spec.cluster(self._cluster.name).upsert_existing_objects
         protect = self._spec.protects(self._cluster.name)
+        if definition := self._part("cluster-profiles"):
+            # Kueue looks for it when it starts, and never again.
+            before.append(ClusterProfiles(self._name("cluster-profiles"), definition, opts=self._opts()))
         if self._spec.job_set.enabled:
             before.append(
                 JobSetInstall(
@@ -252,6 +260,13 @@ class ClusterContents:
                 made = ProvisioningRequestCheck(self._name(entry.name), entry, opts=self._opts(self.kueue.release))
                 self._made[f"AdmissionCheck/{entry.name}"] = made
         if self._part("multikueue"):
+            patches = kueue_patches(self._spec)
+            self.kueue_plugin = (
+                KueuePlugin(self._name("kueue-plugin"), patches, opts=self._opts(self.kueue.release, *self._after))
+                if patches
+                else None
+            )
+            plugin = [self.kueue_plugin] if self.kueue_plugin else []
             self.multi_kueue = MultiKueue(
                 self._name("multikueue"),
                 self._spec,
@@ -259,7 +274,7 @@ class ClusterContents:
                 workers_ready={
                     name: [*made.ready, *([made.access] if made.access else [])] for name, made in workers.items()
                 },
-                opts=self._opts(self.kueue.release),
+                opts=self._opts(self.kueue.release, *plugin),
             )
             self._made |= {f"AdmissionCheck/{name}": made for name, made in self.multi_kueue.checks.items()}
 

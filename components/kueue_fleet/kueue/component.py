@@ -127,8 +127,9 @@ def object_labels(objects: Sequence[Manifest]) -> list[str]:
     """What tells the objects of a component apart in Pulumi names.
 
     The kind, of one object of each kind that is in the whole cluster or in the namespace of the account: the one that
-    is named like the account, or else the first. Kind, namespace and name of any other. Where an object stands in the
-    list does not change its label, so that its order can change without replacing it.
+    is named like the account (where that is Google's, like the ClusterRoleBinding), or else the first. Kind, namespace
+    and name of any other. Where an object stands in the list does not change its label, so that its order can change
+    without replacing it.
     """
     accounts = {
         (each["metadata"]["namespace"], each["metadata"]["name"])
@@ -136,6 +137,7 @@ def object_labels(objects: Sequence[Manifest]) -> list[str]:
         if each["kind"] == "ServiceAccount"
     }
     namespaces, names = {where for where, _ in accounts}, {name for _, name in accounts}
+    names = names or {each["metadata"]["name"] for each in objects if each["kind"] == "ClusterRoleBinding"}
     main: dict[str, Manifest] = {}
     for each in objects:
         kind, metadata = each["kind"], each["metadata"]
@@ -182,12 +184,14 @@ def declare_object(
     wait_for: str | None = None,
     replace_on_changes: Sequence[str] = (),
     ignore_changes: Sequence[str] = (),
+    patch: bool = False,
 ) -> KubernetesObject:
     """A Kubernetes object below `parent`.
 
     `expect_active` waits for the condition Active; `wait_for` for anything else that the provider's annotation can say.
     With `replace_on_changes` the old object is deleted first, since the new one has the same name. The role of
     a binding is always such a path. `ignore_changes` are paths that somebody else writes once the object is there.
+    `patch` means that something else makes the object, and that only these fields are the program's.
     """
     condition = ACTIVE_CONDITION if expect_active else wait_for
     replacing = [*replace_on_changes, *(["roleRef"] if "roleRef" in manifest else [])]
@@ -204,6 +208,7 @@ def declare_object(
             custom_timeouts=pulumi.CustomTimeouts(create=_TIMEOUT, update=_TIMEOUT, delete=_TIMEOUT),
             hooks=webhook_retry(type(parent).__name__, name) if is_kueue_object(manifest) else None,
         ),
+        patch=patch,
     )
 
 

@@ -1,4 +1,4 @@
-"""How the manager's Kueue reaches a worker: an account there, and a kubeconfig with its token.
+"""How the manager reaches a worker: a kubeconfig with the token of an account there, or with an exec plugin.
 
 The token never leaves secret outputs: not in names, not in errors, not in what is printed.
 """
@@ -10,11 +10,13 @@ from typing import Any
 
 import pulumi
 
+from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN, exec_config
 from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import declare_object, object_labels
+from kueue_fleet.kueue.component import OrderedObjects, declare_object, object_labels
 from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE, manifest
+from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
 
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
 
@@ -27,14 +29,23 @@ def token_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str | Non
     Kueue refuses kubeconfigs that skip verification, name files or run commands. Source: kueue@v0.19.2
     pkg/controller/admissionchecks/multikueue/multikueuecluster.go (validateKubeconfig).
     """
+    return _kubeconfig(cluster_name, endpoint, ca_certificate, {"token": token})
+
+
+def plugin_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str | None) -> dict[str, Any]:
+    """A kubeconfig whose tokens the plugin in the folder beside the kubeconfig's gives."""
+    return _kubeconfig(cluster_name, endpoint, ca_certificate, {"exec": exec_config(f"../{PLUGIN_VOLUME}/{PLUGIN}")})
+
+
+def _kubeconfig(name: str, endpoint: str, ca_certificate: str | None, user: Mapping[str, Any]) -> dict[str, Any]:
     authority = {} if ca_certificate is None else {"certificate-authority-data": ca_certificate}
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": cluster_name, "cluster": {"server": f"https://{endpoint}", **authority}}],
-        "users": [{"name": "multikueue-manager", "user": {"token": token}}],
-        "contexts": [{"name": cluster_name, "context": {"cluster": cluster_name, "user": "multikueue-manager"}}],
-        "current-context": cluster_name,
+        "clusters": [{"name": name, "cluster": {"server": f"https://{endpoint}", **authority}}],
+        "users": [{"name": "multikueue-manager", "user": dict(user)}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "multikueue-manager"}}],
+        "current-context": name,
     }
 
 
@@ -42,7 +53,7 @@ class WorkerAccess(pulumi.ComponentResource):
     """What a worker grants to the manager: ServiceAccount, ClusterRole, binding, and a token of the account."""
 
     kubeconfig: pulumi.Output[str]
-    """Kubeconfig of the account, JSON, secret."""
+    """Kubeconfig of the account, JSON; secret with a token."""
 
     def __init__(
         self,
@@ -58,18 +69,19 @@ class WorkerAccess(pulumi.ComponentResource):
 
         `objects` are what `objects.render_worker_access` returns for the worker; `endpoint` is the address of its API
         server without a scheme, as the manager reaches it; `ca_certificate` is base64 PEM, or None where the
-        server's certificate is a public one. A new rotation serial renames the token Secret: the new token is there,
-        and with the manager, before the old one goes.
+        server's certificate is a public one. Without a token Secret among the objects, they grant rights to a Google
+        account, whose credentials a plugin gives. A new rotation serial renames the token Secret: the new token is
+        there, and with the manager, before the old one goes.
 
         Raises:
-            ValueError: `objects` has no Secret for a service account's token.
+            ValueError: `objects` has several Secrets for a service account's token.
         """
         super().__init__("kueue-fleet:index:WorkerAccess", name, None, opts)
         deleted_with = opts.deleted_with if opts else None
         grants = [each for each in objects if each["kind"] != "Secret"]
         secrets = [each for each in objects if each.get("type") == TOKEN_SECRET_TYPE]
-        if len(secrets) != 1:
-            raise ValueError(f"worker {cluster_name}: {len(secrets)} token Secrets were given; exactly one is needed")
+        if len(secrets) > 1:
+            raise ValueError(f"worker {cluster_name}: {len(secrets)} token Secrets were given; give one, or none")
         declared: list[KubernetesObject] = []
         for label, each in zip(object_labels(grants), grants, strict=True):
             declared.append(
@@ -81,6 +93,12 @@ class WorkerAccess(pulumi.ComponentResource):
                     depends_on=declared[-1:],
                 )
             )
+        if not secrets:
+            self.kubeconfig = pulumi.Output.all(endpoint, ca_certificate).apply(
+                lambda parts: json.dumps(plugin_kubeconfig(cluster_name, *parts), sort_keys=True)
+            )
+            self.register_outputs({})
+            return
         secret = declare_object(
             self,
             f"{name}/token",
@@ -95,6 +113,26 @@ class WorkerAccess(pulumi.ComponentResource):
                 lambda parts: json.dumps(token_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
         )
+        self.register_outputs({})
+
+
+class ClusterProfiles(OrderedObjects):
+    """The definition of ClusterProfiles."""
+
+    pulumi_type = "kueue-fleet:index:ClusterProfiles"
+
+
+class KueuePlugin(pulumi.ComponentResource):
+    """The plugin in Kueue's pods on the manager, and the Google account that they act as."""
+
+    def __init__(self, name: str, patches: Sequence[Manifest], *, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Declare the patches; they are what `objects.cluster_profiles.kueue_patches` returns."""
+        super().__init__("kueue-fleet:index:KueuePlugin", name, None, opts)
+        deleted_with = opts.deleted_with if opts else None
+        made: list[pulumi.Resource] = []
+        for each in patches:
+            label = f"{name}/{each['kind']}"
+            made = [declare_object(self, label, each, deleted_with=deleted_with, depends_on=made, patch=True)]
         self.register_outputs({})
 
 

@@ -1,10 +1,12 @@
-"""The manager's side of MultiKueue: for each worker a kubeconfig Secret and a MultiKueueCluster, then the configs and
-the admission checks that queues refer to.
+"""The manager's side of MultiKueue: for each worker a kubeconfig Secret or a ClusterProfile, and a MultiKueueCluster;
+then the configs and the admission checks that queues refer to.
 
 Objects of one worker depend on that worker alone, so that adding a worker changes only what lists the workers.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 
@@ -14,6 +16,7 @@ from kueue_fleet.kueue.admission_checks import AdmissionCheck
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import declare_object
 from kueue_fleet.kueue.credentials import kubeconfig_secret
+from kueue_fleet.objects.cluster_profiles import profile_status, render_cluster_profile
 from kueue_fleet.objects.render import render_multikueue_check, render_multikueue_cluster, render_multikueue_config
 
 CONNECTED = 'jsonpath={.status.conditions[?(@.type=="Active")].status}=True'
@@ -43,8 +46,8 @@ class MultiKueue(pulumi.ComponentResource):
     ) -> None:
         """Declare the manager's side.
 
-        `kubeconfigs` gives each worker's kubeconfig, as `WorkerAccess.kubeconfig` has it; it stays empty where the
-        fleet uses ClusterProfiles. `workers_ready` names what must stand on a worker before the manager connects to it,
+        `kubeconfigs` gives each worker's kubeconfig, as `WorkerAccess.kubeconfig` has it; a ClusterProfile says where
+        the worker is as that does. `workers_ready` names what must stand on a worker before the manager connects to it,
         its queues above all. The provider in `opts` is the manager's.
 
         Raises:
@@ -84,9 +87,14 @@ class MultiKueue(pulumi.ComponentResource):
     ) -> KubernetesObject:
         cluster = render_multikueue_cluster(spec, worker)
         secrets: list[pulumi.Resource] = []
+        if kubeconfig is None:
+            raise ValueError(f"MultiKueue {name}: worker {worker} has no kubeconfig; add it to kubeconfigs")
+        for profile in render_cluster_profile(spec, worker):
+            status = pulumi.Output.from_input(kubeconfig).apply(_profile_status)
+            secrets.append(
+                declare_object(self, f"{name}/{worker}", {**profile, "status": status}, deleted_with=self._deleted_with)
+            )
         if "kubeConfig" in cluster["spec"]["clusterSource"]:
-            if kubeconfig is None:
-                raise ValueError(f"MultiKueue {name}: worker {worker} has no kubeconfig; add it to kubeconfigs")
             location = cluster["spec"]["clusterSource"]["kubeConfig"]["location"]
             secrets.append(
                 kubeconfig_secret(
@@ -106,3 +114,8 @@ class MultiKueue(pulumi.ComponentResource):
             depends_on=[*secrets, *ready],
             wait_for=CONNECTED,
         )
+
+
+def _profile_status(kubeconfig: str) -> dict[str, Any]:
+    [entry] = json.loads(kubeconfig)["clusters"]
+    return profile_status(entry["cluster"])

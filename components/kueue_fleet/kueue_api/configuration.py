@@ -67,52 +67,6 @@ class ExternalFramework(SpecModel):
     """`Kind.version.group`."""
 
 
-class ExecEnvVar(SpecModel):
-    """An environment variable of an exec plugin."""
-
-    name: Text
-    """Name of the variable."""
-    value: Text = ""
-    """Its value; default empty."""
-
-
-class ExecConfig(SpecModel):
-    """An exec plugin that prints credentials."""
-
-    command: Text = ""
-    """The program, a path or a name on PATH."""
-    args: tuple[Text, ...] | None = None
-    """Its arguments."""
-    env: tuple[ExecEnvVar, ...] | None = None
-    """Variables beyond those of Kueue itself."""
-    api_version: Text = ""
-    """Version of client.authentication.k8s.io that it speaks."""
-    install_hint: Text | None = None
-    """What to say where the program is missing."""
-    provide_cluster_info: Flag | None = None
-    """Whether it gets the names of clusters; default false."""
-    interactive_mode: Text = ""
-    """Whether it may ask on a terminal: Never, IfAvailable or Always."""
-
-
-class ClusterProfileProvider(SpecModel):
-    """A provider of access by ClusterProfile."""
-
-    name: Text = ""
-    """Name of the provider, as ClusterProfiles give it."""
-    exec_config: ExecConfig = Field(default_factory=ExecConfig)
-    """The plugin that prints its credentials."""
-
-
-class ClusterProfileConfiguration(SpecModel):
-    """Access to workers by ClusterProfile (alpha, feature gate MultiKueueClusterProfile)."""
-
-    access_providers: tuple[ClusterProfileProvider, ...] | None = None
-    """Who gives access, by the provider's name."""
-    credentials_providers: tuple[ClusterProfileProvider, ...] | None = None
-    """Deprecated: use accessProviders."""
-
-
 class IncrementalDispatcherConfig(SpecModel):
     """The incremental dispatcher."""
 
@@ -121,7 +75,7 @@ class IncrementalDispatcherConfig(SpecModel):
 
 
 class MultiKueueConfiguration(SpecModel):
-    """The manager's MultiKueue controller. The fleet's `multiKueue` section sets the first five."""
+    """The manager's MultiKueue controller. The fleet's `multiKueue` section sets all but `externalFrameworks`."""
 
     gc_interval: Duration | None = None
     """From one search for orphans on the workers to the next; default 1m; 0s: never."""
@@ -135,8 +89,8 @@ class MultiKueueConfiguration(SpecModel):
     """Settings of the incremental dispatcher."""
     external_frameworks: tuple[ExternalFramework, ...] | None = None
     """Further kinds of job that are dispatched."""
-    cluster_profile: ClusterProfileConfiguration | None = None
-    """Access by ClusterProfile."""
+    cluster_profile: Mapping[str, Any] | None = None
+    """Access by ClusterProfile (alpha, feature gate MultiKueueClusterProfile)."""
 
 
 class FairSharingConfiguration(SpecModel):

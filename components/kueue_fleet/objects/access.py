@@ -10,16 +10,17 @@ from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
-from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, first_token_manifest, token_credentials
+from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, first_token_manifest
 from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, external_kinds
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_fleet.kueue_api.manifests import Manifest
 from kueue_fleet.objects.grants import (
     READ_VERBS,
     cluster_grant,
     job_namespaces,
     namespace_grants,
     policy_rule,
-    service_account_subject,
+    worker_service_account,
+    worker_subject,
 )
 
 ACCOUNT_JOBS_ROLE_NAME: Final = f"{ACCOUNT_NAME}-jobs"
@@ -30,21 +31,20 @@ _PATCHED: Final = frozenset({"jobs", "rayclusters", "rayjobs", "rayservices"})
 
 
 def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
-    """ServiceAccount, roles, bindings and token Secret for the manager on `worker`.
+    """Roles and bindings for the manager on `worker`; with tokens, ServiceAccount and token Secret too.
 
-    Empty where the manager has another kind of credentials. The roles cover the kinds of job that the manager's Kueue
+    The roles cover the kinds of job that the manager's Kueue
     manages, no others. What is bound in namespaces comes first: a worker where the account could write everywhere is
     never without the right to write where jobs are.
     """
-    if token_credentials(fleet) is None or fleet.manager is None:
+    if fleet.multi_kueue is None or fleet.manager is None:
         return []
-    namespace = fleet.kueue.namespace
     configuration = kueue_configuration(fleet, fleet.manager.name)
     frameworks = configuration["integrations"].get("frameworks") or ["batch/job"]
     external = [item["name"] for item in configuration.get("multiKueue", {}).get("externalFrameworks", [])]
-    subject = service_account_subject(ACCOUNT_NAME, namespace)
+    subject = worker_subject(fleet, ACCOUNT_NAME)
     return [
-        manifest("v1", "ServiceAccount", ACCOUNT_NAME, namespace),
+        *worker_service_account(fleet, ACCOUNT_NAME),
         *namespace_grants(
             ACCOUNT_JOBS_ROLE_NAME, worker_job_rules(frameworks, external), subject, job_namespaces(fleet)
         ),

@@ -17,12 +17,20 @@ from kueue_fleet.fleet_file.worker_tokens import (
     CONTROLLER_NAME,
     KUBECONFIG_KEY,
     first_token_manifest,
+    manager_account,
+    profile_credentials,
     token_credentials,
     worker_tokens,
 )
 from kueue_fleet.kueue_api.manifests import Manifest, manifest, namespace_manifest
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
+from kueue_fleet.objects.cluster_profiles import (
+    GOOGLE_ACCOUNT_ANNOTATION,
+    plugin_containers,
+    plugin_mount,
+    plugin_volumes,
+)
 from kueue_fleet.objects.controller_configuration import LEASE_NAME, controller_configuration
 from kueue_fleet.objects.grants import (
     cluster_grant,
@@ -31,6 +39,8 @@ from kueue_fleet.objects.grants import (
     policy_rule,
     role_grant,
     service_account_subject,
+    worker_service_account,
+    worker_subject,
 )
 from kueue_fleet.objects.monitoring import POD_MONITORING_API
 
@@ -43,6 +53,15 @@ _PORT: Final = 8080
 _LABELS: Final = {"app.kubernetes.io/name": CONTROLLER_NAME}
 _USER: Final = 65532
 _FOLDER: Final = "/etc/kueue-fleet"
+WORKERS_NAME: Final = f"{CONTROLLER_NAME}-workers"
+"""Name of the ConfigMap with the workers' kubeconfigs, where there are no tokens in them."""
+_METADATA_SERVER: Final = (
+    {"to": [{"ipBlock": {"cidr": "169.254.169.252/32"}}], "ports": [{"protocol": "TCP", "port": 988}]},
+    {"to": [{"ipBlock": {"cidr": "169.254.169.254/32"}}], "ports": [{"protocol": "TCP", "port": 80}]},
+)
+"""Where pods get credentials of Google accounts; the second with Dataplane V2.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#network-policy."""
 
 
 def manager_rules() -> list[dict[str, Any]]:
@@ -86,6 +105,8 @@ def token_rules(fleet: FleetSpec, namespace: str) -> list[dict[str, Any]]:
 def worker_token_rules(fleet: FleetSpec, worker: str) -> list[dict[str, Any]]:
     """What the controller does on a worker to renew the tokens of its accounts, and to void the first ones."""
     tokens = [token for token in worker_tokens(fleet) if token.worker == worker]
+    if not tokens:
+        return []
     return [
         policy_rule("", "serviceaccounts/token", ["create"], [token.account for token in tokens]),
         policy_rule("", "secrets", ["delete"], [token.first_secret for token in tokens]),
@@ -110,19 +131,19 @@ def controller_worker_job_rules() -> list[dict[str, Any]]:
 
 
 def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
-    """ServiceAccount, roles, bindings and token Secret for the controller on `worker`.
+    """Roles and bindings for the controller on `worker`; with tokens, ServiceAccount and token Secret too.
 
-    Empty where the fleet has no controller, or another kind of credentials. Raises KeyError for an unknown cluster.
+    Empty where the fleet has no controller. Raises KeyError for an unknown cluster.
     """
-    if fleet.admission_controller is None or token_credentials(fleet) is None or fleet.cluster(worker).role != "worker":
+    if fleet.admission_controller is None or fleet.cluster(worker).role != "worker":
         return []
-    namespace = fleet.kueue.namespace
-    subject = service_account_subject(CONTROLLER_NAME, namespace)
+    subject = worker_subject(fleet, CONTROLLER_NAME)
+    renewal = worker_token_rules(fleet, worker)
     return [
-        manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
+        *worker_service_account(fleet, CONTROLLER_NAME),
         *cluster_grant(CONTROLLER_NAME, controller_worker_rules(), subject),
         *namespace_grants(JOBS_ROLE_NAME, controller_worker_job_rules(), subject, job_namespaces(fleet)),
-        *role_grant(TOKENS_ROLE_NAME, namespace, worker_token_rules(fleet, worker), subject),
+        *(role_grant(TOKENS_ROLE_NAME, fleet.kueue.namespace, renewal, subject) if renewal else []),
         *first_token_manifest(fleet, CONTROLLER_NAME),
     ]
 
@@ -137,7 +158,7 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     subject = service_account_subject(CONTROLLER_NAME, namespace)
     objects = [
         namespace_manifest(namespace),
-        manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace),
+        _service_account(fleet, namespace),
         *cluster_grant(CONTROLLER_NAME, manager_rules(), subject),
         *namespace_grants(
             JOBS_ROLE_NAME,
@@ -153,7 +174,7 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
             for made in role_grant(TOKENS_ROLE_NAME, place, rules, subject)
         ),
         manifest("v1", "ConfigMap", CONTROLLER_NAME, namespace, data={"config.yaml": text}),
-        _network_policy(namespace),
+        _network_policy(namespace, fleet),
         _disruption_budget(namespace, section.replicas),
         manifest("apps/v1", "Deployment", CONTROLLER_NAME, namespace, spec=_deployment(fleet, text)),
     ]
@@ -164,7 +185,15 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     return objects
 
 
-def _network_policy(namespace: str) -> Manifest:
+def _service_account(fleet: FleetSpec, namespace: str) -> Manifest:
+    made = manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace)
+    account = manager_account(fleet, CONTROLLER_NAME)
+    if account is not None:
+        made["metadata"]["annotations"] = {GOOGLE_ACCOUNT_ANNOTATION: account.address}
+    return made
+
+
+def _network_policy(namespace: str, fleet: FleetSpec) -> Manifest:
     """In: metrics, from the collectors (the kubelet's probes come from the node, which no policy keeps out). Out: the
     API servers, and names."""
     collectors = {
@@ -185,6 +214,7 @@ def _network_policy(namespace: str) -> Manifest:
         "egress": [
             {"ports": [{"protocol": "TCP", "port": 443}]},
             {"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]},
+            *(_METADATA_SERVER if profile_credentials(fleet) is not None else ()),
         ],
     }
     return manifest("networking.k8s.io/v1", "NetworkPolicy", CONTROLLER_NAME, namespace, spec=spec)
@@ -231,10 +261,12 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
                 },
                 "topologySpreadConstraints": [spread],
                 "terminationGracePeriodSeconds": 20,
-                "containers": [_container(section.image, len(fleet.worker_names))],
+                **({"initContainers": plugins} if (plugins := plugin_containers(fleet)) else {}),
+                "containers": [_container(fleet, section.image)],
                 "volumes": [
                     {"name": "configuration", "configMap": {"name": CONTROLLER_NAME}},
                     {"name": "workers", **_workers_volume(fleet)},
+                    *plugin_volumes(fleet),
                 ],
             },
         },
@@ -243,6 +275,8 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
 
 def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
     """A file with a kubeconfig for each worker, under the worker's name; each Secret is renewed by itself."""
+    if profile_credentials(fleet) is not None:
+        return {"configMap": {"name": WORKERS_NAME}}
     sources = [
         {"secret": {"name": token.secret, "items": [{"key": KUBECONFIG_KEY, "path": token.worker}]}}
         for token in worker_tokens(fleet)
@@ -251,9 +285,9 @@ def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
     return {"projected": {"sources": sources}} if sources else {"emptyDir": {}}
 
 
-def _container(image: str, workers: int) -> dict[str, Any]:
+def _container(fleet: FleetSpec, image: str) -> dict[str, Any]:
     # Measured: docs/controller.md.
-    mebibytes = 256 + 3 * max(0, workers - MOST_CLUSTERS)
+    mebibytes = 256 + 3 * max(0, len(fleet.worker_names) - MOST_CLUSTERS)
 
     def field(name: str, path: str) -> dict[str, Any]:
         return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
@@ -286,5 +320,6 @@ def _container(image: str, workers: int) -> dict[str, Any]:
         "volumeMounts": [
             {"name": "configuration", "mountPath": f"{_FOLDER}/configuration", "readOnly": True},
             {"name": "workers", "mountPath": f"{_FOLDER}/workers", "readOnly": True},
+            *([plugin_mount(f"{_FOLDER}/plugins")] if plugin_volumes(fleet) else []),
         ],
     }

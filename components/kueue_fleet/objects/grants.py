@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.worker_tokens import manager_account, token_credentials
 from kueue_fleet.kueue_api.manifests import Manifest, manifest
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
@@ -28,6 +29,25 @@ def policy_rule(group: str, resource: str, verbs: Sequence[str], names: Sequence
 def service_account_subject(name: str, namespace: str) -> dict[str, str]:
     """A ServiceAccount as the subject of a binding."""
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def worker_subject(fleet: FleetSpec, name: str) -> dict[str, str]:
+    """Whom a worker grants rights to: the Google account that reaches it, or a ServiceAccount of its own.
+
+    GKE knows a Google service account by its address. Source:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control.
+    """
+    account = manager_account(fleet, name)
+    if account is not None:
+        return {"apiGroup": RBAC_GROUP, "kind": "User", "name": account.address}
+    return service_account_subject(name, fleet.kueue.namespace)
+
+
+def worker_service_account(fleet: FleetSpec, name: str) -> list[Manifest]:
+    """The ServiceAccount on a worker whose token the manager has; none where it needs no tokens."""
+    if token_credentials(fleet) is None:
+        return []
+    return [manifest("v1", "ServiceAccount", name, fleet.kueue.namespace)]
 
 
 def cluster_grant(name: str, rules: Sequence[dict[str, Any]], subject: dict[str, str]) -> list[Manifest]:

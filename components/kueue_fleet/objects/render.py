@@ -54,6 +54,7 @@ from kueue_fleet.kueue_api.manifests import (
 )
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.objects.access import render_worker_access
+from kueue_fleet.objects.cluster_profiles import render_cluster_profile, render_profile_definition
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.drivers import render_driver_installer
 from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
@@ -95,6 +96,7 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     found = [
         ClusterObject(each, of_teams.get(each["metadata"]["name"], "namespaces")) for each in render_namespaces(fleet)
     ]
+    found += _part("cluster-profiles", render_profile_definition(fleet, cluster))
     found += _part("monitoring", render_managed_monitoring(fleet, cluster))
     found += _part("grafana", render_grafana(fleet))
     for team in fleet.teams:
@@ -155,6 +157,8 @@ def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     parts = {item.name: f"check/{item.name}" if item.provisioning_request else "" for item in checks}
     found = [each for item in checks for each in _part(parts[item.name], render_provisioning_request_config(item))]
     if fleet.cluster(cluster).role == "manager":
+        for worker in fleet.worker_names:
+            found += _part("multikueue", render_cluster_profile(fleet, worker))
         found += _part("multikueue", (render_multikueue_cluster(fleet, worker) for worker in fleet.worker_names))
     found += _part("multikueue", map(render_multikueue_config, groups))
     found += [ClusterObject(render_admission_check(item), parts[item.name]) for item in checks]

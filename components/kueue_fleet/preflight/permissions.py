@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 
 
 class RoleNeed(NamedTuple):
@@ -69,8 +70,8 @@ def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
         ),
         _role(
             "roles/iam.roleAdmin",
-            "the role by which members of teams connect",
-            ("iam.roles.create", any(team.members for team in fleet.teams)),
+            "the roles by which members of teams, and the manager, connect",
+            ("iam.roles.create", any(team.members for team in fleet.teams) or bool(manager_accounts(fleet))),
         ),
         _role(
             "roles/gkehub.admin",

@@ -120,6 +120,11 @@ class RehearsalPaths:
         return self.pki / "admin.token"
 
     @property
+    def token_webhook(self) -> Path:
+        """The kubeconfig by which API servers ask whose a Google account's token is."""
+        return self.pki / "token-webhook.kubeconfig"
+
+    @property
     def etcd(self) -> Path:
         """etcd's own files."""
         return self.root / "etcd"

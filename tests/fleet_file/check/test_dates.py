@@ -49,8 +49,9 @@ def test_where_the_controller_renews_tokens_no_date_passes() -> None:
 
 
 def test_a_cluster_profile_has_no_date() -> None:
-    gates = {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}}
-    data = changed(fleet_data(), {"multiKueue/credentials": {"type": "ClusterProfile"}, "kueue": gates})
+    data = changed(
+        fleet_data(), {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}}
+    )
     assert check_dates(parse_fleet(data), date(2999, 1, 1)) == []
 
 

@@ -137,14 +137,11 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "profiles": (
         {
-            **WITH,
-            "multiKueue/credentials": {"type": "ClusterProfile"},
-            "kueue/configuration": {"featureGates": {"MultiKueueClusterProfile": True}},
+            **OURS,
+            AT: IMAGE,
+            "multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"},
         },
-        [
-            "admissionController: reads the workers with tokens of its own, and multiKueue.credentials are "
-            "ClusterProfiles; set multiKueue.credentials.type to ServiceAccountToken, or use another dispatcher"
-        ],
+        [],
     ),
     "a group of nowhere": (
         {**OURS, AT: {**IMAGE, "regionGroups": {"eu": ["europe-west4", "europe-west44"]}}},

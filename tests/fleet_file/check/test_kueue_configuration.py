@@ -181,59 +181,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["multiKueue.incrementalDispatcherConfig.stepSize: 0 is less than 1; write 1 or more"],
     ),
-    "both kinds of provider": (
-        {
-            "multiKueue": {
-                "clusterProfile": {
-                    "accessProviders": [
-                        {"name": "a", "execConfig": {"command": "x", "apiVersion": "v1", "interactiveMode": "Never"}}
-                    ],
-                    "credentialsProviders": [
-                        {"name": "b", "execConfig": {"command": "x", "apiVersion": "v1", "interactiveMode": "Never"}}
-                    ],
-                }
-            }
-        },
-        ["multiKueue.clusterProfile.credentialsProviders: set beside accessProviders; keep accessProviders only"],
-    ),
-    "empty provider": (
-        {"multiKueue": {"clusterProfile": {"accessProviders": [{}]}}},
-        [
-            "multiKueue.clusterProfile.accessProviders[0].name: is missing; add name",
-            "multiKueue.clusterProfile.accessProviders[0].execConfig.command: is missing; add command",
-            "multiKueue.clusterProfile.accessProviders[0].execConfig.apiVersion: is missing; add apiVersion",
-            (
-                "multiKueue.clusterProfile.accessProviders[0].execConfig.interactiveMode: is missing; add "
-                "interactiveMode"
-            ),
-        ],
-    ),
-    "provider's interactive mode": (
-        {
-            "multiKueue": {
-                "clusterProfile": {
-                    "accessProviders": [
-                        {
-                            "name": "a",
-                            "execConfig": {
-                                "command": "x",
-                                "apiVersion": "v1",
-                                "interactiveMode": "never",
-                                "env": [{"name": ""}],
-                            },
-                        }
-                    ]
-                }
-            }
-        },
-        [
-            "multiKueue.clusterProfile.accessProviders[a].execConfig.env[0].name: is empty; write a name",
-            (
-                "multiKueue.clusterProfile.accessProviders[a].execConfig.interactiveMode: never is not allowed; "
-                "did you mean Never?"
-            ),
-        ],
-    ),
     "quota check strategy": (
         {"resources": {"quotaCheckStrategy": "Ignore"}},
         ["resources.quotaCheckStrategy: Ignore is not allowed; did you mean IgnoreUndeclared?"],

@@ -82,14 +82,29 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "ClusterProfile without gate": (
-        {"multiKueue/credentials": {"type": "ClusterProfile"}},
+        {
+            "multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"},
+            "clusters/0/kueue": {"configuration": {"featureGates": {"MultiKueueClusterProfile": False}}},
+        },
         [
             (
                 "multiKueue.credentials.type: ClusterProfile, but feature gate MultiKueueClusterProfile is off "
-                "on manager; set kueue.configuration.featureGates.MultiKueueClusterProfile to true, or use "
-                "ServiceAccountToken"
+                "on manager; remove the override of the gate, or use ServiceAccountToken"
             )
         ],
+    ),
+    "plugin of one's own": (
+        {"kueue/configuration": {"multiKueue": {"clusterProfile": {"accessProviders": [{"name": "mine"}]}}}},
+        [
+            (
+                "kueue.configuration.multiKueue.clusterProfile: is set here, but belongs to the fleet's multiKueue "
+                "section; set multiKueue.credentials"
+            )
+        ],
+    ),
+    "no plugin": (
+        {"multiKueue/credentials": {"type": "ClusterProfile"}},
+        ["multiKueue.credentials.pluginImage: is missing; add pluginImage"],
     ),
     "topologies off": (
         {
@@ -240,10 +255,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "clusterQueues/0/fairSharing": {"weight": 2},
         "cohorts/0/fairSharing": {"weight": "500m"},
     },
-    "ClusterProfile with its gate": {
-        "multiKueue/credentials": {"type": "ClusterProfile"},
-        "clusters/0/kueue": {"configuration": {"featureGates": {"MultiKueueClusterProfile": True}}},
-    },
+    "ClusterProfile": {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}},
     "usage": {
         "kueue/configuration": {"admissionFairSharing": {"usageHalfLifeTime": "168h"}},
         "clusterQueues/0/admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"},

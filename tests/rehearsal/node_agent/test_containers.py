@@ -19,6 +19,7 @@ from kueue_fleet.rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVol
 from kueue_fleet.rehearsal.node_agent.pods import HostFacts, Source
 from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program, default_programs
 from kueue_fleet.rehearsal.node_agent.volumes import VolumeFile, write_volume
+from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.child_process import start_process
 
 WAIT_SECONDS = 10.0
@@ -42,6 +43,7 @@ class Pod:
         self.client = client
         self.changed = asyncio.Event()
         self.certificates: list[CertificateNeed] = []
+        self.google_account = ""
         self.running: list[tuple[Container, asyncio.Task[int]]] = []
 
     def start(
@@ -72,6 +74,7 @@ class Pod:
             ca_file=self.folder / "ca.crt",
             fetch=self._fetch,
             ensure_certificate=self._ensure_certificate,
+            google_account=self._google_account,
         )
         container = Container(host, spec, policy, self.changed.set)
         self.running.append((container, asyncio.create_task(container.run())))
@@ -79,6 +82,9 @@ class Pod:
 
     async def _fetch(self, source: Source) -> Mapping[str, bytes] | None:
         return {"k": b"from the API"} if source.name == "there" else None
+
+    async def _google_account(self) -> str:
+        return self.google_account
 
     async def _ensure_certificate(self, _: str, need: CertificateNeed) -> None:
         self.certificates.append(need)
@@ -169,7 +175,9 @@ async def test_an_unknown_image_is_shown_as_one_that_cannot_be_pulled(pod: Pod) 
 
 
 async def test_a_program_that_would_listen_everywhere_is_not_started(pod: Pod) -> None:
-    programs = default_programs(kueue=Path(sys.executable), jobset=Path(sys.executable))
+    programs = default_programs(
+        kueue=Path(sys.executable), jobset=Path(sys.executable), paths=RehearsalPaths(pod.folder)
+    )
     container = pod.start("", programs=programs, image="registry.k8s.io/kueue/kueue:1", args=["--zap-log-level=2"])
     await pod.until(lambda: container.state.waiting_reason == "CreateContainerConfigError")
     assert "would listen on every address of this machine" in container.state.waiting_message

@@ -16,8 +16,9 @@ from kueue_fleet.rehearsal.node_agent.programs import (
     default_programs,
     find_program,
 )
+from kueue_fleet.rehearsal.paths import RehearsalPaths
 
-PROGRAMS = default_programs(kueue=Path("/bin/kueue"), jobset=Path("/bin/jobset"))
+PROGRAMS = default_programs(kueue=Path("/bin/kueue"), jobset=Path("/bin/jobset"), paths=RehearsalPaths(Path("/state")))
 PATHS = {"/tmp/k8s-webhook-server/serving-certs": "/pod/certs"}
 PLACE = HostPlace("127.70.1.2", "kueue-system", PATHS, PROGRAMS["kueue/kueue"])
 
@@ -38,23 +39,23 @@ def adapted(text: str, place: HostPlace = PLACE) -> dict[str, Any]:
     ],
 )
 def test_an_image_is_known_by_its_repository_under_any_registry(image: str) -> None:
-    assert find_program(PROGRAMS, image).command == ("/bin/kueue",)
+    assert find_program(PROGRAMS, {"image": image}).command == ("/bin/kueue",)
 
 
 @pytest.mark.parametrize("image", ["busybox:1", "registry.k8s.io/kueue/kueue-viz:1", "evil/notkueue/kueuex"])
 def test_an_unknown_image_is_an_image_that_cannot_be_pulled(image: str) -> None:
     with pytest.raises(PodError, match="no program on this machine stands for image") as caught:
-        find_program(PROGRAMS, image)
+        find_program(PROGRAMS, {"image": image})
     assert caught.value.reason == "ErrImagePull"
 
 
 def test_the_fleets_controller_is_known_by_its_label_since_users_name_its_image() -> None:
     labels = {"app.kubernetes.io/name": "kueue-fleet-controller", "pod-template-hash": "a"}
-    found = find_program(PROGRAMS, "europe-docker.pkg.dev/acme/gpu/dispatcher:7", labels)
+    found = find_program(PROGRAMS, {"image": "europe-docker.pkg.dev/acme/gpu/dispatcher:7"}, labels)
     assert found is PROGRAMS["kueue-fleet/controller"]
     for other in ({"app.kubernetes.io/name": "grafana"}, {}, None):
         with pytest.raises(PodError, match="no program on this machine stands for image"):
-            find_program(PROGRAMS, "europe-docker.pkg.dev/acme/gpu/dispatcher:7", other)
+            find_program(PROGRAMS, {"image": "europe-docker.pkg.dev/acme/gpu/dispatcher:7"}, other)
 
 
 def test_kueue_listens_on_the_pods_address_only() -> None:

@@ -14,6 +14,7 @@ from kueue_fleet.rehearsal.node_agent import worker as worker_module
 from kueue_fleet.rehearsal.node_agent.addresses import AddressError
 from kueue_fleet.rehearsal.node_agent.programs import default_programs
 from kueue_fleet.rehearsal.node_agent.worker import PodWorker
+from kueue_fleet.rehearsal.paths import RehearsalPaths
 
 Json = dict[str, Any]
 DEADLINE_SECONDS = 10.0
@@ -44,7 +45,7 @@ async def running(made: Json, folder: Path) -> AsyncIterator[PodWorker]:
     api: Any = Api()
     worker = PodWorker(
         api=api, pod=made, folder=folder, node_name="system-0", host_ip="127.0.0.1",
-        programs=default_programs(kueue=Path("/bin/true"), jobset=Path("/bin/true")),
+        programs=default_programs(kueue=Path("/bin/true"), jobset=Path("/bin/true"), paths=RehearsalPaths(folder)),
         spawn=anything, client=anything, ensure_certificate=anything, on_ready_change=lambda: None,
     )  # fmt: skip
     task = asyncio.create_task(worker.run())

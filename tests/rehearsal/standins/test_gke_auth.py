@@ -11,6 +11,7 @@ import pytest
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.standins import gke_auth
 from kueue_fleet.rehearsal.standins.gke_auth import CredentialError, credential
+from kueue_fleet.rehearsal.standins.google_tokens import make_token, token_account
 
 V1 = "client.authentication.k8s.io/v1"
 
@@ -77,3 +78,21 @@ def test_the_command_prints_the_credential_or_why_not(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "stand-in" in captured.err
+
+
+def test_in_a_pod_it_gives_a_short_lived_token_of_the_pods_google_account(state: str) -> None:
+    address = "multikueue-atlas@my-project.iam.gserviceaccount.com"
+    found = credential(_info(), state, address, 1_000_000.5)
+    assert found["apiVersion"] == "client.authentication.k8s.io/v1beta1"
+    assert found["status"]["expirationTimestamp"] == "1970-01-12T13:56:40Z"
+    token, key = found["status"]["token"], Path(state, "pki", "admin.token").read_text().strip()
+    assert key not in token
+    assert token_account(key, token, 1_000_599) == address
+    assert token_account(key, token, 1_000_600) is None
+    assert token_account("guessed", token, 1_000_001) is None
+    body, _, mark = token.rpartition(".")
+    forged = make_token("guessed", "other@my-project.iam.gserviceaccount.com", 9_999_999)
+    for wrong in (body, f"{forged.rpartition('.')[0]}.{mark}", f"{body}.é", "ya29.rehearsal.", ""):
+        assert token_account(key, wrong, 1_000_001) is None
+    with pytest.raises(CredentialError, match=r"annotate its ServiceAccount with iam\.gke\.io/gcp-service-account"):
+        credential(_info(), state, "", 1_000_000)

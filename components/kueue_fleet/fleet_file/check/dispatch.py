@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
-from kueue_fleet.fleet_file.model.clusters import ClusterProfile
 from kueue_fleet.fleet_file.model.dispatch import (
     ASSIGNMENT_CHECK,
     CHECK_CONTROLLER,
@@ -51,12 +50,6 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
             "multiKueue.external.name",
             f"{DISPATCHER_NAME} is the fleet's own controller, which is not deployed",
             "add the section admissionController",
-        )
-    elif section is not None and settings is not None and isinstance(settings.credentials, ClusterProfile):
-        yield Problem(
-            _AT,
-            "reads the workers with tokens of its own, and multiKueue.credentials are ClusterProfiles",
-            "set multiKueue.credentials.type to ServiceAccountToken, or use another dispatcher",
         )
     elif section is not None and not ours and "dispatch" in section.model_fields_set:
         yield Problem(

@@ -13,11 +13,7 @@ from typing import Final
 
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
 from kueue_fleet.kueue_api import suggest, syntax
-from kueue_fleet.kueue_api.configuration import (
-    ClusterProfileConfiguration,
-    ClusterProfileProvider,
-    KueueConfiguration,
-)
+from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, REQUIRES, is_on
 from kueue_fleet.kueue_api.job_kinds import KINDS, built_in_adapters
@@ -121,8 +117,6 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
         elif framework.name in built_in:
             yield Problem(path, f"Kueue dispatches {framework.name} by itself", "remove it")
         seen.add(framework.name)
-    if settings.cluster_profile is not None:
-        yield from _cluster_profile(settings.cluster_profile)
     incremental = settings.incremental_dispatcher_config
     if incremental is not None:
         at = "multiKueue.incrementalDispatcherConfig"
@@ -132,38 +126,6 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
             )
         if incremental.step_size is not None and incremental.step_size < 1:
             yield Problem(f"{at}.stepSize", f"{incremental.step_size} is less than 1", "write 1 or more")
-
-
-def _cluster_profile(profile: ClusterProfileConfiguration) -> Iterator[Problem]:
-    if profile.access_providers and profile.credentials_providers:
-        yield Problem(
-            "multiKueue.clusterProfile.credentialsProviders", "set beside accessProviders", "keep accessProviders only"
-        )
-    for name, providers in (
-        ("accessProviders", profile.access_providers),
-        ("credentialsProviders", profile.credentials_providers),
-    ):
-        for index, provider in enumerate(providers or ()):
-            yield from _provider(provider, f"multiKueue.clusterProfile.{name}[{item_label(provider.name, index)}]")
-
-
-def _provider(provider: ClusterProfileProvider, at: str) -> Iterator[Problem]:
-    """validateClusterProfileAccessProviders."""
-    execute = provider.exec_config
-    for path, value in (
-        (f"{at}.name", provider.name),
-        (f"{at}.execConfig.command", execute.command),
-        (f"{at}.execConfig.apiVersion", execute.api_version),
-        (f"{at}.execConfig.interactiveMode", execute.interactive_mode),
-    ):
-        if not value:
-            yield Problem(path, "is missing", f"add {path.rpartition('.')[2]}")
-    for index, variable in enumerate(execute.env or ()):
-        if not variable.name:
-            yield Problem(f"{at}.execConfig.env[{index}].name", "is empty", "write a name")
-    yield from _one_of(
-        f"{at}.execConfig.interactiveMode", execute.interactive_mode or None, ("Never", "IfAvailable", "Always")
-    )
 
 
 def _fair_sharing(configuration: KueueConfiguration) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from kueue_fleet.fleet_file.check.kueue_configuration import configuration_probl
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
-from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, kueue_configuration
+from kueue_fleet.fleet_file.model.kueue_installation import CLUSTER_PROFILE_GATE, JOBSET_FRAMEWORK, kueue_configuration
 from kueue_fleet.fleet_file.model.operators import BUILT_IN, FRAMEWORKS
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.feature_gates import KUEUE_VERSION, is_on
@@ -26,6 +26,7 @@ _SET_BY_FLEET: Final = {
     "worker_lost_timeout": ("workerLostTimeout", "multiKueue.workerLostTimeout"),
     "dispatcher_name": ("dispatcherName", "multiKueue.dispatcher"),
     "incremental_dispatcher_config": ("incrementalDispatcherConfig", "multiKueue.incremental"),
+    "cluster_profile": ("clusterProfile", "multiKueue.credentials"),
 }
 
 
@@ -193,11 +194,11 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
             "remove the override of the gate",
         )
     profiles = isinstance(fleet.multi_kueue.credentials, ClusterProfile)
-    if profiles and not is_on("MultiKueueClusterProfile", manager.feature_gates):
+    if profiles and not is_on(CLUSTER_PROFILE_GATE, manager.feature_gates):
         yield Problem(
             "multiKueue.credentials.type",
-            f"ClusterProfile, but feature gate MultiKueueClusterProfile is off on {fleet.manager.name}",
-            "set kueue.configuration.featureGates.MultiKueueClusterProfile to true, or use ServiceAccountToken",
+            f"ClusterProfile, but feature gate {CLUSTER_PROFILE_GATE} is off on {fleet.manager.name}",
+            "remove the override of the gate, or use ServiceAccountToken",
         )
     for name in _frameworks(manager):
         for worker in fleet.worker_names:

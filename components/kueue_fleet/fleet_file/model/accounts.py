@@ -37,9 +37,23 @@ def members_role_id(fleet: str) -> str:
 
     Source: https://cloud.google.com/iam/docs/creating-custom-roles.
     """
-    wanted = f"kueue-fleet-{fleet}-members"
+    return _role_id(f"kueue-fleet-{fleet}-members")
+
+
+def _role_id(wanted: str) -> str:
     short = wanted if len(wanted) <= ROLE_ID_LENGTH else with_digest(wanted, wanted, ROLE_ID_LENGTH)
     return short.replace("-", "_")
+
+
+def manager_account_id(fleet: str, account: str) -> str:
+    """The service account id of what reaches the workers from the manager: Kueue, or the fleet's own controller."""
+    wanted = f"{account}-{fleet}"
+    return account_id(wanted, wanted)
+
+
+def connect_role_id(fleet: str) -> str:
+    """The id of the custom role by which a fleet's manager connects to its workers."""
+    return _role_id(f"kueue-fleet-{fleet}-connect")
 
 
 def account_address(account_id: str, project: str) -> str:

@@ -299,10 +299,15 @@ class ServiceAccountToken(RuledModel):
 
 
 class ClusterProfile(SpecModel):
-    """The manager reaches each worker through a ClusterProfile of the worker's name (alpha in Kueue)."""
+    """The manager's Kueue and the fleet's own controller reach the workers as Google service accounts, without tokens.
+
+    Kueue reads a ClusterProfile of each worker (alpha in Kueue), and asks a plugin for the account's credentials.
+    """
 
     type: Literal["ClusterProfile"]
     """Always `ClusterProfile`."""
+    plugin_image: Text
+    """Image of Google's gcp-auth-plugin, which has it as `/gcp-auth-plugin`; there is none to download, so build it."""
 
 
 class IncrementalDispatcher(SpecModel):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from kueue_fleet.fleet_file.model.clusters import KueueInstallation
+from kueue_fleet.fleet_file.model.clusters import ClusterProfile, KueueInstallation
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
@@ -23,6 +23,14 @@ from kueue_fleet.kueue_api.names import REGIONS_LABEL
 
 CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
 """`apiVersion` of Kueue's Configuration."""
+CLUSTER_PROFILE_GATE: Final = "MultiKueueClusterProfile"
+"""Feature gate for access by ClusterProfile, alpha in 0.19."""
+ACCESS_PROVIDER: Final = "kueue-fleet"
+"""Name of what gives access to a worker, in Kueue's Configuration and in ClusterProfiles."""
+PLUGIN_FOLDER: Final = "/plugins"
+"""Where Kueue finds the plugin in its container."""
+PLUGIN: Final = "gcp-auth-plugin"
+"""File name of the plugin, in its image and in that folder."""
 JOBSET_FRAMEWORK: Final = "jobset.x-k8s.io/jobset"
 """Name of JobSet among Kueue's integrations."""
 
@@ -48,6 +56,8 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
         base["featureGates"]["ConcurrentAdmission"] = True
     merged = overlay(base, own)
     if entry.role == "manager" and fleet.multi_kueue is not None:
+        if isinstance(fleet.multi_kueue.credentials, ClusterProfile):
+            merged = overlay({"featureGates": {CLUSTER_PROFILE_GATE: True}}, merged)
         merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
         if fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME:
             copied = merged["integrations"].get("labelKeysToCopy") or []
@@ -201,7 +211,19 @@ def _multi_kueue(fleet: FleetSpec) -> dict[str, Any]:
     if settings.dispatcher == "Incremental":
         step = settings.incremental.step_size if settings.incremental else 3
         made["incrementalDispatcherConfig"] = {"stepSize": step}
+    if isinstance(settings.credentials, ClusterProfile):
+        provider = {"name": ACCESS_PROVIDER, "execConfig": exec_config(f"{PLUGIN_FOLDER}/{PLUGIN}")}
+        made["clusterProfile"] = {"accessProviders": [provider]}
     return made
+
+
+def exec_config(command: str) -> dict[str, Any]:
+    """The plugin as an exec section, of Kueue's Configuration and of a kubeconfig; it answers in v1beta1 only.
+
+    Source: https://github.com/GoogleCloudPlatform/gke-fleet-management/blob/main/gcp-auth-plugin/cmd/main.go.
+    """
+    version = "client.authentication.k8s.io/v1beta1"
+    return {"apiVersion": version, "command": command, "interactiveMode": "Never", "provideClusterInfo": True}
 
 
 def _whole_numbers(value: Any) -> Any:

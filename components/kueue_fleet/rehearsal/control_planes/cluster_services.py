@@ -92,6 +92,7 @@ class SystemNode:
         programs = default_programs(
             kueue=access.engines.binary("kueue"),
             jobset=access.engines.binary("jobset"),
+            paths=RehearsalPaths(access.workdir.parent.parent),
             kueue_visibility_directory=_keeps_visibility_below_itself(access),
         )
         return NodeAgent(api=api, folder=access.workdir / "system-0", spawn=access.spawn, programs=programs)

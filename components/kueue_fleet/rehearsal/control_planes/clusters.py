@@ -33,6 +33,7 @@ from kueue_fleet.rehearsal.control_planes.cluster import (
 from kueue_fleet.rehearsal.control_planes.control_plane import SERVER_HOSTS, ControlPlanePlan
 from kueue_fleet.rehearsal.control_planes.etcd import READY_SECONDS, EtcdClient, EtcdPlan, etcd_process
 from kueue_fleet.rehearsal.control_planes.ports import HOST, Ports
+from kueue_fleet.rehearsal.control_planes.token_reviews import TokenReviews
 from kueue_fleet.rehearsal.engines import Engines
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.processes.child_process import log_tail
@@ -125,6 +126,8 @@ class ControlPlanes:
         """
         self._authority = RehearsalAuthority.open(self._paths.pki, self._now)
         self._token = admin_token(self._paths.admin_token)
+        self._token_reviews = TokenReviews(self._token)
+        await self._token_reviews.start(self._paths.token_webhook)
         self._service_account_key = service_account_key(self._paths.pki)
         self._etcd_server = self._authority.server("etcd", _ETCD_HOSTS, self._now)
         self._etcd_client = self._authority.client("etcd-client", "kube-apiserver", (), self._now)
@@ -146,6 +149,7 @@ class ControlPlanes:
         await asyncio.gather(*self._resuming.values(), return_exceptions=True)
         await asyncio.gather(*(cluster.stop() for cluster in self.clusters.values()))
         await self._children.stop()
+        await self._token_reviews.stop()
 
     async def put_cluster(self, name: str, parameters: ClusterParameters) -> Cluster:
         """The cluster, once it is ready; made, or mended, if need be.
@@ -255,6 +259,7 @@ class ControlPlanes:
             ca_file=self._authority.certificate_file,
             service_account_key=self._service_account_key,
             admin_token=self._token,
+            token_webhook=self._paths.token_webhook,
         )
         version = f"{self._engines.programs['kube-apiserver'].version.removeprefix('v')}-gke.0"
         return Cluster(plan, entry.parameters, self._services, version)

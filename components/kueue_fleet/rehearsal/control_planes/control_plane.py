@@ -162,6 +162,8 @@ class ControlPlanePlan:
     ca_file: Path
     service_account_key: Path
     admin_token: str = field(repr=False)
+    token_webhook: Path | None = None
+    """Kubeconfig of what knows tokens of Google accounts; None: no such token is taken."""
 
     @property
     def url(self) -> str:
@@ -196,6 +198,13 @@ def write_control_plane_files(plan: ControlPlanePlan) -> None:
     }
     write_private(plan.admin_kubeconfig, json.dumps(admin, indent=1).encode())
     write_private(plan.folder / "scheduler.json", json.dumps(scheduler, indent=1).encode())
+
+
+def _webhook_flags(plan: ControlPlanePlan) -> tuple[str, ...]:
+    if plan.token_webhook is None:
+        return ()
+    flags = {"config-file": plan.token_webhook, "version": "v1", "cache-ttl": "10s"}
+    return tuple(f"--authentication-token-webhook-{name}={value}" for name, value in flags.items())
 
 
 def api_server_process(plan: ControlPlanePlan) -> ProcessSpec:
@@ -237,6 +246,7 @@ def api_server_process(plan: ControlPlanePlan) -> ProcessSpec:
             "--endpoint-reconciler-type=none",
             "--enable-priority-and-fairness=false",
             "--profiling=false",
+            *_webhook_flags(plan),
             "--shutdown-delay-duration=0s",
         ),
         env=_GO_RUNTIME,

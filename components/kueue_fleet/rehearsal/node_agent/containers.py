@@ -42,6 +42,7 @@ from kueue_fleet.rehearsal.node_agent.status import ContainerState, restart_dela
 from kueue_fleet.rehearsal.node_agent.volumes import replace_file
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessSpec, Spawn
+from kueue_fleet.rehearsal.standins.gke_auth import ACCOUNT_VARIABLE
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ class ContainerHost:
     ca_file: Path
     fetch: Callable[[Source], Awaitable[Mapping[str, bytes] | None]]
     """Reads a ConfigMap or Secret of the pod's namespace."""
+    google_account: Callable[[], Awaitable[str]]
+    """Address of the Google account that the pod acts as; empty for none."""
     ensure_certificate: Callable[[str, CertificateNeed], Awaitable[None]]
     """Sees to it that a Secret has a serving certificate, before the container starts."""
 
@@ -162,7 +165,7 @@ class Container:
     async def _prepare(self) -> ProcessSpec:
         """Everything up to the start of the process. Raises PodError."""
         host, container = self._host, self._container
-        program = find_program(host.programs, container["image"], host.pod["metadata"].get("labels"))
+        program = find_program(host.programs, container, host.pod["metadata"].get("labels"))
         if host.volumes.problem is not None:
             raise host.volumes.problem
         root = host.folder / "containers" / container["name"]
@@ -175,7 +178,7 @@ class Container:
         }
         arguments = [expand(one, variables) for one in container.get("args", ())]
         arguments = await self._adapt(place, adapt_arguments(arguments, place), root)
-        base = self._base_environment(root, places)
+        base = self._base_environment(root, places) | {ACCOUNT_VARIABLE: await host.google_account()}
         if program.kubeconfig_argument and "KUBECONFIG" in base:
             arguments.append(f"--kubeconfig={base['KUBECONFIG']}")
         return ProcessSpec(

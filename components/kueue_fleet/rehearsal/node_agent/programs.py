@@ -14,8 +14,13 @@ from typing import Any
 
 import yaml
 
+from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
+from kueue_fleet.objects.cluster_profiles import PLUGIN_CONTAINER
 from kueue_fleet.rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
+from kueue_fleet.rehearsal.paths import RehearsalPaths
+from kueue_fleet.rehearsal.standins.executables import GKE_AUTH
+from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 
 Json = dict[str, Any]
 """An object as the API server sends it."""
@@ -39,6 +44,8 @@ class Program:
     kubeconfig_argument: bool = False
     """Whether the program must be given `--kubeconfig` too: Kueue's visibility server does not look at KUBECONFIG."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    container: str | None = None
+    """Containers of this name run it, whatever their image is called; None: the image's repository decides."""
     labels: Mapping[str, str] | None = None
     """Pods with these labels run it, whatever their image is called; None: the image's repository decides."""
     visibility_directory: bool = True
@@ -75,26 +82,31 @@ class Adaptation:
     certificate: CertificateNeed | None = None
 
 
-def default_programs(*, kueue: Path, jobset: Path, kueue_visibility_directory: bool = True) -> dict[str, Program]:
-    """The images of Kueue, JobSet and the fleet's controller, under whatever registry.
+def default_programs(
+    *, kueue: Path, jobset: Path, paths: RehearsalPaths, kueue_visibility_directory: bool = True
+) -> dict[str, Program]:
+    """The images of Kueue, JobSet, the fleet's controller and Google's credential plugin, under whatever registry.
 
     The keys are the last two parts of a repository. The controller's image is one that users build and name, so
     its pods are known by their label too.
     """
+    rehearsal = {STATE_VARIABLE: str(paths.root)}
     return {
         "kueue/kueue": Program(
             (str(kueue),),
             "config.kueue.x-k8s.io",
             kubeconfig_argument=True,
+            environment=rehearsal,
             visibility_directory=kueue_visibility_directory,
         ),
         "jobset/jobset": Program((str(jobset),), "config.jobset.x-k8s.io"),
         # The fleet's own controller, from this very installation; it takes its address from its arguments.
         "kueue-fleet/controller": Program(
             (sys.executable, "-m", "kueue_fleet.controller"),
-            environment={"PYTHONPATH": _import_root()},
+            environment={"PYTHONPATH": _import_root(), **rehearsal},
             labels={"app.kubernetes.io/name": CONTROLLER_NAME},
         ),
+        PLUGIN: Program(("/bin/cp", str(paths.bin / GKE_AUTH.executable)), container=PLUGIN_CONTAINER),
     }
 
 
@@ -102,11 +114,20 @@ def _import_root() -> str:
     return str(Path(__file__).parents[3])
 
 
-def find_program(programs: Mapping[str, Program], image: str, labels: Mapping[str, str] | None = None) -> Program:
-    """The program for an image, in a pod with `labels`. Raises PodError with reason ErrImagePull when there is none."""
+def find_program(
+    programs: Mapping[str, Program], container: Mapping[str, Any], labels: Mapping[str, str] | None = None
+) -> Program:
+    """The program for a container, in a pod with `labels`.
+
+    Raises PodError with reason ErrImagePull when there is none.
+    """
+    image = container["image"]
     repository = image_repository(image)
     for name, program in programs.items():
         if repository == name or repository.endswith(f"/{name}"):
+            return program
+    for program in programs.values():
+        if program.container is not None and program.container == container.get("name"):
             return program
     for program in programs.values():
         if program.labels is not None and program.labels.items() <= (labels or {}).items():
@@ -189,6 +210,9 @@ def _move_manager(document: Json, place: HostPlace) -> None:
 
 def _adapt_kueue(document: Json, place: HostPlace) -> tuple[list[str], None]:
     _move_manager(document, place)
+    profile = (document.get("multiKueue") or {}).get("clusterProfile") or {}
+    for provider in profile.get("accessProviders") or ():
+        provider["execConfig"]["command"] = rewrite_paths(provider["execConfig"]["command"], place.paths)
     document.setdefault("namespace", place.namespace)
     if place.program.visibility_directory:
         _section(document, "visibilityServer")["bindAddress"] = place.pod_ip

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
+from kueue_fleet.objects.cluster_profiles import GOOGLE_ACCOUNT_ANNOTATION
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 from kueue_fleet.rehearsal.node_agent.addresses import AddressError, ClaimedAddress, claim_address, taken_ports
 from kueue_fleet.rehearsal.node_agent.containers import Container, ContainerHost
@@ -202,7 +203,7 @@ class PodWorker:
         volumes."""
         for container in self._pod["spec"]["containers"]:
             with contextlib.suppress(PodError):
-                find_program(self._programs, container["image"], self._pod["metadata"].get("labels"))
+                find_program(self._programs, container, self._pod["metadata"].get("labels"))
                 return True
         return False
 
@@ -228,6 +229,7 @@ class PodWorker:
             api_server=self._api.server,
             ca_file=self._api.ca_file,
             fetch=self._fetch,
+            google_account=self._google_account,
             ensure_certificate=self._ensure_certificate,
         )
 
@@ -235,6 +237,11 @@ class PodWorker:
         namespace = self._pod["metadata"]["namespace"]
         item = await self._api.find(f"/api/v1/namespaces/{namespace}/{source.kind}/{source.name}")
         return None if item is None else source_data(item)
+
+    async def _google_account(self) -> str:
+        namespace, name = self._pod["metadata"]["namespace"], self._pod["spec"].get("serviceAccountName", "default")
+        item = await self._api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}") or {"metadata": {}}
+        return str((item["metadata"].get("annotations") or {}).get(GOOGLE_ACCOUNT_ANNOTATION, ""))
 
     def _refuse(self, error: PodError) -> None:
         log.warning("%s: %s", self.path, error)

@@ -1,7 +1,8 @@
-"""Stand-in for `gke-gcloud-auth-plugin`: prints the rehearsal's credential as an ExecCredential.
+"""Stand-in for Google's credential plugins: prints the rehearsal's credential as an ExecCredential.
 
-The token of that rehearsal, for servers on loopback only; it never answers for a real cluster. Standard library only,
-as every client starts it again.
+For the user, as `gke-gcloud-auth-plugin`, the administrator's token of that rehearsal; in a pod, as `gcp-auth-plugin`,
+a short-lived token of the Google account that the pod acts as. For servers on loopback only; it never answers for a
+real cluster. Standard library only, as every client starts it again.
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
 
@@ -11,12 +12,17 @@ import ipaddress
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from kueue_fleet.rehearsal.standins.google_tokens import TOKEN_SECONDS, make_token
+
 STATE_VARIABLE = "KUEUE_FLEET_REHEARSAL"
 """Environment variable with the state folder of the rehearsal."""
+ACCOUNT_VARIABLE = "KUEUE_FLEET_GOOGLE_ACCOUNT"
+"""In a pod: address of the Google account that it acts as; empty: of none."""
 INFO_VARIABLE = "KUBERNETES_EXEC_INFO"
 """Environment variable with which kubectl says whom it asks about."""
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -38,8 +44,11 @@ def is_loopback(server: str) -> bool:
         return False
 
 
-def credential(info_text: str | None, state: str | None) -> dict[str, Any]:
-    """The ExecCredential for what a client asks. Raises CredentialError."""
+def credential(info_text: str | None, state: str | None, account: str | None = None, now: float = 0) -> dict[str, Any]:
+    """The ExecCredential for what a client asks; `account` is that of a pod, None: of the user.
+
+    Raises CredentialError.
+    """
     if not state:
         raise CredentialError(f"{STATE_VARIABLE} is not set; this stand-in works inside of a rehearsal only")
     try:
@@ -62,7 +71,17 @@ def credential(info_text: str | None, state: str | None) -> dict[str, Any]:
         token = Path(state, TOKEN_FILE).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise CredentialError(f"no token of a rehearsal in {state} ({error.strerror}); start the rehearsal") from None
-    return {"apiVersion": api_version, "kind": "ExecCredential", "status": {"token": token}}
+    if account is None:
+        return {"apiVersion": api_version, "kind": "ExecCredential", "status": {"token": token}}
+    if not account:
+        raise CredentialError(
+            "the pod acts as no Google account; annotate its ServiceAccount with iam.gke.io/gcp-service-account"
+        )
+    expires = int(now) + TOKEN_SECONDS
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expires))
+    status = {"token": make_token(token, account, expires), "expirationTimestamp": stamp}
+    # The real one knows one version only.
+    return {"apiVersion": API_VERSIONS[1], "kind": "ExecCredential", "status": status}
 
 
 def main(version: str, arguments: list[str]) -> int:
@@ -71,7 +90,13 @@ def main(version: str, arguments: list[str]) -> int:
         print(f"gke-gcloud-auth-plugin {version}+standin")
         return 0
     try:
-        print(json.dumps(credential(os.environ.get(INFO_VARIABLE), os.environ.get(STATE_VARIABLE))))
+        said = credential(
+            os.environ.get(INFO_VARIABLE),
+            os.environ.get(STATE_VARIABLE),
+            os.environ.get(ACCOUNT_VARIABLE),
+            time.time(),
+        )
+        print(json.dumps(said))
     except CredentialError as error:
         print(f"gke-gcloud-auth-plugin (stand-in): {error}", file=sys.stderr)
         return 1

@@ -1,0 +1,124 @@
+"""How Kueue and the fleet's own controller reach the workers as Google accounts: ClusterProfiles, and the plugin.
+
+Where a worker is, is known to the components only: they add `status` to its ClusterProfile.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import ACCESS_PROVIDER, PLUGIN, PLUGIN_FOLDER
+from kueue_fleet.fleet_file.worker_tokens import (
+    ACCOUNT_NAME,
+    KUEUE_SERVICE_ACCOUNT,
+    manager_account,
+    profile_credentials,
+)
+from kueue_fleet.kueue_api.manifests import Manifest, manifest
+
+PROFILE_GROUP: Final = "multicluster.x-k8s.io"
+"""API group of ClusterProfiles."""
+PROFILE_API: Final = f"{PROFILE_GROUP}/v1alpha1"
+"""`apiVersion` of ClusterProfiles."""
+GOOGLE_ACCOUNT_ANNOTATION: Final = "iam.gke.io/gcp-service-account"
+"""On a ServiceAccount: the Google service account that its pods act as.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#kubernetes-sa-to-iam.
+"""
+PLUGIN_VOLUME: Final = "plugins"
+"""The volume with the plugin, of Kueue's pods and of the controller's."""
+PLUGIN_CONTAINER: Final = "add-plugins"
+"""The init container that puts the plugin there."""
+_USER: Final = 65532
+
+
+def render_profile_definition(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """The CRD of ClusterProfiles on the manager, which has to be there before Kueue starts; none elsewhere.
+
+    As upstream, but without the subresource `status`: what declares the objects also knows their status, and Pulumi
+    writes no subresources. Source: cluster-inventory-api@v0.1.3 config/crd/bases.
+    """
+    if profile_credentials(fleet) is None or fleet.cluster(cluster).role != "manager":
+        return []
+    manager = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
+    properties = {"displayName": {"type": "string"}, "clusterManager": manager}
+    spec = {"type": "object", "required": ["clusterManager"], "properties": properties}
+    status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": status}}
+    names = {
+        "kind": "ClusterProfile",
+        "listKind": "ClusterProfileList",
+        "plural": "clusterprofiles",
+        "singular": "clusterprofile",
+    }
+    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    body = {"group": PROFILE_GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
+    name = f"{names['plural']}.{PROFILE_GROUP}"
+    return [manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", name, spec=body)]
+
+
+def render_cluster_profile(fleet: FleetSpec, worker: str) -> list[Manifest]:
+    """The manager's ClusterProfile of a worker; none where the credentials are tokens."""
+    if profile_credentials(fleet) is None:
+        return []
+    spec = {"displayName": worker, "clusterManager": {"name": ACCESS_PROVIDER}}
+    made = manifest(PROFILE_API, "ClusterProfile", worker, fleet.kueue.namespace, spec=spec)
+    made["metadata"]["labels"] = {"x-k8s.io/cluster-manager": ACCESS_PROVIDER}
+    return [made]
+
+
+def profile_status(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The status of a ClusterProfile; `cluster` is the worker as a kubeconfig has it."""
+    return {"accessProviders": [{"name": ACCESS_PROVIDER, "cluster": cluster}]}
+
+
+def kueue_patches(fleet: FleetSpec) -> list[Manifest]:
+    """What is added to Kueue's own objects on the manager, which its chart has no values for.
+
+    The plugin in its pods, and the Google account that they act as. Helm leaves fields alone that are not its own.
+    """
+    account = manager_account(fleet, ACCOUNT_NAME)
+    if account is None:
+        return []
+    served = manifest("v1", "ServiceAccount", KUEUE_SERVICE_ACCOUNT, account.namespace)
+    served["metadata"]["annotations"] = {GOOGLE_ACCOUNT_ANNOTATION: account.address}
+    manager = {"name": "manager", "volumeMounts": [plugin_mount(PLUGIN_FOLDER)]}
+    pod = {"initContainers": plugin_containers(fleet), "containers": [manager], "volumes": plugin_volumes(fleet)}
+    spec = {"template": {"spec": pod}}
+    return [served, manifest("apps/v1", "Deployment", KUEUE_SERVICE_ACCOUNT, account.namespace, spec=spec)]
+
+
+def plugin_containers(fleet: FleetSpec) -> list[dict[str, Any]]:
+    """The init container that puts the plugin into a volume; none where the credentials are tokens."""
+    credentials = profile_credentials(fleet)
+    if credentials is None:
+        return []
+    resources = {"cpu": "10m", "memory": "32Mi", "ephemeral-storage": "32Mi"}
+    return [
+        {
+            "name": PLUGIN_CONTAINER,
+            "image": credentials.plugin_image,
+            "command": ["cp", f"/{PLUGIN}"],
+            "args": [f"{PLUGIN_FOLDER}/{PLUGIN}"],
+            "resources": {"requests": resources, "limits": {"memory": "32Mi"}},
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": _USER,
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            },
+            "volumeMounts": [{"name": PLUGIN_VOLUME, "mountPath": PLUGIN_FOLDER}],
+        }
+    ]
+
+
+def plugin_volumes(fleet: FleetSpec) -> list[dict[str, Any]]:
+    """The volume with the plugin; none where the credentials are tokens."""
+    return [{"name": PLUGIN_VOLUME, "emptyDir": {}}] if profile_credentials(fleet) is not None else []
+
+
+def plugin_mount(path: str) -> dict[str, Any]:
+    """That volume in a container."""
+    return {"name": PLUGIN_VOLUME, "mountPath": path, "readOnly": True}
