@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from kueue_fleet.kueue_api.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration

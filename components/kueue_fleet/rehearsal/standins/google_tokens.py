@@ -17,7 +17,7 @@ _PREFIX = "ya29.rehearsal."
 
 
 def make_token(key: str, address: str, expires: int) -> str:
-    """A token of the account with that address, which nobody without `key` can make."""
+    """A token of the account with that address, which cannot be made without `key`."""
     body = base64.urlsafe_b64encode(json.dumps({"email": address, "exp": expires}).encode()).decode()
     return f"{_PREFIX}{body}.{_mark(key, body)}"
 
