@@ -370,6 +370,8 @@ def _refuse_unsupported(token: str, api_version: str, kind: str, plain: Manifest
             f"{token}: list resources exist for compatibility with YAML manifests and Helm charts, and cannot be "
             "created directly. Use the underlying resource type instead"
         )
+    if objects.is_patch(token) and isinstance(named := plain.get("metadata", {}), dict) and not named.get("name"):
+        raise PluginError(f"{token}: patch resources require the `.metadata.name` field to be set; set it")
     if not isinstance(plain.get("metadata", {}), dict):
         raise PluginError(f"{token}: metadata is not known yet as a whole; give its name as a plain value")
     if objects.is_annotated_true(plain, objects.REPLACE_UNREADY):

@@ -108,6 +108,13 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"jobSet": {"enabled": False}},
         [f"jobSet.enabled: JobSet is uninstalled on {EVERYWHERE}: nothing starts or ends the jobs of JobSets any more"],
     ),
+    "credentials without tokens": (
+        {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}},
+        [
+            "multiKueue.credentials.type: Kueue on the manager restarts, and until it has, it does not reach the "
+            "workers: for these minutes no job starts; running jobs go on, unless it takes longer than 15m"
+        ],
+    ),
     "another fleet": (
         {"name": "other"},
         ["name: these are two fleets; applied over the first, the second makes everything again, in other"],

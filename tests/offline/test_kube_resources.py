@@ -52,6 +52,35 @@ def test_a_cluster_scoped_object_gets_none() -> None:
     assert checked["metadata"] == {"name": "r"}
 
 
+PATCH = "kubernetes:core/v1:ConfigMapPatch"
+PATCH_URN = f"urn:pulumi:dev::p::my:own:Component${PATCH}::settings"
+
+
+def test_a_patch_applies_its_fields_and_takes_only_them_away_again() -> None:
+    api = FakeApi()
+    api.objects["ConfigMap", "default", "settings"] = _config_map(data={"theirs": "1"})
+    resources = _resources(api)
+    news = resources.check(PATCH, Naming("settings"), _config_map(data={"mine": "2"}), {})
+    assert news["kind"] == "ConfigMap"
+    assert resources.create(PATCH_URN, news, seconds=1, preview=True) is None
+    made = resources.create(PATCH_URN, news, seconds=1, preview=False)
+    assert made is not None
+    resource_id, state = made
+    assert api.calls == ["apply"], "not created, and nothing forced"
+    changed = {**news, "data": {"mine": "3"}}
+    for wanted, paths in ((news, []), (changed, ["data.mine"])):
+        differ, _ = resources.diff(state, wanted, [], patch=True)
+        assert [render_path(path) for path in differ.changes] == paths
+    assert resources.update(PATCH_URN, resource_id, changed, state, seconds=1, preview=False)
+    resources.delete(PATCH, PATCH_URN, resource_id, state, news, seconds=1)
+    assert api.calls == ["apply"] * 3
+    left = api.objects["ConfigMap", "default", "settings"]
+    assert "data" not in left, "what is applied last has no fields of its own"
+    gone = FakeApi()
+    _resources(gone).delete(PATCH, PATCH_URN, resource_id, state, news, seconds=1)
+    assert gone.calls == [], "an object that is gone is not made again"
+
+
 def test_metadata_may_be_secret_as_a_whole() -> None:
     checked = _check(CONFIG_MAP, _config_map(metadata=Secret({"name": "settings"})))
     assert checked["metadata"] == Secret({"name": "settings", "namespace": "default"})
@@ -77,7 +106,11 @@ def test_the_stacks_autonaming_is_followed() -> None:
         (CONFIG_MAP, _config_map(metadata={"generateName": "a"}), "generateName"),
         (CONFIG_MAP, _config_map(metadata={"name": "a", "annotations": {"pulumi.com/waitFor": "Ready"}}), "prefix"),
         (CONFIG_MAP, _config_map(metadata=UNKNOWN), "not known yet as a whole"),
-        ("kubernetes:core/v1:NamespacePatch", {"apiVersion": "v1", "kind": "Namespace"}, "no Patch resources"),
+        (
+            "kubernetes:core/v1:NamespacePatch",
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {}},
+            "patch resources require the `.metadata.name` field",
+        ),
         ("kubernetes:core/v1:ConfigMapList", {"apiVersion": "v1", "kind": "ConfigMapList"}, "cannot be created"),
         (
             "kubernetes:networking.k8s.io/v1:Ingress",

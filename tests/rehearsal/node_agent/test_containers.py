@@ -184,6 +184,12 @@ async def test_a_program_that_would_listen_everywhere_is_not_started(pod: Pod) -
     assert not (pod.folder / "main.log").exists()
 
 
+async def test_a_container_knows_as_which_google_account_its_pod_acts(pod: Pod) -> None:
+    pod.google_account = "multikueue-atlas@my-project.iam.gserviceaccount.com"
+    pod.start("import os; print(os.environ['KUEUE_FLEET_GOOGLE_ACCOUNT'], flush=True)")
+    await pod.until(lambda: (pod.folder / "main.log").exists() and pod.google_account in pod.log())
+
+
 async def test_a_known_configuration_is_replaced_and_the_mounted_file_left_alone(pod: Pod) -> None:
     declared = b"apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n"
     write_volume(pod.folder / "volumes" / "config", {"c.yaml": VolumeFile(declared)})

@@ -133,3 +133,20 @@ internalCertManagement: {enable: true, webhookServiceName: hook, webhookSecretNa
 )
 def test_other_files_are_left_alone(text: str) -> None:
     assert adapt_configuration(text.encode(), PLACE) is None
+
+
+def test_the_plugin_that_kueue_runs_is_where_its_volume_is_here() -> None:
+    execute = {"command": "/plugins/gcp-auth-plugin", "apiVersion": "v1", "interactiveMode": "Never"}
+    profile = {"accessProviders": [{"name": "kueue-fleet", "execConfig": execute}]}
+    document = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "multiKueue": {"clusterProfile": profile},
+    }
+    place = HostPlace("127.0.0.9", "kueue-system", {"/plugins": "/pod/root/plugins"}, PROGRAMS["kueue/kueue"])
+    adaptation = adapt_configuration(yaml.safe_dump(document).encode(), place)
+    assert adaptation is not None
+    [provider] = yaml.safe_load(adaptation.content)["multiKueue"]["clusterProfile"]["accessProviders"]
+    assert provider["execConfig"]["command"] == "/pod/root/plugins/gcp-auth-plugin"
+    found = find_program(PROGRAMS, {"name": "add-plugins", "image": "europe-docker.pkg.dev/acme/tools/google:1"})
+    assert found.command == ("/bin/cp", "/state/bin/gke-gcloud-auth-plugin")

@@ -34,6 +34,20 @@ def contents_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference
     yield from _stopped(old, new)
     yield from _immutable(old, new)
     yield from _accounts(old, new)
+    yield from _credentials(old, new)
+
+
+def _credentials(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Other credentials for the workers: their bindings change first, and the manager last."""
+    if old.multi_kueue is None or new.multi_kueue is None:
+        return
+    if old.multi_kueue.credentials.type != new.multi_kueue.credentials.type:
+        lost = new.multi_kueue.worker_lost_timeout or "15m"
+        text = (
+            "Kueue on the manager restarts, and until it has, it does not reach the workers: for these minutes no job "
+            f"starts; running jobs go on, unless it takes longer than {lost}"
+        )
+        yield _consequence("multiKueue.credentials.type", text)
 
 
 def _consequence(path: str, text: str, *, whole: bool = False) -> Difference:
