@@ -274,8 +274,10 @@ def test_prod_with_tokens_rotated() -> None:
 
 def test_prod_from_tokens_to_google_accounts_keeps_every_role_and_binding(prod: Recording) -> None:
     found = difference(prod_after(with_tokens), prod)
-    manager, kept = "manager-europe-west4", {"ClusterRole", "ClusterRoleBinding", "RoleBinding", "MultiKueueCluster"}
+    manager, kept = "manager-europe-west4", {"ClusterRole", "ClusterRoleBinding", "MultiKueueCluster"}
     assert not {item for item in found.removed | found.added if item.split()[0] in kept}
+    bindings = {item.removeprefix("RoleBinding ") for item in found.removed if item.startswith("RoleBinding ")}
+    assert all("/controller/RoleBinding" in item and "-jobs" not in item for item in bindings), "of tokens, no others"
     assert {item.split()[0] for item in found.removed} == {"Secret", "ServiceAccount", "Role", "RoleBinding"}
     made = {"Account", "IAMMember", "IAMCustomRole", "CustomResourceDefinition", "ClusterProfile", "ConfigMap"}
     assert made < {item.split()[0] for item in found.added}
