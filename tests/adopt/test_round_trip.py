@@ -45,9 +45,11 @@ POOLS = [
 ]  # fmt: skip
 EXPECTED = re.compile(
     r"node pool system of|of Google Cloud only node pools are read|"
-    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota"
+    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota|"
+    r"write to multiKueue\.credentials\.pluginImage"
 )
-"""What has to be named: what belongs to a cluster itself or is not in Kubernetes, and headroom in cohorts' quotas."""
+"""What has to be named: what belongs to a cluster itself, to Kueue's pods, or is not in Kubernetes, and headroom in
+cohorts' quotas."""
 CONTROLLER = {
     "multiKueue/dispatcher": "External",
     "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
