@@ -8,6 +8,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from fleet_files.drawing import Data, Draw, composed, fields, flags, one_of, part, some_of
+from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
 
 _FRAMEWORKS = ("batch/job", "jobset.x-k8s.io/jobset", "ray.io/rayjob", "pod")
 _GATES = ("FlavorFungibility", "LocalQueueMetrics", "ShortWorkloadNames", "ConcurrentAdmission", "PriorityBoost")
@@ -165,7 +166,7 @@ _SPREAD: Final = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 2, "whenUn
 
 
 def installations(draw: Draw) -> Data:
-    """The sections `kueue` and `jobSet`."""
+    """The sections `kueue`, `jobSet` and `operators`."""
     kueue = fields(
         draw,
         version=one_of("0.19.2", "0.19.1"),
@@ -190,4 +191,28 @@ def installations(draw: Draw) -> Data:
         image=one_of("mirror.example.com/jobset/jobset"),
         namespace=one_of("jobset-system", "sets"),
     )
-    return {**({"kueue": kueue} if kueue else {}), **({"jobSet": job_set} if job_set else {})}
+    sections = {"kueue": kueue, "jobSet": job_set, "operators": _operators(draw)}
+    return {name: section for name, section in sections.items() if section}
+
+
+def _operators(draw: Draw) -> Data:
+    drawn = fields(
+        draw,
+        kubeRay=_operator(repository=one_of(None, "https://charts.example.com")),
+        leaderWorkerSet=_operator(repository=one_of("https://charts.example.com")),
+        trainer=_operator(repository=one_of("https://charts.example.com")),
+        installedElsewhere=one_of(["kubeflow.org/mpijob"], []),
+    )
+    if "trainer" in drawn:  # It needs JobSet, which the fleet need not install.
+        drawn["installedElsewhere"] = [*drawn.get("installedElsewhere", []), JOBSET_FRAMEWORK]
+    return drawn
+
+
+def _operator(**own: st.SearchStrategy[Any]) -> st.SearchStrategy[Data]:
+    return part(
+        version=one_of("1.2.3"),
+        chart=one_of("oci://mirror.example.com/charts/operator"),
+        image=one_of("mirror.example.com/operator"),
+        namespace=one_of("operators"),
+        **own,
+    )
