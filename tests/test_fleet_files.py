@@ -28,6 +28,7 @@ NOT_DRAWN = {
     "FlavorPatience.flavor": "is of fallback",
     "FlavorPatience.patience": "is of fallback",
     "NodePoolEntry.acceleratorNetworkProfile": "is for A3 and newer machines, and no pool is of them",
+    "NodePoolEntry.tpuTopology": "is for TPUs, and no pool is of them",
 }
 """Fields that no file has, and why."""
 MOST_ROUNDS = 60
