@@ -1,14 +1,24 @@
-"""A cluster that is there, with objects in it: taken over as they are, and left there."""
+"""A cluster that is there, with objects in it: left to its owner, or taken over with `pulumi import`."""
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+import yaml
 from kubernetes import client, config
+from typer.testing import CliRunner
 
-from fleet_in_rehearsal import FleetInRehearsal, copied
+from adopt.existing_platform import NODES, described_cluster
+from fleet_in_rehearsal import LISTS, FleetInRehearsal, copied
+from kueue_fleet.adopt import AdoptedCluster
+from kueue_fleet.cli import app
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.gcp.node_pool import node_pool_properties
 from one_cluster import wait_until
 
 NAME = "theirs"
@@ -126,16 +136,110 @@ def theirs(lab: FleetInRehearsal, api: Any) -> None:
     client.BatchV1Api(api).create_namespaced_job("vision", cast("Any", RUNNING))
 
 
+def becomes(fleet: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """A change of the stack's fleet to this one."""
+
+    def change(stack: dict[str, Any]) -> None:
+        stack.clear()
+        stack.update(fleet)
+
+    return change
+
+
+def in_google_cloud(lab: FleetInRehearsal) -> AdoptedCluster:
+    """The cluster and its pool as gcloud made them, and what gcloud says of them."""
+    project, region = FLEET["project"], "us-central1"
+    spec = parse_fleet({**FLEET, "clusters": [{**FLEET["clusters"][0], "existing": False}], "nodePools": POOLS})
+    printed = described_cluster(spec, NAME)
+    description: Any = printed.description
+    network = description["networkConfig"]
+    made = {
+        "network": network["network"],
+        "subnetwork": network["subnetwork"],
+        "datapathProvider": "ADVANCED_DATAPATH",
+        "ipAllocationPolicy": {"clusterSecondaryRangeName": "pods"},
+        "privateClusterConfig": {"enablePrivateNodes": True},
+        "controlPlaneEndpointsConfig": {
+            "dnsEndpointConfig": {"allowExternalTraffic": True},
+            "ipEndpointsConfig": {"enabled": False},
+        },
+        "releaseChannel": {"channel": "RAPID"},
+        "resourceLabels": {"owner": "ml"},
+        "initialNodeCount": 3,
+    }
+    lab.session.client.put_cluster(NAME, project=project, location=region, autopilot=False)
+    lab.session.client.put_inputs(NAME, made)
+    nodes = node_pool_properties(
+        spec.node_pools_on(NAME)[0],
+        service_account=NODES,
+        disk_encryption_key=None,
+        image_streaming=True,
+        labels={},
+    )
+    place = {"project": project, "location": region, "cluster": NAME}
+    lab.session.client.put_node_pool(NAME, "nodes", {**nodes, **place})
+    # A fleet's own pool for Kueue is not there.
+    pools = [pool for pool in description["nodePools"] if pool["name"] == "nodes"]
+    return replace(printed, description={**description, "nodePools": pools}, node_pools=pools)
+
+
+POOLS = [{"name": "nodes", "machineType": "e2-standard-8", "nodeCount": 1}]
+
+
+def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("platform")
+    with copied("dev", tmp_path_factory) as lab, lab.session.exclusive(), lab.session.running(keep=False):
+        lab.session.stand_ins()
+        lab.session.write_settings()
+        described = in_google_cloud(lab)
+        lab.change(becomes(FLEET))
+        lab.session.write_kubeconfig(lab.fleet)
+        made: Any = config.new_client_from_config(str(lab.session.paths.kubeconfig), context=NAME)  # type: ignore[no-untyped-call]
+        theirs(lab, made)
+        core: Any = client.CoreV1Api(made)
+        batch: Any = client.BatchV1Api(made)
+        wait_until(lambda: batch.read_namespaced_job("runs", "vision").status.active)
+        [pod] = core.list_namespaced_pod("vision").items
+        queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]
+
+        objects = lab.printed(NAME, [*LISTS, "/api/v1/namespaces/kueue-system/configmaps"])
+        (folder / "objects.json").write_text(json.dumps({"kind": "List", "items": objects}, default=str))
+        (folder / "gke.yaml").write_text(yaml.safe_dump(described.description))
+        result = CliRunner().invoke(
+            app,
+            ["import", f"{NAME}={folder / 'objects.json'}", f"--description={NAME}={folder / 'gke.yaml'}",
+             "--name=guest", "--project=their-project", "--default-kueue",
+             f"--pulumi-import={folder / 'import.json'}", f"--output={folder / 'fleet.yaml'}"],
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        imported = yaml.safe_load((folder / "fleet.yaml").read_text())
+        assert "existing" not in imported["clusters"][0]
+        assert "existing" not in imported["nodePools"][0]
+        lab.change(becomes(imported))
+        options = (f"--file={folder / 'import.json'}", "--generate-code=false", "--skip-preview")
+        lab.run(lambda project: project._start("import", *options))
+        assert {(step.op, step.name) for step in lab.steps if step.type.startswith("gcp:")} == {
+            ("import", NAME),
+            ("import", f"{NAME}/nodes"),
+        }
+        lab.up()
+        of_google = {(step.op, step.name) for step in lab.steps if step.type.startswith("gcp:container")}
+        assert of_google == {("update", NAME), ("update", f"{NAME}/nodes"), ("create", f"{NAME}/system")}
+        assert {step.op for step in lab.steps} <= {"update", "create"}, lab.touched()
+        assert [each.metadata.uid for each in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
+        assert batch.read_namespaced_job("runs", "vision").status.active == 1
+        assert lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"] == queue
+        assert lab.up().unchanged, lab.touched()
+
+
 def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    def only_guests(fleet: dict[str, Any]) -> None:
-        fleet.clear()
-        fleet.update(FLEET)
-
     with copied("dev", tmp_path_factory) as lab, lab.session.exclusive(), lab.session.running(keep=False):
         lab.session.stand_ins()
-        lab.change(only_guests)
+        lab.change(becomes(FLEET))
         lab.session.write_settings()
         assert lab.session.make_existing_clusters(lab.fleet) == [NAME]
         lab.session.write_kubeconfig(lab.fleet)
