@@ -1,4 +1,4 @@
-"""The page on capacity: each cell is a fleet that is checked here, and a job that is simulated on it."""
+"""The page on capacity: each cell is a fleet that is checked here, with a job for `check --jobs`."""
 
 from __future__ import annotations
 
