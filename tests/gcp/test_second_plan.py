@@ -70,7 +70,8 @@ def declared(spec: FleetSpec) -> Recording:
     """Google's resources of the fleet; what is inside the clusters is left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fleet, "_fill", lambda *_: None)
-        return google_cloud.run(lambda: Fleet(spec.name, spec))
+        secrets = {name: {"token": "hf-1234"} for team in spec.teams for name in team.secrets}
+        return google_cloud.run(lambda: Fleet(spec.name, spec, team_secrets=secrets))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
