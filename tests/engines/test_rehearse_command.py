@@ -77,8 +77,8 @@ metadata = {"name": "web", "namespace": "default", "annotations": {"pulumi.com/s
 k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"), opts=inside)
 """
 CANNOT_RUN = (
-    "no program on this machine stands for image {} (there is no container engine: only jobset/jobset, "
-    "kueue-fleet/controller, kueue/kueue are run, and pods of jobs are simulated)"
+    "no program on this machine stands for image {} (there is no container engine: only gcp-auth-plugin, "
+    "jobset/jobset, kueue-fleet/controller, kueue/kueue are run, and pods of jobs are simulated)"
 )
 
 
