@@ -54,7 +54,8 @@ def rotate(
     Examples:
       pulumi stack output kubeconfig --show-secrets > kubeconfig
       kueue-fleet rotate stacks/Pulumi.dws-multikueue.yaml --kubeconfig kubeconfig
-      kueue-fleet rotate stacks/Pulumi.dws-multikueue.yaml --worker worker-us-east4
+      kueue-fleet rotate stacks/Pulumi.dws-multikueue.yaml \\
+          --worker worker-us-east4
     """
     fleet = load_fleet(file)
     places = _places(fleet, worker or [])
