@@ -15,17 +15,13 @@ from kueue_fleet.fleet_file.worker_tokens import (
     manager_account,
     profile_credentials,
 )
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.manifests import Manifest, manifest
 
 PROFILE_GROUP: Final = "multicluster.x-k8s.io"
 """API group of ClusterProfiles."""
 PROFILE_API: Final = f"{PROFILE_GROUP}/v1alpha1"
 """`apiVersion` of ClusterProfiles."""
-GOOGLE_ACCOUNT_ANNOTATION: Final = "iam.gke.io/gcp-service-account"
-"""On a ServiceAccount: the Google service account that its pods act as.
-
-Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#kubernetes-sa-to-iam.
-"""
 PLUGIN_VOLUME: Final = "plugins"
 """The volume with the plugin, of Kueue's pods and of the controller's."""
 PLUGIN_CONTAINER: Final = "add-plugins"
@@ -82,7 +78,7 @@ def kueue_patches(fleet: FleetSpec) -> list[Manifest]:
     if account is None:
         return []
     served = manifest("v1", "ServiceAccount", KUEUE_SERVICE_ACCOUNT, account.namespace)
-    served["metadata"]["annotations"] = {GOOGLE_ACCOUNT_ANNOTATION: account.address}
+    served["metadata"]["annotations"] = {WORKLOAD_IDENTITY_ANNOTATION: account.address}
     manager = {"name": "manager", "volumeMounts": [plugin_mount(PLUGIN_FOLDER)]}
     pod = {"initContainers": plugin_containers(fleet), "containers": [manager], "volumes": plugin_volumes(fleet)}
     spec = {"template": {"spec": pod}}

@@ -22,11 +22,11 @@ from kueue_fleet.fleet_file.worker_tokens import (
     token_credentials,
     worker_tokens,
 )
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.manifests import Manifest, manifest, namespace_manifest
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.objects.cluster_profiles import (
-    GOOGLE_ACCOUNT_ANNOTATION,
     plugin_containers,
     plugin_mount,
     plugin_volumes,
@@ -189,7 +189,7 @@ def _service_account(fleet: FleetSpec, namespace: str) -> Manifest:
     made = manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace)
     account = manager_account(fleet, CONTROLLER_NAME)
     if account is not None:
-        made["metadata"]["annotations"] = {GOOGLE_ACCOUNT_ANNOTATION: account.address}
+        made["metadata"]["annotations"] = {WORKLOAD_IDENTITY_ANNOTATION: account.address}
     return made
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import aiohttp
 
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
-from kueue_fleet.objects.cluster_profiles import GOOGLE_ACCOUNT_ANNOTATION
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 from kueue_fleet.rehearsal.node_agent.addresses import AddressError, ClaimedAddress, claim_address, taken_ports
 from kueue_fleet.rehearsal.node_agent.containers import Container, ContainerHost
@@ -241,7 +241,7 @@ class PodWorker:
     async def _google_account(self) -> str:
         namespace, name = self._pod["metadata"]["namespace"], self._pod["spec"].get("serviceAccountName", "default")
         item = await self._api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}") or {"metadata": {}}
-        return str((item["metadata"].get("annotations") or {}).get(GOOGLE_ACCOUNT_ANNOTATION, ""))
+        return str((item["metadata"].get("annotations") or {}).get(WORKLOAD_IDENTITY_ANNOTATION, ""))
 
     def _refuse(self, error: PodError) -> None:
         log.warning("%s: %s", self.path, error)
