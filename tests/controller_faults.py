@@ -80,7 +80,8 @@ class FaultProxy:
         async with aiohttp.ClientSession(connector=connector, skip_auto_headers=["Accept-Encoding"]) as self._session:
             application = web.Application(client_max_size=2**26)
             application.router.add_route("*", "/{path:.*}", self._handle)
-            runner = web.AppRunner(application, access_log=None)
+            # Watches that are passed on end when they are cancelled: nothing is worth waiting for.
+            runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
