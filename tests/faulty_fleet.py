@@ -14,6 +14,8 @@ from controller_faults import FaultProxy, Gate, Witnesses
 from controller_lab import JOBS, ControllerLab, ControllerProcess, job
 from one_cluster import KUEUE, Json, Refused, condition, wait_until
 
+Rounds = Callable[[Callable[[], float]], None]
+"""Does rounds of a fault, each of which returns the seconds to recover."""
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
 LOAD = 6

@@ -12,6 +12,7 @@ import pulumi
 
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN, exec_config
 from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
+from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import OrderedObjects, declare_object, object_labels
 from kueue_fleet.kueue_api import Manifest
@@ -39,14 +40,8 @@ def plugin_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str | No
 
 def _kubeconfig(name: str, endpoint: str, ca_certificate: str | None, user: Mapping[str, Any]) -> dict[str, Any]:
     authority = {} if ca_certificate is None else {"certificate-authority-data": ca_certificate}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": f"https://{endpoint}", **authority}}],
-        "users": [{"name": "multikueue-manager", "user": dict(user)}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": "multikueue-manager"}}],
-        "current-context": name,
-    }
+    cluster = {"server": f"https://{endpoint}", **authority}
+    return render_kubeconfig(name, cluster, user, user_name="multikueue-manager")
 
 
 class WorkerAccess(pulumi.ComponentResource):

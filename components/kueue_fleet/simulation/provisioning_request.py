@@ -49,18 +49,24 @@ def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[Pod
     return f"GKE refuses a ProvisioningRequest of {len(merged)} PodSets ({names}): {SINGLE_POD_SET_REFUSAL}"
 
 
-def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
-    """What GKE would say of the jobs, each with its file and line and with what to do."""
+def queued_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+    """Each job with its file, line and name before it, and behind it its ClusterQueue: empty, where it has none."""
     queues = {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
     for where, job in manifests:
         metadata = job["metadata"]
         namespace = metadata.get("namespace") or "default"
         queue = queues.get(f"{namespace}/{(metadata.get('labels') or {}).get(QUEUE_LABEL)}", "")
+        yield f"{where}: {job['kind']} {namespace}/{metadata['name']}", job, queue
+
+
+def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
+    """What GKE would say of the jobs, each with its file and line and with what to do."""
+    for named, job, queue in queued_jobs(fleet, manifests):
         pod_sets = pod_set_templates(job)
         for config in _configs(fleet, queue):
             refused = refused_by_gke(config, pod_sets)
             if refused:
-                yield f"{where}: {job['kind']} {namespace}/{metadata['name']}: {refused}; {_fix(config, pod_sets)}"
+                yield f"{named}: {refused}; {_fix(config, pod_sets)}"
                 break
 
 

@@ -10,13 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY
-from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates
+from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
 
 _SELECTORS: Final = (TPU_ACCELERATOR, TPU_TOPOLOGY)
 
@@ -26,16 +24,12 @@ def check_tpu_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[
 
     Nothing is said of queues whose TPU nodes are GKE's to make.
     """
-    queues = {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
-    for where, job in manifests:
-        metadata = job["metadata"]
-        namespace = metadata.get("namespace") or "default"
-        queue = queues.get(f"{namespace}/{(metadata.get('labels') or {}).get(QUEUE_LABEL)}", "")
+    for named, job, queue in queued_jobs(fleet, manifests):
         pools = list(_pools(fleet, queue))
         for pod_set in pod_set_templates(job) if pools else ():
             problem = _problem(pod_set, pools)
             if problem:
-                yield f"{where}: {job['kind']} {namespace}/{metadata['name']}: pod set {pod_set.name} {problem}"
+                yield f"{named}: pod set {pod_set.name} {problem}"
 
 
 def _pools(fleet: FleetSpec, queue: str) -> Iterator[ResolvedNodePool]:

@@ -13,7 +13,7 @@ import pytest
 
 from controller_faults import QUIET, FaultProxy, Gate, Witnesses
 from controller_lab import controller_lab, fleet_data, route, wait_until_connected
-from faulty_fleet import REGIONS, Fleet
+from faulty_fleet import REGIONS, Fleet, Rounds
 from one_cluster import Json
 
 ROUNDS = int(os.environ.get("KUEUE_FLEET_FAULT_ROUNDS", "1"))
@@ -21,7 +21,6 @@ ROUNDS = int(os.environ.get("KUEUE_FLEET_FAULT_ROUNDS", "1"))
 GPUS = 2
 """On each worker."""
 _HERE = "engines/faults/"
-Rounds = Callable[[Callable[[], float]], None]
 
 
 @pytest.fixture(scope="session")

@@ -12,17 +12,15 @@ Every test says its seed and the time to recover: from the fault to the first no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 
 from controller_lab import JOBS, MANAGER, install_kueue, wait_until_connected
-from faulty_fleet import EU, RUN_SECONDS, US, Fleet
+from faulty_fleet import EU, RUN_SECONDS, US, Fleet, Rounds
 from one_cluster import KUEUE, wait_until
 
 CONFIG_PATH = f"{KUEUE}/multikueueconfigs/multikueue"
 MERGE = "application/merge-patch+json"
-Rounds = Callable[[Callable[[], float]], None]
 
 
 def test_the_managers_kueue_is_restarted_with_another_configuration(fleet: Fleet, rounds: Rounds) -> None:

@@ -13,9 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from faulty_fleet import Fleet
-
-Rounds = Callable[[Callable[[], float]], None]
+from faulty_fleet import Fleet, Rounds
 
 
 def test_etcd_is_restored_from_a_backup(fleet: Fleet, rounds: Rounds) -> None:

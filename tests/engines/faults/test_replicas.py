@@ -5,18 +5,16 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
 from itertools import cycle
 
 import pytest
 
 from controller_faults import LEASE, NOISE, QUIET, STORM
 from controller_lab import MANAGER, ControllerProcess, apply_object
-from faulty_fleet import EU, LEASE_PATH, RECOVERY_SECONDS, REGIONS, RUN_SECONDS, US, Fleet
+from faulty_fleet import EU, LEASE_PATH, RECOVERY_SECONDS, REGIONS, RUN_SECONDS, US, Fleet, Rounds
 from one_cluster import KUEUE, Json, wait_until
 
 MERGE = "application/merge-patch+json"
-Rounds = Callable[[Callable[[], float]], None]
 
 
 def test_the_leader_is_killed_between_decision_and_write(fleet: Fleet, rounds: Rounds) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.rehearsal.control_planes.certificates import write_private
 from kueue_fleet.rehearsal.control_planes.ports import HOST
 from kueue_fleet.rehearsal.standins.google_tokens import token_account
@@ -31,14 +32,8 @@ class TokenReviews:
         await self._runner.setup()
         await web.TCPSite(self._runner, HOST, 0).start()
         port = self._runner.addresses[0][1]
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "rehearsal", "cluster": {"server": f"http://{HOST}:{port}/review"}}],
-            "users": [{"name": "api-server", "user": {}}],
-            "contexts": [{"name": "webhook", "context": {"cluster": "rehearsal", "user": "api-server"}}],
-            "current-context": "webhook",
-        }
+        cluster = {"server": f"http://{HOST}:{port}/review"}
+        document = render_kubeconfig("rehearsal", cluster, {}, user_name="api-server")
         write_private(kubeconfig, json.dumps(document, indent=1).encode())
 
     async def stop(self) -> None:
