@@ -12,6 +12,7 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
+from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, claim_address
 from kueue_fleet.rehearsal.node_agent.containers import Container, ContainerHost
@@ -44,6 +45,8 @@ class Pod:
         self.changed = asyncio.Event()
         self.certificates: list[CertificateNeed] = []
         self.google_account = ""
+        self.outage: ApiError | None = None
+        """What the API server answers."""
         self.running: list[tuple[Container, asyncio.Task[int]]] = []
 
     def start(
@@ -84,6 +87,8 @@ class Pod:
         return {"k": b"from the API"} if source.name == "there" else None
 
     async def _google_account(self) -> str:
+        if self.outage is not None:
+            raise self.outage
         return self.google_account
 
     async def _ensure_certificate(self, _: str, need: CertificateNeed) -> None:
@@ -114,6 +119,17 @@ async def pod(tmp_path: Path) -> AsyncIterator[Pod]:
             await asyncio.gather(task, return_exceptions=True)
             await container.stop(0.2)
     address.release()
+
+
+async def test_a_container_that_ends_while_the_api_server_is_away_starts_again_when_it_is_back(pod: Pod) -> None:
+    container = pod.start("import os, time\nwhile not os.path.exists('over'): time.sleep(0.05)\nos.remove('over')")
+    await pod.until(lambda: container.state.running_since is not None)
+    pod.outage = ApiError(0, "", "GET /api failed: Cannot connect to host")
+    (pod.root / "over").touch()
+    await pod.until(lambda: container.state.waiting_for == "RunContainerError")
+    assert "Cannot connect to host" in container.state.waiting_message
+    pod.outage = None
+    await pod.until(lambda: container.state.running_since is not None)
 
 
 async def test_arguments_environment_and_files_reach_the_process(pod: Pod) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 
+from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVolumes, build_root, write_kubeconfig
 from kueue_fleet.rehearsal.node_agent.pods import (
@@ -134,7 +135,8 @@ class Container:
                 spec = await self._prepare()
                 child = self._host.spawn(spec)
                 break
-            except (PodError, RehearsalError) as error:
+            except (ApiError, PodError, RehearsalError) as error:
+                # An API server that is away comes back; a kubelet goes on trying too.
                 reason = error.reason if isinstance(error, PodError) else "RunContainerError"
                 self._set(self.state.waiting(reason, str(error)))
                 await asyncio.sleep(_CONFIG_RETRY_SECONDS)
@@ -163,7 +165,7 @@ class Container:
         return end.exit_code, end.finished_at - end.started_at
 
     async def _prepare(self) -> ProcessSpec:
-        """Everything up to the start of the process. Raises PodError."""
+        """Everything up to the start of the process. Raises ApiError and PodError."""
         host, container = self._host, self._container
         program = find_program(host.programs, container, host.pod["metadata"].get("labels"))
         if host.volumes.problem is not None:
