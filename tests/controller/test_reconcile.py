@@ -217,6 +217,24 @@ async def test_it_widens_after_the_time_counted_from_the_condition() -> None:
     assert dispatch_condition(fixture)["lastTransitionTime"] == when()
 
 
+async def test_kueue_is_asked_again_for_a_copy_until_the_worker_has_it() -> None:
+    fixture = Fixture()
+    fixture.manager.take_config("multikueue", configured("MultiKueueConfig", "multikueue", {"clusters": ["us"]}))
+    assert await fixture.look(workload()) == NOW + 259200
+    assert await fixture.reconciler.reconcile("ns/train") == NOW + 30
+    fixture.clock.now += 30
+    assert await fixture.reconciler.reconcile("ns/train") == NOW + 60
+    found = dispatch_condition(fixture)
+    assert "asked again" in found["message"]
+    assert parse_report(found["message"]).nominated == ("us",)
+    assert found["lastTransitionTime"] == when()
+    assert [reason for reason, _, _ in fixture.told] == ["Nominated"], "one event is enough"
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.clock.now += 30
+    await fixture.reconciler.reconcile("ns/train")
+    assert dispatch_condition(fixture) == found
+
+
 async def test_it_gives_up_and_starts_over_where_no_check_of_ours_gives_the_quota_back() -> None:
     fixture = Fixture(dispatch={"giveUpAfter": "1h"})
     await fixture.look(workload())

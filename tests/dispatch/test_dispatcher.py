@@ -20,6 +20,7 @@ from kueue_fleet.dispatch import (
     WorkerQuota,
     decide,
 )
+from kueue_fleet.dispatch.dispatcher import REMIND_SECONDS
 
 EU_ONLY = Residency((Bound(frozenset({EU}), "label"),))
 
@@ -322,3 +323,39 @@ def test_a_start_in_the_future_of_another_clock_is_none() -> None:
     assert (decision.action, decision.nominated, decision.started) == (Action.NOMINATE, ("a",), 5000.0)
     slightly = request(nominated=("a",), started=5001.0)
     assert decide(slightly, [worker("a"), worker("b")], SETTINGS, 5000.0).action is Action.KEEP
+
+
+UNSENT = request(nominated=("a",), started=1000.0, unsent=frozenset({"a"}), asked=1000.0)
+"""A nomination that Kueue has not acted on."""
+
+
+def test_kueue_is_asked_again_for_a_copy_that_it_has_not_made() -> None:
+    early = decide(UNSENT, (worker("a"), worker("b", US)), SETTINGS, 1029.0)
+    assert (early.action, early.retry_at) == (Action.KEEP, 1000.0 + REMIND_SECONDS)
+    due = decide(UNSENT, (worker("a"), worker("b", US)), SETTINGS, 1030.0)
+    assert (due.action, due.nominated, due.started) == (Action.REMIND, ("a",), 1000.0)
+    assert due.retry_at == 1030.0 + REMIND_SECONDS
+    assert due.message == (
+        "Nominated a of 2 clusters; Kueue was asked again at 1970-01-01T00:17:10Z for the copy that is missing on a"
+    )
+    again = decide(replace(UNSENT, asked=1030.0), (worker("a"), worker("b", US)), SETTINGS, 1060.0)
+    assert again.message != due.message, "a Workload that does not change is not looked at by Kueue"
+
+
+@pytest.mark.parametrize(
+    ("asked", "at"),
+    [
+        pytest.param(replace(UNSENT, unsent=frozenset()), worker("a"), id="the copy is there"),
+        pytest.param(UNSENT, worker("a", connected=False), id="Kueue is not connected"),
+        pytest.param(UNSENT, worker("a", unknown="silent"), id="the worker is not known as it is now"),
+        pytest.param(replace(UNSENT, asked=None), worker("a"), id="when it was asked is not known"),
+        pytest.param(replace(UNSENT, asked=9000.0), worker("a"), id="it was asked by another clock"),
+    ],
+)
+def test_kueue_is_not_asked_again_without_a_reason(asked: Request, at: Worker) -> None:
+    assert decide(asked, (at,), SETTINGS, 1100.0).action is Action.KEEP
+
+
+def test_kueue_is_asked_again_where_the_job_may_run_already() -> None:
+    bound = replace(UNSENT, bound=frozenset({"a"}))
+    assert decide(bound, (worker("a"), worker("b", US)), SETTINGS, 1030.0).action is Action.REMIND

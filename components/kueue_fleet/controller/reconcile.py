@@ -110,6 +110,8 @@ class Reconciler:
         self._fallback = Fallback(rules, manager, api, metrics, tell, clock)
         self.assigner = Assigner(manager, workers, api, apis, metrics, clock)
         self._ready_since: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
+        """When the nominations of a workload were last written, or first seen."""
 
     async def reconcile(self, key: str) -> float | None:
         """Decide about a workload and write it; when to look again without another reason to. Raises ApiError."""
@@ -153,6 +155,7 @@ class Reconciler:
     def _forget(self, key: str, record: Record | None) -> None:
         """Keep no quota for a workload that is not on its way any more."""
         self._ready_since.pop(key, None)
+        self._asked.pop(key, None)
         self.assigner.forget(key)
         # What is admitted may be known on the manager before it is seen on its worker.
         kept = record.cluster_name if record is not None and record.holds_quota else ""
@@ -183,6 +186,7 @@ class Reconciler:
         # Kueue's clock may be ahead of ours, and what is older than the reservation is not about it.
         now = max(self._clock(), record.reserved_at or 0.0)
         self._ready_since.setdefault(record.key, now)
+        self._asked.setdefault(record.key, now)
         names = self._manager.clusters_of(self._manager.dispatch_check(record) or "")
         taken = self._look_for_stuck(record, names, now)
         with self._metrics.decide_seconds.time():
@@ -190,9 +194,11 @@ class Reconciler:
                 self._request(record, taken, now), self._candidates(record, names, taken, now), self._settings, now
             )
         self._keep_quota(record, decision)
-        changes = decision.action is not Action.KEEP or bool(taken.clusters)
-        if changes or (taken.stays and not record.retries_used) or self._says_other_reasons(record, decision):
+        changes = decision.action not in (Action.KEEP, Action.REMIND) or bool(taken.clusters)
+        news = decision.action is Action.REMIND or (taken.stays and not record.retries_used)
+        if changes or news or self._says_other_reasons(record, decision):
             await self._write(record, decision, taken, changes=changes)
+            self._asked[record.key] = now
         return min(taken.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
 
     @staticmethod
@@ -229,7 +235,12 @@ class Reconciler:
                 if views[name].known and watch_copy(name, copies.get(name), patience, now).give_up
             ),
             reserved=frozenset(name for name, copy in copies.items() if copy.reserved_at is not None),
+            unsent=frozenset(name for name in record.nominated if not self._has_copy(name, record.key)),
+            asked=self._asked[record.key],
         )
+
+    def _has_copy(self, worker: str, key: str) -> bool:
+        return worker in self._workers and self._workers[worker].has_copy(key)
 
     def _candidates(self, record: Record, names: tuple[str, ...], taken: _Taken, now: float) -> list[Worker]:
         return [self._candidate(record, name, taken, now) for name in names]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.model import (
     MOST_CLUSTERS,
     OUT_OF_REACH,
@@ -35,6 +36,8 @@ _PERMANENT: Final = frozenset(
     {FilterReason.REGION_NOT_ALLOWED, FilterReason.EXCEEDS_MAX_QUOTA, FilterReason.NO_MATCHING_FLAVOR}
 )
 """Reasons that stay until somebody changes the job, its region labels or a worker's quota."""
+REMIND_SECONDS: Final = 30.0
+"""After which Kueue is asked again for a copy that it has not made."""
 
 
 def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
@@ -43,6 +46,33 @@ def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettin
     Source of what may be nominated: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go
     (nominateAndSynchronizeWorkers), pkg/webhooks/workload_webhook.go.
     """
+    return _remind(request, _decide(request, workers, settings, now))
+
+
+def _remind(request: Request, decision: Decision) -> Decision:
+    """Ask Kueue again for the copies that clusters within reach do not have.
+
+    What Kueue could not send it tries again after as long as it has failed, up to 1,000 s, whether or not the worker is
+    back (controller-runtime's rate limiter). Any change of the Workload makes it try at once.
+    """
+    within_reach = {each.cluster for each in decision.verdicts if isinstance(each, Scored)}
+    unsent = [name for name in decision.nominated if name in request.unsent and name in within_reach]
+    if decision.action is not Action.KEEP or not unsent:
+        return decision
+    now, again = decision.now, math.inf if decision.retry_at is None else decision.retry_at
+    due = (now if request.asked is None else min(request.asked, now)) + REMIND_SECONDS
+    if due > now:
+        return replace(decision, retry_at=min(again, due))
+    asked = f"Kueue was asked again at {format_time(now)} for the copy that is missing on {', '.join(unsent)}"
+    return replace(
+        decision,
+        action=Action.REMIND,
+        message=f"{decision.message}; {asked}",
+        retry_at=min(again, now + REMIND_SECONDS),
+    )
+
+
+def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
     if request.started is not None and request.started > now + _SKEW_SECONDS:
         # Whoever wrote that had another clock; without this, nothing would be widened until it is that late.
         request = replace(request, started=None)

@@ -78,6 +78,8 @@ class Action(StrEnum):
     """Another list of clusters."""
     KEEP = "Keep"
     """Nothing: the list is right."""
+    REMIND = "Remind"
+    """The same list with another message, so that Kueue tries again what failed."""
     GIVE_UP = "GiveUp"
     """An empty list, and a new start later."""
     REJECT = "Reject"
@@ -130,7 +132,8 @@ class Request:
     `started` is the time of the first nomination since it got its quota, or of the first look that found no cluster;
     None before that. `given_up` are clusters that failed it since it got its quota, by name. `bound` are the clusters
     where it may run already (`assignment.bound_to`); those of them in `withdrawn` are not to have it. `reserved` are
-    the nominated clusters where its copy has quota.
+    the nominated clusters where its copy has quota, `unsent` those where no copy of it was seen. `asked` is when its
+    nominations were last written; None: not known.
     """
 
     workload: Workload
@@ -143,6 +146,8 @@ class Request:
     bound: frozenset[str] = frozenset()
     withdrawn: frozenset[str] = frozenset()
     reserved: frozenset[str] = frozenset()
+    unsent: frozenset[str] = frozenset()
+    asked: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
