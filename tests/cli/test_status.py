@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from kueue_fleet.cli import app
-from kueue_fleet.cli import status as command
+from kueue_fleet.cli import app, live_fleet
 from kueue_fleet.status import ClusterObjects
 from status.test_fleet_status import RESERVED, connection, queue, request, workload
 
@@ -17,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")
 
 
-def lists(cluster: str, role: str, _: Path | None) -> ClusterObjects:
+def lists(_: str, cluster: str, role: str, __: Path | None, ___: bool) -> ClusterObjects:
     if cluster == "worker-asia-southeast1":
         return ClusterObjects(role, unreachable="no answer: NewConnectionError")
     if role == "manager":
@@ -37,7 +36,7 @@ def lists(cluster: str, role: str, _: Path | None) -> ClusterObjects:
 
 @pytest.fixture(autouse=True)
 def fleet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "_read", lists)
+    monkeypatch.setattr(live_fleet, "_read", lists)
 
 
 def run(*arguments: str) -> Result:

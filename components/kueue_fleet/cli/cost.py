@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output, read_text
+from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.price_file import PricesFile, load_prices
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file.cost import Cost, cost_of
-from kueue_fleet.gke.prices import COLUMNS, HOURS_PER_MONTH, Prices, list_prices, parse_prices
+from kueue_fleet.gke.prices import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from kueue_fleet.cli.tables import Table
-
-PricesFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--prices",
-        metavar="FILE",
-        help=f"Your own prices, as CSV with the columns {','.join(COLUMNS)}; they replace those of the library.",
-    ),
-]
-"""The option of commands that count money."""
 
 
 def register(app: typer.Typer) -> None:
@@ -64,20 +54,6 @@ def cost(
         console.line(console.Styled("Not in the sums", "bold"))
         for each in found.unknown:
             console.line(f"  {each}")
-
-
-def load_prices(file: Path | None) -> Prices:
-    """The library's prices, replaced by those in FILE.
-
-    Raises:
-        CommandError: FILE cannot be read, or is not a table of prices.
-    """
-    if file is None:
-        return list_prices()
-    own, problems = parse_prices(read_text(file, "a CSV file of prices"), str(file))
-    if problems:
-        raise console.wrong_input(file, problems)
-    return list_prices().under(own)
 
 
 def _lines(found: Cost) -> Table:

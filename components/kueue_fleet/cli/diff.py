@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.cost import PricesFile, load_prices
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output, read_text
+from kueue_fleet.cli.price_file import PricesFile, load_prices
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.diff import Difference, compare_fleets
 from kueue_fleet.fleet_file.diff.costs import compare_costs

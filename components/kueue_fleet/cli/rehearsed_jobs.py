@@ -58,10 +58,9 @@ def run_jobs(session: Session, fleet: FleetSpec, jobs: Jobs, documents: Sequence
 def _follow(
     session: Session, fleet: FleetSpec, followed: Iterable[Sequence[JobView]], began: float, submitted: int
 ) -> None:
-    team_of = {namespace: team.name for team in fleet.teams for namespace in team.namespace_names}
     started = time.monotonic()
     views: Sequence[JobView] = []
-    with job_display(team_of, began, JOBS_TIMEOUT_SECONDS) as show:
+    with job_display(fleet.team_of, began, JOBS_TIMEOUT_SECONDS) as show:
         for views in followed:
             if session.first_admission_seconds is None and any(view.cluster for view in views):
                 session.first_admission_seconds = time.monotonic() - began
@@ -72,7 +71,7 @@ def _follow(
     if not all(view.settled for view in views):
         line("", f"no longer waited for after {JOBS_TIMEOUT_SECONDS:.0f} s")
     console.line()
-    console.show(jobs_table(views, team_of))
+    console.show(jobs_table(views, fleet.team_of))
     print_open_ends(views)
     console.line()
     if submitted and session.first_admission_seconds is not None:

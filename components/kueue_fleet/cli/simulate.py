@@ -11,10 +11,12 @@ import typer
 
 from kueue_fleet.cli import console, simulate_budgets, simulate_report, simulate_tables
 from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.price_file import PricesFile, load_prices
 
 if TYPE_CHECKING:
     # --help is there without the admission core.
     from kueue_fleet.cli.simulate_input import Options
+    from kueue_fleet.gke.prices import Prices
     from kueue_fleet.simulation.prepared import Prepared
     from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.what_if import Change
@@ -86,6 +88,7 @@ def simulate(
             show_default=False,
         ),
     ] = (),  # type: ignore[assignment]
+    prices: PricesFile = None,
     report: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Also write a report with plots, which opens without a network."),
@@ -133,7 +136,15 @@ def simulate(
     from kueue_fleet.cli import simulate_ends
     from kueue_fleet.simulation.errors import SimulationError
 
-    options, changes = _parse(delay, what_if, until, seed, fair_sharing=fair_sharing, of_harness=bool(kueue_generator))
+    options, changes = _parse(
+        delay,
+        what_if,
+        until,
+        seed,
+        fair_sharing=fair_sharing,
+        prices=load_prices(prices),
+        of_harness=bool(kueue_generator),
+    )
     budgets = simulate_budgets.parse(max_wait)
     if report is not None:
         simulate_report.check_report_file(report)
@@ -167,6 +178,7 @@ def _parse(
     seed: int,
     *,
     fair_sharing: bool,
+    prices: Prices,
     of_harness: bool,
 ) -> tuple[Options, list[Change]]:
     """What the options mean. Raises CommandError with every mistake."""
@@ -180,7 +192,7 @@ def _parse(
         from kueue_fleet.simulation.generator import HARNESS_DELAYS as given  # noqa: N811
     try:
         delays = parse_delays(list(delay), given)
-        return Options(delays, until, seed, fair_sharing), [parse_change(text) for text in what_if]
+        return Options(delays, until, seed, fair_sharing, prices), [parse_change(text) for text in what_if]
     except SimulationError as mistyped:
         raise console.CommandError(mistyped.problems[0], 2, mistyped.problems[1:]) from None
 

@@ -17,6 +17,7 @@ from kueue_fleet.cli.input_files import read_objects, read_text
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.parse import fleet_part
 from kueue_fleet.fleet_file.yaml_text import load_document
+from kueue_fleet.gke.prices import Prices
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
@@ -39,6 +40,7 @@ class Options:
     until: float | None
     seed: int
     fair_sharing: bool
+    prices: Prices
 
 
 def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options: Options) -> Prepare:
@@ -74,7 +76,14 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
             except SpecError as refused:
                 raise SimulationError(f"{sources.fleet}: {problem}" for problem in refused.problems) from None
         return prepare_fleet(
-            other, file, options.delays, until=options.until, seed=options.seed, manifests=given, sources=sources
+            other,
+            file,
+            options.delays,
+            until=options.until,
+            seed=options.seed,
+            manifests=given,
+            sources=sources,
+            prices=options.prices,
         )
 
     return prepare

@@ -59,6 +59,7 @@ def show(result: Result) -> None:
         waits.add(wait.name, str(wait.workloads), str(wait.admitted), _span(wait.mean), _span(wait.longest))
     console.show(waits)
     _show_contended(result)
+    _show_budgets(result)
     for workload in workloads[:_SHOWN_WORKLOADS]:
         if workload["state"] == "QuotaReserved" and SINGLE_POD_SET_REFUSAL in workload["message"]:
             console.line(f"{workload['namespace']}/{workload['name']} keeps its quota: {workload['message']}")
@@ -75,6 +76,13 @@ def _show_contended(result: Result, run: str = "") -> None:
         lines[_SHOWN_PAIRS:] = [f"{len(lines) - _SHOWN_PAIRS} more; --output json has all"]
     for line in lines:
         console.line(f"contended{run}: {line}")
+
+
+def _show_budgets(result: Result, run: str = "") -> None:
+    """Print how far budgets are used up where that is most, in the run of this name."""
+    for each in result.budgets:
+        style = "red" if each.use.percent >= 100 else "yellow" if each.use.is_near else ""
+        console.line(console.Styled(f"budget{run}: {each.use}, from second {each.begin:.0f} on", style))
 
 
 def _flavors(workload: Mapping[str, Any]) -> str:
@@ -135,6 +143,8 @@ def show_difference(before: Result, after: Result) -> None:
     console.show(waits)
     _show_contended(before, " before")
     _show_contended(after, " after")
+    _show_budgets(before, " before")
+    _show_budgets(after, " after")
 
 
 def _fate(side: Mapping[str, Any] | None) -> tuple[str, str, str, str]:

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from concurrent.futures import Future
-from contextlib import ExitStack
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.console import Styled
-from kueue_fleet.cli.contexts import Kubeconfig, check_readable, connect
+from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output
-from kueue_fleet.cli.interrupts import interruptible
+from kueue_fleet.cli.live_fleet import Every, Watch, check_watch, read_clusters, show_again_and_again
+from kueue_fleet.cli.price_file import PricesFile, load_prices
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.tables import Column, Table
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.kube.requests import request
-from kueue_fleet.kueue_api.names import KUEUE_API
+from kueue_fleet.gke.prices import Prices
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from kueue_fleet.status import CalendarStatus, ClusterObjects, FleetStatus
+    from kueue_fleet.fleet_file.spending import BudgetUse
+    from kueue_fleet.status import CalendarStatus, FleetStatus, TeamUse
 
-_KINDS = {
-    "clusterqueues": KUEUE_API,
-    "workloads": KUEUE_API,
-    "multikueueclusters": KUEUE_API,
-    "provisioningrequests": "autoscaling.x-k8s.io/v1",
-}
-_NEVER_THERE = {"provisioningrequests"}
-_TIMEOUT_SECONDS = 10
 _SHOWN = 20
 _REMIND_DAYS = 14
 
@@ -51,8 +39,9 @@ def register(app: typer.Typer) -> None:
 def status(
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again until Ctrl-C.")] = False,
-    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks of --watch.")] = 5.0,
+    watch: Watch = False,
+    every: Every = 5.0,
+    prices: PricesFile = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
     ] = Output.text,
@@ -68,12 +57,11 @@ def status(
       kueue-fleet status stacks/Pulumi.prod.yaml --watch
       kueue-fleet status stacks/Pulumi.prod.yaml -o json | jq .pending
     """
-    if watch and output is Output.json:
-        raise console.CommandError("--watch: shows text only; leave it out for --output json", exit_code=2)
-    fleet = load_fleet(file)
+    check_watch(watch, output)
+    fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
     if not watch:
-        found = _look(fleet, kubeconfig)
+        found = _look(fleet, kubeconfig, table)
         if output is Output.json:
             console.json_document(found.as_json())
         else:
@@ -81,72 +69,35 @@ def status(
         if not all(cluster.reachable for cluster in found.clusters):
             raise typer.Exit(1)
         return
-    _watch(fleet, kubeconfig, every)
+    show_again_and_again(lambda: _rendered(_look(fleet, kubeconfig, table)), every)
 
 
-def _watch(fleet: FleetSpec, kubeconfig: Path | None, every: float) -> NoReturn:
-    with ExitStack() as stack:
-        show = console.show
-        if console.interactive():
-            # The cursor has to come back.
-            stack.enter_context(interruptible())
-            show = stack.enter_context(console.in_place(stays=True))
-        while True:
-            show(*_rendered(_look(fleet, kubeconfig)), "")
-            time.sleep(every)
-
-
-def _look(fleet: FleetSpec, kubeconfig: Path | None) -> FleetStatus:
+def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetStatus:
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
-    from kueue_fleet.status import calendar_status, fleet_status, team_use
+    from kueue_fleet.status import budgets, calendar_status, fleet_status, team_use
 
-    clusters = [fleet.cluster(name) for name in fleet.cluster_names]
-    by_name = _read_all({cluster.name: cluster.role for cluster in clusters}, kubeconfig)
+    by_name = read_clusters("status", fleet, kubeconfig)
     credentials = token_credentials(fleet)
     renewed = fleet.admission_controller is not None
     rotate_by = credentials.rotate_by if credentials is not None and not renewed else None
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     return fleet_status(
-        fleet.name, by_name, rotate_by, now, list(calendar_status(fleet, now)), list(team_use(fleet, by_name))
+        fleet.name,
+        by_name,
+        rotate_by,
+        now,
+        list(calendar_status(fleet, now)),
+        list(team_use(fleet, by_name)),
+        list(budgets(fleet, by_name, prices, now)),
     )
-
-
-def _read_all(roles: Mapping[str, str], kubeconfig: Path | None) -> dict[str, ClusterObjects]:
-    """The objects of every cluster, by its name in this order; all are asked at the same time."""
-    answers: dict[str, Future[ClusterObjects]] = {name: Future() for name in roles}
-
-    def ask(name: str) -> None:
-        try:
-            answers[name].set_result(_read(name, roles[name], kubeconfig))
-        except BaseException as failure:
-            answers[name].set_exception(failure)
-
-    for name in roles:
-        # Ctrl-C ends the command while these wait for an answer; a pool's threads would be waited for.
-        Thread(target=ask, args=(name,), daemon=True).start()
-    return {name: answer.result() for name, answer in answers.items()}
-
-
-def _read(cluster: str, role: str, kubeconfig: Path | None) -> ClusterObjects:
-    client = connect("status", cluster, kubeconfig)
-    from kueue_fleet.status import ClusterObjects
-
-    found: dict[str, Any] = {}
-    for plural, api_version in _KINDS.items():
-        try:
-            found[plural] = request(client, "GET", f"/apis/{api_version}/{plural}", seconds=_TIMEOUT_SECONDS)["items"]
-        except ApiError as error:
-            if error.is_not_found and plural in _NEVER_THERE:
-                continue
-            told = f"{plural}: {error.status} {error.reason}" if error.status else error.message
-            return ClusterObjects(role, found, told)
-    return ClusterObjects(role, found)
 
 
 def _rendered(found: FleetStatus) -> list[RenderableType]:
     parts: list[RenderableType] = [_clusters(found), "", _queues(found)]
     if found.teams:
-        parts += ["", _teams(found)]
+        parts += ["", teams_table(found.teams)]
+    if found.budgets:
+        parts += ["", *map(budget_line, found.budgets)]
     for rows, table in ((found.pending, _pending), (found.requests, _requests)):
         if rows:
             parts += ["", table(found), *_more(len(rows))]
@@ -199,7 +150,8 @@ def _queues(found: FleetStatus) -> Table:
     return table
 
 
-def _teams(found: FleetStatus) -> Table:
+def teams_table(teams: Sequence[TeamUse]) -> Table:
+    """What each team has."""
     table = Table(
         Column("team"),
         Column("jobs", right=True, leave_out=2),
@@ -208,10 +160,17 @@ def _teams(found: FleetStatus) -> Table:
         Column("jobs that wait", right=True, leave_out=3),
         Column("GPUs they ask for", right=True),
     )
-    for each in found.teams:
+    for each in teams:
         borrowed = "-" if each.borrowed is None else str(each.borrowed)
         table.add(each.team, str(each.jobs), str(each.gpus), borrowed, str(each.waiting_jobs), str(each.waiting_gpus))
     return table
+
+
+def budget_line(each: BudgetUse) -> RenderableType:
+    """How far a budget is used up, in colour where it is near or exceeded."""
+    return console.rich_text(
+        [Styled(f"budget: {each}", "red" if each.percent >= 100 else "yellow" if each.is_near else "")]
+    )
 
 
 def _pending(found: FleetStatus) -> Table:

@@ -90,6 +90,25 @@ def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
     return Cost(prices.date, tuple(lines), tuple(dict.fromkeys([*unknown, *_not_counted(fleet)])))
 
 
+def accelerator_hour(fleet: FleetSpec, cluster: str, flavor: str, prices: Prices) -> float | str:
+    """What one GPU or TPU chip of a flavor costs for an hour, with its part of the node; or what is not known.
+
+    Machines of a reservation cost what they cost on demand. Of several pools behind the flavor the dearest counts.
+    """
+    entry = fleet.flavor(flavor)
+    found = []
+    for pool in fleet.flavor_nodes(entry, cluster) if entry is not None else ():
+        if isinstance(pool.capacity, Calendar):
+            return f"the price of calendar reservation {pool.capacity.reservation}"
+        parts = _node(pool, prices)
+        if missing := [part for part in parts if isinstance(part, Missing)]:
+            return f"the price of {missing[0]}"
+        if pool.machine is not None and pool.machine.accelerators:
+            total = sum(part for part in parts if not isinstance(part, Missing))
+            found.append(total / pool.machine.accelerators)
+    return max(found) if found else f"the nodes of flavor {flavor} on {cluster}, which no pool of the file has"
+
+
 def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
     for cluster in fleet.clusters:
         fee = _line(cluster.name, "", "cluster", (1, 1), "", [prices.price(CLUSTER, cluster.region, "onDemand")])
@@ -99,14 +118,21 @@ def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
 
 
 def _pool(pool: ResolvedNodePool, prices: Prices) -> CostLine:
-    model = _MODELS.get(type(pool.capacity), "onDemand")
-    # Disks of Spot and flex-start nodes cost what others do.
-    parts = prices.of_disk(pool.disk_type, pool.disk_size_gb, pool.region)
-    if not isinstance(pool.capacity, Reserved | Calendar):
-        parts += prices.of_machine(pool.machine_type, pool.machine, pool.region, model)
-        parts += prices.of_local_ssds(pool.local_ssd_count, pool.region, model)
+    parts = _disk(pool, prices) if isinstance(pool.capacity, Reserved | Calendar) else _node(pool, prices)
     nodes = pool.min_nodes, pool.max_nodes
     return _line(pool.cluster, pool.name, pool.capacity.type, nodes, pool.machine_type, parts)
+
+
+def _disk(pool: ResolvedNodePool, prices: Prices) -> list[float | Missing]:
+    """The boot disk of one node; those of Spot and flex-start nodes cost what others do."""
+    return prices.of_disk(pool.disk_type, pool.disk_size_gb, pool.region)
+
+
+def _node(pool: ResolvedNodePool, prices: Prices) -> list[float | Missing]:
+    """One node with its machine."""
+    model = _MODELS.get(type(pool.capacity), "onDemand")
+    parts = prices.of_machine(pool.machine_type, pool.machine, pool.region, model)
+    return [*_disk(pool, prices), *parts, *prices.of_local_ssds(pool.local_ssd_count, pool.region, model)]
 
 
 def _reservation(entry: ReservationEntry, prices: Prices) -> CostLine:

@@ -15,6 +15,7 @@ from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.admission.reading.manifests import JOBS
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.clock import Watch, drive
@@ -34,6 +35,7 @@ from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
 from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
 from kueue_fleet.simulation.result import Result
+from kueue_fleet.simulation.team_budgets import simulated_budgets
 from kueue_fleet.simulation.topology_nodes import topology_nodes
 from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
 from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -48,19 +50,20 @@ def prepare_fleet(
     seed: int = 0,
     manifests: Sequence[Document] = (),
     sources: Sources = UNNAMED,
+    prices: Prices | None = None,
 ) -> Prepared:
     """What will happen to the jobs of the file, and to those given as Kubernetes objects, which arrive by its `steps`.
 
-    Without `until` it ends when nothing more happens.
+    Without `until` it ends when nothing more happens. `prices`, by default the library's, are for budgets.
     Raises SimulationError with every problem, paths as in the files, behind their names in `sources`.
     """
     run = fleet_run(fleet, file, delays, seed=seed, manifests=manifests, sources=sources)
     clusters = list(run.clusters.values())
-    teams = {namespace: team.name for team in fleet.teams for namespace in team.namespace_names}
 
     def go(watch: Watch | None) -> Result:
         end = drive(run.agenda, clusters, 0.0, until, watch)
-        return Result.of(run.settle(), end, clusters, until=until, seed=seed, teams=teams)
+        result = Result.of(run.settle(), end, clusters, until=until, seed=seed, teams=fleet.team_of)
+        return replace(result, budgets=tuple(simulated_budgets(fleet, prices or list_prices(), result.records, end.at)))
 
     targets = {queue.key: queue.cluster_queue for queue in run.clusters[run.home].engine.objects.local_queues}
     keys = (f"{job.workload.namespace}/{job.workload.queue}" for job in run.jobs.values())

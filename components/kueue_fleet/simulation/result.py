@@ -6,7 +6,7 @@ admittedAt, finishedAt (null for what has not happened), evictions[] {time, reas
 on workers that held quota in vain) and runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}.
 `rows[]`, without times: see `rows`. Times are seconds; second 0 is the earliest creationTimestamp of the input, or the
 beginning of a workload or generator file. `end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster,
-preemptor, preempted, times}: see `contention`.
+preemptor, preempted, times}: see `contention`. `budgets[]` {team, of, used, limit, per, begin}: see `team_budgets`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.contention import Contended
 from kueue_fleet.simulation.records import Record, Run
 from kueue_fleet.simulation.rows import job_rows
+from kueue_fleet.simulation.team_budgets import SimulatedBudget
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
@@ -42,6 +43,8 @@ class Result:
     """Why it is over, and when."""
     contended: tuple[Contended, ...] = ()
     """Who was preempted for the same workload again and again."""
+    budgets: tuple[SimulatedBudget, ...] = ()
+    """How far teams' budgets are used up."""
 
     @classmethod
     def of(
@@ -72,6 +75,7 @@ class Result:
             "rows": [row.as_json() for row in job_rows(self.records)],
             "end": {"reason": self.end.reason.value, "at": self.seconds(self.end.at)},
             "contended": [{**asdict(pair), "cluster": pair.cluster or None} for pair in self.contended],
+            "budgets": [{**asdict(each.use), "begin": each.begin} for each in self.budgets],
         }
 
     def _workload(self, record: Record) -> dict[str, Any]:

@@ -5,15 +5,21 @@ No I/O: the command line does the listing.
 
 from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
 from kueue_fleet.status.fleet_status import calendar_status, fleet_status
+from kueue_fleet.status.history import budgets, finished_since, team_weeks
 from kueue_fleet.status.model import (
     CalendarStatus,
     ClusterObjects,
     ClusterStatus,
+    FlavorTop,
     FleetStatus,
     PendingWorkload,
     QueueStatus,
+    QueueTop,
     RequestStatus,
     TeamUse,
+    TeamWeek,
+    Top,
     Use,
 )
 from kueue_fleet.status.teams import team_use
+from kueue_fleet.status.top import flavor_tops, queue_tops

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from kueue_fleet.fleet_file import Calendar, FleetSpec
+from kueue_fleet.fleet_file.spending import BudgetUse
 from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
 from kueue_fleet.status.model import (
     CalendarStatus,
@@ -32,9 +33,10 @@ def fleet_status(
     now: datetime,
     calendars: Sequence[CalendarStatus] = (),
     teams: Sequence[TeamUse] = (),
+    budgets: Sequence[BudgetUse] = (),
 ) -> FleetStatus:
-    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars` and `teams` are of its
-    file."""
+    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars`, `teams` and
+    `budgets` are of its file."""
     home = next((name for name, found in clusters.items() if found.role != "worker"), "")
     connections = _connections(clusters.get(home))
     return FleetStatus(
@@ -52,6 +54,7 @@ def fleet_status(
         days_left=(rotate_by - now.date()).days if rotate_by else None,
         calendars=tuple(calendars),
         teams=tuple(teams),
+        budgets=tuple(budgets),
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any, Final
 
+from kueue_fleet.fleet_file.spending import BudgetUse
+
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
@@ -133,6 +135,89 @@ class TeamUse:
 
 
 @dataclass(frozen=True, slots=True)
+class TeamWeek:
+    """What a team used since Monday 00:00 UTC, as far as Workloads still say so."""
+
+    team: str
+    gpu_hours: float
+    usd_least: float
+    usd_most: float
+    """Above `usd_least` where it is not known which flavor a job had."""
+    not_in_usd: tuple[str, ...]
+    """Prices that are not known."""
+    started: int
+    """Workloads that were admitted in this week."""
+    mean_wait_seconds: float | None
+    """From their creation to their last admission; None: none was admitted."""
+    longest_wait_seconds: float | None
+    waiting_seconds: float
+    """How long the longest of those that wait now has waited; 0: none waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTop:
+    """GPUs, or chips of TPUs, of a ClusterQueue on a cluster."""
+
+    queue: str
+    cluster: str
+    resource: str
+    quota: int
+    """Nominal, over its flavors."""
+    used: int
+    """Reserved, borrowed ones included."""
+    borrowed: int
+    free: int
+    """Of its quota what it does not use itself; others of its cohort may."""
+    pending: int
+    """What its Workloads without quota ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorTop:
+    """GPUs, or chips of TPUs, of a flavor on a cluster, with its nodes."""
+
+    flavor: str
+    cluster: str
+    resource: str
+    capacity: tuple[str, ...]
+    """Where its nodes come from; empty: from no pool of the file."""
+    nodes: int | None
+    """Ready ones; None: nodes could not be read."""
+    most_nodes: int
+    on_nodes: int | None
+    """What the ready nodes have."""
+    used: int
+    """What jobs have quota for, over all queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """Who uses the fleet."""
+
+    fleet: str
+    unreachable: Mapping[str, str]
+    """Clusters that could not be read, and why."""
+    queues: tuple[QueueTop, ...]
+    flavors: tuple[FlavorTop, ...]
+    teams: tuple[TeamUse, ...]
+    weeks: tuple[TeamWeek, ...]
+    budgets: tuple[BudgetUse, ...]
+    prices: str
+    """Of when the prices are."""
+    finished: int
+    """Finished Workloads of teams that are still there."""
+    finished_since: str | None
+    """When the first of these ended."""
+    kept: str | None
+    """How long Kueue keeps them; None: as long as their jobs."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As one document; times in seconds, names in camelCase."""
+        document: dict[str, Any] = _camel({"schemaVersion": SCHEMA_VERSION, **asdict(self)})
+        return document
+
+
+@dataclass(frozen=True, slots=True)
 class FleetStatus:
     """A fleet at one moment."""
 
@@ -146,6 +231,7 @@ class FleetStatus:
     days_left: int | None
     calendars: tuple[CalendarStatus, ...] = ()
     teams: tuple[TeamUse, ...] = ()
+    budgets: tuple[BudgetUse, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As one document; times in seconds, names in camelCase."""

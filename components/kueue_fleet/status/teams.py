@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import GPU_RESOURCE
-from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.status.conditions import is_true
+from kueue_fleet.status.history import accelerators_asked, accelerators_held, amount_of
 from kueue_fleet.status.model import ClusterObjects, Manifest, TeamUse
 
 
@@ -33,28 +32,11 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
         yield TeamUse(
             team=team.name,
             jobs=len(held),
-            gpus=sum(map(_held, held)),
+            gpus=sum(accelerators_held(each, GPU_RESOURCE) for each in held),
             borrowed=sum(map(_borrowed, _queues(queues, clusters))) if queues else None,
             waiting_jobs=len(waiting),
-            waiting_gpus=sum(map(_asked, waiting)),
+            waiting_gpus=sum(accelerators_asked(each, GPU_RESOURCE) for each in waiting),
         )
-
-
-def _held(workload: Manifest) -> int:
-    """The GPUs for which it has quota."""
-    assignments = ((workload.get("status") or {}).get("admission") or {}).get("podSetAssignments") or ()
-    return sum(_gpus(each.get("resourceUsage")) for each in assignments)
-
-
-def _asked(workload: Manifest) -> int:
-    """The GPUs that its pods ask for; an init container's are among those of the others."""
-    total = 0
-    for pod_set in (workload.get("spec") or {}).get("podSets") or ():
-        pod: Mapping[str, Any] = (pod_set.get("template") or {}).get("spec") or {}
-        needs = [container.get("resources") or {} for container in pod.get("containers") or ()]
-        gpus = sum(_gpus({**(need.get("limits") or {}), **(need.get("requests") or {})}) for need in needs)
-        total += int(pod_set.get("count", 1)) * gpus
-    return total
 
 
 def _queues(names: list[str], clusters: Mapping[str, ClusterObjects]) -> list[Manifest]:
@@ -65,10 +47,5 @@ def _queues(names: list[str], clusters: Mapping[str, ClusterObjects]) -> list[Ma
 
 def _borrowed(queue: Manifest) -> int:
     flavors = (queue.get("status") or {}).get("flavorsReservation") or ()
-    resources = [resource for flavor in flavors for resource in flavor.get("resources") or ()]
-    return sum(_gpus({resource["name"]: resource.get("borrowed") or "0"}) for resource in resources)
-
-
-def _gpus(amounts: Mapping[str, Any] | None) -> int:
-    found = (amounts or {}).get(GPU_RESOURCE)
-    return 0 if found is None else Quantity(str(found)).value
+    resources = [each for flavor in flavors for each in flavor.get("resources") or ()]
+    return sum(amount_of({each["name"]: each.get("borrowed") or "0"}, GPU_RESOURCE) for each in resources)

@@ -182,6 +182,11 @@ class FleetSpec(SpecModel):
     def _cohorts(self) -> Mapping[str, CohortEntry]:
         return {cohort.name: cohort for cohort in reversed(self.cohorts)}
 
+    @cached_property
+    def team_of(self) -> Mapping[str, str]:
+        """The team of each namespace that has one."""
+        return {namespace: team.name for team in self.teams for namespace in team.namespace_names}
+
     def cluster(self, name: str) -> ClusterEntry:
         """The cluster of that name. Raises KeyError."""
         return self._clusters[name]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Field
 
+from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import GoogleServiceAccountAddress, IamRole, Member, Region
 from kueue_fleet.kueue_api import LocalQueueSpec
 from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, Text
@@ -48,6 +49,22 @@ class TeamGoogleServiceAccount(RuledModel):
                 )
 
 
+class TeamBudget(RuledModel):
+    """What a team means to use at most. It warns, and stops no job: quotas do that."""
+
+    gpu_hours: AtLeastOne | None = None
+    """GPUs times the hours for which its jobs hold them; chips of TPUs are not counted."""
+    usd: AtLeastOne | None = None
+    """What these GPUs, and chips of TPUs, cost with their machines by the table of `kueue-fleet cost`."""
+    per: Literal["week", "month"] = "month"
+    """Weeks begin on Monday, months on the first, at 00:00 UTC; default month."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """It says an amount."""
+        if self.gpu_hours is None and self.usd is None:
+            yield Problem("", "has no amount", "set gpuHours, usd or both")
+
+
 class TeamEntry(RuledModel):
     """A team: its namespaces and the queues it may use."""
 
@@ -75,6 +92,8 @@ class TeamEntry(RuledModel):
     `kueue-fleet:teamSecrets`, by name and key."""
     priority_classes: tuple[DnsSubdomain, ...] | None = None
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
+    budget: TeamBudget | None = None
+    """What it means to use at most in a week or month; `status`, `top` and `simulate` warn when that is near."""
     pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
     """Pod Security Standard that the API server enforces in its namespaces; default baseline, which refuses host
     paths, the node's network and privileged containers."""

@@ -1,0 +1,105 @@
+"""Reads the clusters of a fleet through the contexts of a kubeconfig, all at the same time; `--watch` does so again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.contexts import connect
+from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.interrupts import interruptible
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.gke.labels import ACCELERATOR, TPU_ACCELERATOR
+from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.requests import request
+from kueue_fleet.kueue_api.names import KUEUE_API
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from kueue_fleet.status import ClusterObjects
+
+_KINDS = {
+    "clusterqueues": KUEUE_API,
+    "workloads": KUEUE_API,
+    "multikueueclusters": KUEUE_API,
+    "provisioningrequests": "autoscaling.x-k8s.io/v1",
+}
+_NEVER_THERE = {"provisioningrequests"}
+_TIMEOUT_SECONDS = 10
+
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again until Ctrl-C.")]
+"""The option --watch."""
+Every = Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks of --watch.")]
+"""The option --every."""
+
+
+def check_watch(watch: bool, output: Output) -> None:
+    """Raise CommandError for --watch with JSON."""
+    if watch and output is Output.json:
+        raise console.CommandError("--watch: shows text only; leave it out for --output json", exit_code=2)
+
+
+def show_again_and_again(look: Callable[[], list[RenderableType]], every: float) -> NoReturn:
+    """Show what `look` returns, every so many seconds, until Ctrl-C."""
+    with ExitStack() as stack:
+        show = console.show
+        if console.interactive():
+            # The cursor has to come back.
+            stack.enter_context(interruptible())
+            show = stack.enter_context(console.in_place(stays=True))
+        while True:
+            show(*look(), "")
+            time.sleep(every)
+
+
+def read_clusters(
+    command: str, fleet: FleetSpec, kubeconfig: Path | None, *, nodes: bool = False
+) -> dict[str, ClusterObjects]:
+    """The objects of every cluster, by its name in the order of the file; with `nodes`, those with GPUs or TPUs."""
+    roles = {name: fleet.cluster(name).role for name in fleet.cluster_names}
+    answers: dict[str, Future[ClusterObjects]] = {name: Future() for name in roles}
+
+    def ask(name: str) -> None:
+        try:
+            answers[name].set_result(_read(command, name, roles[name], kubeconfig, nodes and roles[name] != "manager"))
+        except BaseException as failure:
+            answers[name].set_exception(failure)
+
+    for name in roles:
+        # Ctrl-C ends the command while these wait for an answer; a pool's threads would be waited for.
+        Thread(target=ask, args=(name,), daemon=True).start()
+    return {name: answer.result() for name, answer in answers.items()}
+
+
+def _read(command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: bool) -> ClusterObjects:
+    client = connect(command, cluster, kubeconfig)
+    from kueue_fleet.status import ClusterObjects
+
+    def listed(path: str, params: Mapping[str, str] | None = None) -> Any:
+        return request(client, "GET", path, params=params, seconds=_TIMEOUT_SECONDS)["items"]
+
+    found: dict[str, Any] = {}
+    for plural, api_version in _KINDS.items():
+        try:
+            found[plural] = listed(f"/apis/{api_version}/{plural}")
+        except ApiError as error:
+            if error.is_not_found and plural in _NEVER_THERE:
+                continue
+            told = f"{plural}: {error.status} {error.reason}" if error.status else error.message
+            return ClusterObjects(role, found, told)
+    if nodes:
+        try:
+            selectors = ({"labelSelector": label} for label in (ACCELERATOR, TPU_ACCELERATOR))
+            found["nodes"] = [node for selector in selectors for node in listed("/api/v1/nodes", selector)]
+        except ApiError:
+            pass  # Whoever may not list nodes sees the rest; what is not there is shown as not known.
+    return ClusterObjects(role, found)

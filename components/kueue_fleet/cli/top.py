@@ -1,0 +1,172 @@
+"""`top`: who uses the GPUs of a live fleet, and what each team used and waited this week."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kueue_fleet.cli import console
+from kueue_fleet.cli.contexts import Kubeconfig, check_readable
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.live_fleet import Every, Watch, check_watch, read_clusters, show_again_and_again
+from kueue_fleet.cli.price_file import PricesFile, load_prices
+from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.status import budget_line, span, teams_table
+from kueue_fleet.cli.tables import Column, Table
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.gke.labels import TPU_RESOURCE
+from kueue_fleet.gke.prices import Prices
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from kueue_fleet.status import TeamWeek, Top
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module to APP."""
+    app.command(short_help="Show who uses the GPUs now, and each team's week: hours, cost, waits.")(top)
+
+
+def top(
+    file: FleetFile,
+    kubeconfig: Kubeconfig = None,
+    watch: Watch = False,
+    every: Every = 5.0,
+    prices: PricesFile = None,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
+    ] = Output.text,
+) -> None:
+    """Show who uses the GPUs now: by queue and cluster, by flavor with its ready nodes, by team.
+
+    Then each team's week since Monday 00:00 UTC: GPU hours, their cost, waits, and its budget. This rests on the
+    Workloads that are still on the manager; what was deleted is not counted. Reads only. Exits 1 if a cluster could
+    not be read.
+
+    \b
+    Examples:
+      kueue-fleet top stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
+      kueue-fleet top stacks/Pulumi.prod.yaml --watch
+      kueue-fleet top stacks/Pulumi.prod.yaml -o json | jq .weeks
+    """
+    check_watch(watch, output)
+    fleet, table = load_fleet(file), load_prices(prices)
+    check_readable(kubeconfig)
+    if watch:
+        show_again_and_again(lambda: _rendered(_look(fleet, kubeconfig, table)), every)
+    found = _look(fleet, kubeconfig, table)
+    if output is Output.json:
+        console.json_document(found.as_json())
+    else:
+        console.show(*_rendered(found))
+    if found.unreachable:
+        raise typer.Exit(1)
+
+
+def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> Top:
+    from kueue_fleet.status import Top, budgets, finished_since, flavor_tops, queue_tops, team_use, team_weeks
+
+    clusters = read_clusters("top", fleet, kubeconfig, nodes=True)
+    now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+    finished, since = finished_since(fleet, clusters)
+    policies = kueue_configuration(fleet, fleet.home).get("objectRetentionPolicies") or {}
+    return Top(
+        fleet=fleet.name,
+        unreachable={name: each.unreachable for name, each in clusters.items() if each.unreachable},
+        queues=tuple(queue_tops(fleet, clusters)),
+        flavors=tuple(flavor_tops(fleet, clusters)),
+        teams=tuple(team_use(fleet, clusters)),
+        weeks=tuple(team_weeks(fleet, clusters, prices, now)),
+        budgets=tuple(budgets(fleet, clusters, prices, now)),
+        prices=prices.date,
+        finished=finished,
+        finished_since=since,
+        kept=(policies.get("workloads") or {}).get("afterFinished"),
+    )
+
+
+def _rendered(found: Top) -> list[RenderableType]:
+    parts: list[RenderableType] = [_queues(found), "", _flavors(found)]
+    if found.teams:
+        parts += ["", teams_table(found.teams), "", _weeks(found)]
+        missing = dict.fromkeys(each for week in found.weeks for each in week.not_in_usd)
+        parts += [f"not in USD: {each}" for each in missing]
+        parts += ["", _history(found), *map(budget_line, found.budgets)]
+    for cluster, why in found.unreachable.items():
+        parts.append(console.rich_text([console.Styled(f"{cluster}: could not be read: {why}", "red")]))
+    return parts
+
+
+def _queues(found: Top) -> Table:
+    table = Table(
+        Column("queue"),
+        Column("cluster"),
+        Column("of", leave_out=4),
+        Column("quota", right=True),
+        Column("used", right=True),
+        Column("borrowed", right=True, leave_out=2),
+        Column("free", right=True, leave_out=1),
+        Column("pending", right=True, leave_out=3),
+    )
+    for each in found.queues:
+        amounts = (each.quota, each.used, each.borrowed, each.free, each.pending)
+        table.add(each.queue, each.cluster, _unit(each.resource), *map(str, amounts))
+    return table
+
+
+def _flavors(found: Top) -> Table:
+    table = Table(
+        Column("flavor"),
+        Column("cluster"),
+        Column("capacity", leave_out=2),
+        Column("of", leave_out=3),
+        Column("ready nodes", right=True),
+        Column("on them", right=True, leave_out=1),
+        Column("used", right=True),
+    )
+    for each in found.flavors:
+        nodes = "?" if each.nodes is None else f"{each.nodes} of {each.most_nodes}"
+        there = "?" if each.on_nodes is None else str(each.on_nodes)
+        capacity = ", ".join(each.capacity) or "-"
+        table.add(each.flavor, each.cluster, capacity, _unit(each.resource), nodes, there, str(each.used))
+    return table
+
+
+def _weeks(found: Top) -> Table:
+    table = Table(
+        Column("team, this week"),
+        Column("GPU hours", right=True),
+        Column("USD", right=True),
+        Column("jobs started", right=True, leave_out=3),
+        Column("mean wait", right=True, leave_out=1),
+        Column("longest wait", right=True, leave_out=2),
+        Column("waits now", right=True, leave_out=4),
+    )
+    for week in found.weeks:
+        waits = [week.mean_wait_seconds, week.longest_wait_seconds, week.waiting_seconds or None]
+        shown = ["-" if seconds is None else span(seconds) for seconds in waits]
+        table.add(week.team, f"{week.gpu_hours:,.1f}", _usd(week), str(week.started), *shown)
+    return table
+
+
+def _usd(week: TeamWeek) -> str:
+    amounts = dict.fromkeys(f"{amount:,.2f}" for amount in (week.usd_least, week.usd_most))
+    return " to ".join(amounts) + (" + ?" if week.not_in_usd else "")
+
+
+def _history(found: Top) -> str:
+    kept = (
+        f"Kueue deletes them {found.kept} after their end" if found.kept else "Kueue keeps them as long as their jobs"
+    )
+    rests = f"{console.count(found.finished, 'finished Workload')} that the API server still has"
+    since = f", the first of {found.finished_since}" if found.finished_since else ""
+    return f"This week rests on {rests}{since}, and those that run; {kept}. Prices of {found.prices}."
+
+
+def _unit(resource: str) -> str:
+    return "TPU chips" if resource == TPU_RESOURCE else "GPUs"

@@ -1,0 +1,59 @@
+"""How far simulated jobs use up the budgets of their teams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.spending import ACCELERATORS, BudgetUse, Held, budget_use, spending
+from kueue_fleet.gke.prices import Prices
+from kueue_fleet.simulation.records import Record
+
+_SECONDS: Final = {"week": 7 * 86400.0, "month": 30 * 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedBudget:
+    """An amount of a budget in the week, or 30 days, that uses most of it."""
+
+    use: BudgetUse
+    begin: float
+    """Second in which that time begins; the first one begins at second 0."""
+
+
+def simulated_budgets(
+    fleet: FleetSpec, prices: Prices, records: Sequence[Record], end: float
+) -> Iterator[SimulatedBudget]:
+    """Each amount of each budget, where it is used up most; `end` is when the simulation is over."""
+    budgeted = [team for team in fleet.teams if team.budget is not None]
+    held = list(_held(fleet, records, end)) if budgeted else []
+    for team in budgeted:
+        assert team.budget is not None
+        length = _SECONDS[team.budget.per]
+        own = [each for each in held if each.team == team.name]
+        begins = sorted(
+            {begin * length for each in own for begin in range(_nth(each.begin, length), _nth(each.end, length) + 1)}
+        )
+        found: dict[str, SimulatedBudget] = {}
+        for begin in begins or [0.0]:
+            used = spending(fleet, own, prices, begin, begin + length)[team.name]
+            for use in budget_use(team.name, team.budget, used):
+                if use.of not in found or use.used > found[use.of].use.used:
+                    found[use.of] = SimulatedBudget(use, begin)
+        yield from found.values()
+
+
+def _nth(time: float, length: float) -> int:
+    return int(time // length)
+
+
+def _held(fleet: FleetSpec, records: Sequence[Record], end: float) -> Iterator[Held]:
+    for record in records:
+        team = fleet.team_of.get(record.namespace)
+        for run in record.runs if team is not None else ():
+            for (flavor, resource), count in run.usage.items():
+                if resource in ACCELERATORS and count:
+                    places = frozenset({(run.cluster or fleet.home, flavor)})
+                    yield Held(team or "", resource, count, places, run.admitted_at, run.ended_at or end)

@@ -1,0 +1,163 @@
+"""What teams used and how long their jobs waited, from the Workloads that are still where jobs are submitted.
+
+Kueue keeps a Workload as long as its job is there, or as `objectRetentionPolicies` says: what was deleted is not
+counted. The manager does not record which flavor a job had on its worker: while it runs, its copy there says so; later
+it had one of those of its ClusterQueue on that worker.
+Source: kueue@v0.19.2 pkg/workload/admissionchecks.go (accumulatedPastExecutionTimeSeconds: earlier runs of a Workload).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import local_queues, quotas_on
+from kueue_fleet.fleet_file.spending import ACCELERATORS, BudgetUse, Held, budget_use, period_start, spending
+from kueue_fleet.gke.prices import Prices
+from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_fleet.status.conditions import condition, is_true
+from kueue_fleet.status.model import ClusterObjects, Manifest, TeamWeek
+
+Clusters = Mapping[str, ClusterObjects]
+
+
+def team_weeks(fleet: FleetSpec, clusters: Clusters, prices: Prices, now: datetime) -> Iterator[TeamWeek]:
+    """What each team used in the week of `now`, and how long its jobs waited."""
+    begin = period_start(now, "week").timestamp()
+    used = spending(fleet, _held(fleet, clusters, now), prices, begin, now.timestamp())
+    waits: dict[str, list[float]] = {team.name: [] for team in fleet.teams}
+    waiting = {team.name: 0.0 for team in fleet.teams}
+    for team, workload in _of_teams(fleet, clusters):
+        created = _time(workload["metadata"]["creationTimestamp"])
+        admitted = _since(workload, "Admitted")
+        if admitted is not None and admitted >= begin:
+            waits[team].append(admitted - created)
+        if admitted is None and not is_true(workload, "Finished"):
+            waiting[team] = max(waiting[team], now.timestamp() - created)
+    for team, found in used.items():
+        times = waits[team]
+        yield TeamWeek(
+            team=team,
+            gpu_hours=round(found.gpu_hours, 3),
+            usd_least=round(found.usd_least, 2),
+            usd_most=round(found.usd_most, 2),
+            not_in_usd=tuple(found.unknown),
+            started=len(times),
+            mean_wait_seconds=sum(times) / len(times) if times else None,
+            longest_wait_seconds=max(times, default=None),
+            waiting_seconds=waiting[team],
+        )
+
+
+def budgets(fleet: FleetSpec, clusters: Clusters, prices: Prices, now: datetime) -> Iterator[BudgetUse]:
+    """How far the budgets of teams are used up in the week or month of `now`."""
+    budgeted = [team for team in fleet.teams if team.budget is not None]
+    held = list(_held(fleet, clusters, now)) if budgeted else []
+    for team in budgeted:
+        assert team.budget is not None
+        begin = period_start(now, team.budget.per).timestamp()
+        yield from budget_use(team.name, team.budget, spending(fleet, held, prices, begin, now.timestamp())[team.name])
+
+
+def finished_since(fleet: FleetSpec, clusters: Clusters) -> tuple[int, str | None]:
+    """How many Workloads of teams have finished and are still there, and when the first of them did."""
+    times = [
+        str((condition(workload, "Finished") or {})["lastTransitionTime"])
+        for _, workload in _of_teams(fleet, clusters)
+        if is_true(workload, "Finished")
+    ]
+    return len(times), min(times, default=None)
+
+
+def _of_teams(fleet: FleetSpec, clusters: Clusters) -> Iterator[tuple[str, Manifest]]:
+    for workload in clusters.get(fleet.home, ClusterObjects("")).of("workloads"):
+        team = fleet.team_of.get(workload["metadata"]["namespace"])
+        if team is not None:
+            yield team, workload
+
+
+def _held(fleet: FleetSpec, clusters: Clusters, now: datetime) -> Iterator[Held]:
+    """What each Workload of a team held: at its last admission, and in earlier runs right before it."""
+    queues = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
+    copies = {
+        (cluster, workload["metadata"]["namespace"], workload["metadata"]["name"]): workload
+        for cluster, found in clusters.items()
+        for workload in found.of("workloads")
+    }
+    for team, workload in _of_teams(fleet, clusters):
+        metadata, status = workload["metadata"], workload.get("status") or {}
+        admitted = condition(workload, "Admitted")
+        if admitted is None:
+            continue
+        since = _time(admitted["lastTransitionTime"])
+        begin = since - int(status.get("accumulatedPastExecutionTimeSeconds") or 0)
+        finished = _since(workload, "Finished")
+        end = since if admitted["status"] != "True" else now.timestamp() if finished is None else finished
+        cluster = str(status.get("clusterName") or ("" if fleet.manager is not None else fleet.home))
+        copy = copies.get((cluster, metadata["namespace"], metadata["name"]), {})
+        queue = queues.get((metadata["namespace"], workload["spec"].get("queueName")), "")
+        for resource in ACCELERATORS:
+            if count := accelerators_held(workload, resource) or accelerators_asked(workload, resource):
+                places = _assigned(cluster, copy, resource) or _possible(fleet, cluster, queue, resource)
+                yield Held(team, resource, count, places, begin, end)
+
+
+def _assigned(cluster: str, workload: Manifest, resource: str) -> frozenset[tuple[str, str]]:
+    """The cluster and flavor that the Workload on that cluster says."""
+    return frozenset(
+        (cluster, str(each["flavors"][resource]))
+        for each in _assignments(workload)
+        if resource in (each.get("flavors") or {})
+    )
+
+
+def _possible(fleet: FleetSpec, cluster: str, queue: str, resource: str) -> frozenset[tuple[str, str]]:
+    """The flavors with the resource that a job of the ClusterQueue may have had; on any worker where none is known."""
+    entry = fleet.queue(queue)
+    return frozenset(
+        (where, flavor.name)
+        for where in ([cluster] if cluster else fleet.dispatch_workers(queue))
+        if entry is not None
+        for group in quotas_on(fleet, entry, where)
+        for flavor in group.flavors
+        if any(quota.name == resource for quota in flavor.resources)
+    )
+
+
+def accelerators_held(workload: Manifest, resource: str) -> int:
+    """How many GPUs or TPU chips it has quota for."""
+    return sum(amount_of(each.get("resourceUsage"), resource) for each in _assignments(workload))
+
+
+def accelerators_asked(workload: Manifest, resource: str) -> int:
+    """How many GPUs or TPU chips its pods ask for; an init container's are among those of the others."""
+    total = 0
+    for pod_set in (workload.get("spec") or {}).get("podSets") or ():
+        pod: Mapping[str, Any] = (pod_set.get("template") or {}).get("spec") or {}
+        needs = [container.get("resources") or {} for container in pod.get("containers") or ()]
+        found = sum(
+            amount_of({**(need.get("limits") or {}), **(need.get("requests") or {})}, resource) for need in needs
+        )
+        total += int(pod_set.get("count", 1)) * found
+    return total
+
+
+def amount_of(amounts: Mapping[str, Any] | None, resource: str) -> int:
+    """The amount of the resource, in whole units."""
+    found = (amounts or {}).get(resource)
+    return 0 if found is None else Quantity(str(found)).value
+
+
+def _assignments(workload: Manifest) -> Sequence[Manifest]:
+    return ((workload.get("status") or {}).get("admission") or {}).get("podSetAssignments") or ()
+
+
+def _since(workload: Manifest, kind: str) -> float | None:
+    found = condition(workload, kind)
+    return _time(found["lastTransitionTime"]) if found is not None and found["status"] == "True" else None
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,41 @@
+"""Budgets of teams in a simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.result import Result
+from simulation.fleets import fleet_data, job, workload_file
+from status.test_history import A_GPU_IN_EUROPE, PRICES
+
+DAY = 86400.0
+
+
+def run(budget: dict[str, Any] | None, *arrivals: float, **fields: Any) -> Result:
+    team = {"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]}
+    data = fleet_data(teams=[{**team, **({"budget": budget} if budget else {})}, {**team, "name": "team-eu"}])
+    jobs = [job(f"job-{number}", start=at, runSeconds=3600, **fields) for number, at in enumerate(arrivals)]
+    return prepare_fleet(parse_fleet(data), workload_file(jobs), Delays(), prices=PRICES).run()
+
+
+def test_the_week_that_uses_most_counts() -> None:
+    [hours, usd] = run({"gpuHours": 2, "usd": 1000, "per": "week"}, 0, 8 * DAY, 9 * DAY).budgets
+    assert (hours.use.used, hours.use.percent, hours.begin) == (2.0, 100, 7 * DAY)
+    assert round(usd.use.used, 3) == round(2 * A_GPU_IN_EUROPE, 3)
+
+
+def test_a_run_over_the_end_of_a_week_is_in_both() -> None:
+    [hours] = run({"gpuHours": 1, "per": "week"}, 7 * DAY - 900).budgets
+    assert (hours.use.used, hours.begin) == (0.75, 7 * DAY)
+
+
+def test_others_jobs_use_nothing_and_without_a_budget_nothing_is_said() -> None:
+    [hours] = run({"gpuHours": 1}, 0).budgets
+    assert (hours.use.used, hours.use.per) == (1.0, "month")
+    [other] = run({"usd": 1}, 0, namespace="team-eu").budgets
+    assert other.use.used == 0
+    assert run(None, 0).budgets == ()
+    assert run(None, 0).as_json()["budgets"] == []
