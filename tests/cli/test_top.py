@@ -17,7 +17,7 @@ from status.test_fleet_status import queue
 from status.test_history import TEAM, ran
 
 
-def gpu_queue(**use: str) -> dict[str, Any]:
+def gpu_queue(**use: Any) -> dict[str, Any]:
     """The queue `gpu` with four GPUs of l4-spot."""
     made = json.loads(json.dumps(queue(**use)).replace('"t4"', '"l4-spot"'))
     made["metadata"]["name"] = "gpu"

@@ -21,6 +21,7 @@ from kueue_fleet.status.conditions import condition, is_true
 from kueue_fleet.status.model import ClusterObjects, Manifest, TeamWeek
 
 Clusters = Mapping[str, ClusterObjects]
+"""What was listed, by cluster."""
 
 
 def team_weeks(fleet: FleetSpec, clusters: Clusters, prices: Prices, now: datetime) -> Iterator[TeamWeek]:

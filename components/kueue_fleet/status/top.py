@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.spending import ACCELERATORS
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.status.conditions import is_true
-from kueue_fleet.status.history import accelerators_asked, amount_of
+from kueue_fleet.status.history import Clusters, accelerators_asked, amount_of
 from kueue_fleet.status.model import ClusterObjects, FlavorTop, Manifest, QueueTop
-
-Clusters = Mapping[str, ClusterObjects]
 
 
 def queue_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[QueueTop]:
