@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from cli.in_process import Command, Ended
-from kueue_fleet.cli import COMMANDS
-from kueue_fleet.cli import status as status_command
+from kueue_fleet.cli import COMMANDS, live_fleet
 from kueue_fleet.kueue_api.printable import printable
 from kueue_fleet.status import ClusterObjects
 from status.test_fleet_status import connection, queue, workload
@@ -125,6 +124,7 @@ CALLS = {
     "cost": [["cost", "fleet.yaml"], ["cost", FLEET, "--prices", "prices.csv"], ["cost", FLEET, "--prices", HOSTILE]],
     "preflight": [["preflight", "fleet.yaml"]],
     "status": [["status", "fleet.yaml"], ["status", FLEET, "--kubeconfig", HOSTILE]],
+    "top": [["top", "fleet.yaml"], ["top", FLEET, "--kubeconfig", HOSTILE]],
     "describe": [["describe", HOSTILE], ["describe", "x", "--kubeconfig", HOSTILE], ["describe", "x", "-n", HOSTILE]],
     "logs": [["logs", HOSTILE], ["logs", "x", "--kubeconfig", HOSTILE]],
     "exec": [["exec", HOSTILE, "ls"], ["exec", "x", "ls", "--kubeconfig", HOSTILE]],
@@ -160,7 +160,7 @@ def assert_harmless(ended: Ended) -> None:
 
 
 def test_what_clusters_say(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lists(cluster: str, role: str, _: object) -> ClusterObjects:
+    def lists(_: str, cluster: str, role: str, *__: object) -> ClusterObjects:
         if role == "manager":
             links = [connection("worker-us-east4", active=False)]
             links[0]["status"]["conditions"][0]["message"] = HOSTILE
@@ -171,13 +171,17 @@ def test_what_clusters_say(command: Command, monkeypatch: pytest.MonkeyPatch) ->
         waiting = dws_request("req", "2026-11-21T11:00:00Z", Failed=(True, "x", HOSTILE))
         return ClusterObjects(role, {"clusterqueues": [stopped], "provisioningrequests": [waiting]}, HOSTILE)
 
-    monkeypatch.setattr(status_command, "_read", lists)
+    monkeypatch.setattr(live_fleet, "_read", lists)
     ended = command(["status", FLEET])
     assert_harmless(ended)
     assert ended.out.count(SHOWN) > 5
     as_json = command(["status", FLEET, "-o", "json"])
     assert_harmless(as_json)
     assert json.loads(as_json.out)["pending"][0]["reason"] == HOSTILE
+    for options in ([], ["-o", "json"]):
+        ended = command(["top", FLEET, *options])
+        assert_harmless(ended)
+        assert SHOWN in ended.out or "x\\u001b[31m" in ended.out
 
 
 def test_a_hostile_label_is_refused_and_shown_escaped(command: Command) -> None:

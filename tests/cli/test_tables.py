@@ -18,7 +18,7 @@ from rich.console import Console
 
 from cli.test_rehearse import VIEWS
 from cli.test_status import lists
-from kueue_fleet.cli import console
+from kueue_fleet.cli import console, live_fleet
 from kueue_fleet.cli import status as status_command
 from kueue_fleet.cli.console import Styled
 from kueue_fleet.cli.job_report import jobs_table
@@ -178,7 +178,7 @@ def test_jobs_of_a_rehearsal(columns: int) -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 200, 1_000_000])
 def test_status(columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(status_command, "_read", lists)
+    monkeypatch.setattr(live_fleet, "_read", lists)
     monkeypatch.setattr(console, "_UNLIMITED", columns)
     with pytest.raises(Exception, match="1"):
         status_command.status(FLEET)

@@ -19,6 +19,24 @@ LOAD = "examples/dws-multikueue/workload.yaml"
 NEW = "--name x --project my-project --region us-central1"
 
 
+def _of_a_live_fleet() -> list[tuple[str, int, str]]:
+    """What is wrong with a command that reads every cluster of a fleet."""
+    return [
+        ("", 2, "Missing argument 'FILE'"),
+        ("nofile", 1, "nofile: no such file"),
+        ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
+        (LOAD, 1, "is a workload file"),
+        (f"{FLEET} --kubeconfig nofile", 1, "nofile: no such file; give a kubeconfig with a context for each cluster"),
+        (f"{FLEET} --kubeconfig bad.yaml", 1, "bad.yaml:1: a bracket is opened and not closed"),
+        (f"{FLEET} --kubeconfig empty.yaml", 1, "is not a kubeconfig; give a kubeconfig with a context for"),
+        (f"{FLEET} --kubeconfig bytes.yaml", 1, "bytes.yaml: is not UTF-8 text (byte 0)"),
+        (f"{FLEET} --kubeconfig stacks", 1, "stacks: is a folder; give a kubeconfig with a context for each"),
+        (f"{FLEET} --kubeconfig other.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
+        (f"{FLEET} --every 0", 2, "greater than or equal to 1"),
+        (f"{FLEET} --watch -o json", 2, "--watch: shows text only"),
+    ]
+
+
 def _of_a_job(more: str = "") -> list[tuple[str, int, str]]:
     """Wrong arguments of a command that takes a job, with `more` behind it."""
     job = f"train{more}"
@@ -189,20 +207,8 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         ("a=queues.yaml --name x --project my-project --region b=us-central1", 2, "there is no cluster b"),
         (f"a=queues.yaml {NEW} --rotate-by soon", 2, "does not match the formats"),
     ],
-    "status": [
-        ("", 2, "Missing argument 'FILE'"),
-        ("nofile", 1, "nofile: no such file"),
-        ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
-        (LOAD, 1, "is a workload file"),
-        (f"{FLEET} --kubeconfig nofile", 1, "nofile: no such file; give a kubeconfig with a context for each cluster"),
-        (f"{FLEET} --kubeconfig bad.yaml", 1, "bad.yaml:1: a bracket is opened and not closed"),
-        (f"{FLEET} --kubeconfig empty.yaml", 1, "is not a kubeconfig; give a kubeconfig with a context for"),
-        (f"{FLEET} --kubeconfig bytes.yaml", 1, "bytes.yaml: is not UTF-8 text (byte 0)"),
-        (f"{FLEET} --kubeconfig stacks", 1, "stacks: is a folder; give a kubeconfig with a context for each"),
-        (f"{FLEET} --kubeconfig other.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
-        (f"{FLEET} --every 0", 2, "greater than or equal to 1"),
-        (f"{FLEET} --watch -o json", 2, "--watch: shows text only"),
-    ],
+    "status": _of_a_live_fleet(),
+    "top": [*_of_a_live_fleet(), (f"{FLEET} --prices nofile", 1, "nofile: no such file")],
     "describe": [*_of_a_job(), ("train -o yaml", 2, "'yaml' is not one of 'text', 'json'")],
     "logs": [*_of_a_job(), ("train --tail -1", 2, "greater than or equal to 0")],
     "exec": [*_of_a_job(" ls"), ("train", 2, "Missing argument 'CMD'")],

@@ -45,6 +45,7 @@ GOOD: Final = {
     "cost": "",
     "preflight": "",
     "status": "--kubeconfig nofile",
+    "top": "--kubeconfig nofile",
     "when": "--job train --objects queues.yaml",
     **dict.fromkeys(("describe", "logs", "exec", "cancel", "rotate"), "--kubeconfig nofile"),
 }
@@ -61,6 +62,7 @@ ARGUMENTS: Final = {
     "cost": ["fleet.yaml"],
     "preflight": ["fleet.yaml"],
     "status": ["fleet.yaml"],
+    "top": ["fleet.yaml"],
     **{key: ["train"] for key in ("describe", "logs", "cancel")},
     "exec": ["train", "ls"],
     "when": ["fleet.yaml"],

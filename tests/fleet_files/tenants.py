@@ -41,11 +41,22 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
         draw,
         serviceAccount=one_of("runner", f"{name}.jobs"),
         members=some_of(_PEOPLE),
+        budget=_budgets(),
         podSecurity=one_of("privileged", "baseline", "restricted"),
         resourceQuota=some_of(list(_AMOUNTS)).map(lambda names: {key: _AMOUNTS[key] for key in names}),
         # Every region that has a cluster, or queues might be out of reach.
         allowedRegions=st.just([*regions, *(region for region in ZONES if region not in regions)]),
     )
+
+
+def _budgets() -> st.SearchStrategy[Data]:
+    amounts = st.integers(1, 10**6)
+    period = one_of("week", "month")
+    one = [
+        st.fixed_dictionaries({"gpuHours": amounts}, optional={"per": period, "usd": amounts}),
+        st.fixed_dictionaries({"usd": amounts}, optional={"per": period}),
+    ]
+    return st.one_of(one)
 
 
 def _local_queue(draw: Draw, name: str, queues: Sequence[Data]) -> Data:

@@ -42,7 +42,7 @@ COMMANDS: Final = {
     "preflight": _Listed("preflight", "Say whether a fleet fits into its Google Cloud project.", "preflight"),
     "cost": _Listed("cost", "Say what a fleet costs, used or not, by hour and month."),
     "status": _Listed("status", "Show a live fleet: queues, what waits and why, workers, DWS."),
-    "top": _Listed("top", "Show who uses the GPUs now, and each team's week: hours, cost, waits."),
+    "top": _Listed("top", "Show who uses the GPUs now, and what each team used this week."),
     "describe": _Listed("jobs", "Show one job: where it runs, its pods, or why it waits."),
     "logs": _Listed("jobs", "Print the logs of a job, from the cluster that runs it."),
     "exec": _Listed("jobs", "Run a command in a pod of a job, wherever it runs."),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command of this module to APP."""
-    app.command(short_help="Show who uses the GPUs now, and each team's week: hours, cost, waits.")(top)
+    app.command(short_help="Show who uses the GPUs now, and what each team used this week.")(top)
 
 
 def top(
