@@ -6,7 +6,8 @@ not set the label of the same name),
 https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms (label cloud.google.com/gke-spot; no taint on pools),
 https://cloud.google.com/kubernetes-engine/docs/concepts/dws (label cloud.google.com/gke-flex-start),
 https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment (the taint of Arm nodes),
-https://cloud.google.com/kubernetes-engine/docs/concepts/tpus (labels and taint of TPU nodes).
+https://cloud.google.com/kubernetes-engine/docs/concepts/tpus (labels and taint of TPU nodes),
+https://cloud.google.com/kubernetes-engine/docs/how-to/config-auto-net-for-accelerators (the label of the profile).
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ TOPOLOGY_SUBBLOCK: Final = "cloud.google.com/gce-topology-subblock"
 """Node label with the sub-block of the block."""
 TOPOLOGY_HOST: Final = "cloud.google.com/gce-topology-host"
 """Node label with the host that the machine runs on."""
+NETWORK_PROFILE: Final = "gke.networks.io/accelerator-network-profile"
+"""Node label with the accelerator network profile of the pool."""
+DRANET: Final = "cloud.google.com/gke-networking-dra-driver"
+"""Label of a pool: `true` starts GKE managed DRANET on its nodes; GKE does not set it."""
 WORKLOAD_IDENTITY_ANNOTATION: Final = "iam.gke.io/gcp-service-account"
 """Annotation of a Kubernetes service account: the Google service account that its pods act as."""
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"

@@ -61,6 +61,8 @@ class PoolFacts:
     reservation_key: str | None = None
     reservations: tuple[str, ...] = ()
     compact: bool = False
+    network_profile: str | None = None
+    """How GKE makes the networks of the accelerators; None: it makes none."""
     tpu_topology: str | None = None
     """The topology that is asked for, of a multi-host TPU slice; None: that of one node."""
     blue_green: bool = False

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_fleet.gke.accelerator_networks import check_dranet, check_network_profile, check_network_zone
 from kueue_fleet.gke.machine_rules import (
     check_boot_disk,
     check_gpus,
@@ -335,6 +336,25 @@ POOL_RULES: Final = (
         "Pools of multi-host TPU slices must have the size of a slice, in one zone.",
         f"{_GKE}/how-to/tpus",
         check_tpu_slice,
+    ),
+    PoolRule(
+        "accelerator-network",
+        "Networks of accelerators must be of machines that have them.",
+        f"{_GKE}/how-to/config-auto-net-for-accelerators",
+        check_network_profile,
+    ),
+    PoolRule(
+        "accelerator-network-zone",
+        "Pools with networks of their accelerators must be in one zone.",
+        f"{_GKE}/how-to/config-auto-net-for-accelerators",
+        check_network_zone,
+    ),
+    PoolRule(
+        "dranet",
+        "DRANET must be on machines that it supports, with networks of their accelerators.",
+        f"{_GKE}/how-to/allocate-network-resources-dra",
+        check_dranet,
+        refused=False,
     ),
     PoolRule("pool-boot-disk", "Boot disks must be of a type that the machine takes.", _MACHINES, check_boot_disk),
     PoolRule(

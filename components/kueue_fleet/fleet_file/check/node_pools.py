@@ -21,7 +21,6 @@ from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNod
 from kueue_fleet.fleet_file.model.zone_rules import offered_problems
 from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
 from kueue_fleet.gke.machines import (
-    ACCELERATOR_NETWORKS,
     machine_names,
     machine_type,
 )
@@ -38,7 +37,6 @@ def check_pools(scope: Scope) -> Iterator[Problem]:
     for pool in scope.entries("nodePools"):
         yield from scope.unknown_clusters(pool)
         yield from _machine_type(scope, pool)
-        yield from _accelerator_network(scope, pool)
         yield from _name(scope, pool)
         yield from _existing(scope, pool)
         yield from _clusters(scope, pool)
@@ -128,16 +126,6 @@ def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) 
             f"is {option}, but {machine} is not known to be offered so in {', '.join(elsewhere)}",
             f"use {', '.join(zones)}, or make sure that it is",
             "warning",
-        )
-
-
-@rule
-def _accelerator_network(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
-    if pool.accelerator_network_profile is not None and not pool.machine_type.startswith(ACCELERATOR_NETWORKS):
-        yield Problem(
-            f"{scope.path(pool)}.acceleratorNetworkProfile",
-            f"is {pool.accelerator_network_profile}, but GPUs of {pool.machine_type} have no network of their own",
-            "remove it",
         )
 
 

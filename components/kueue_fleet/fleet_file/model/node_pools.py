@@ -139,8 +139,9 @@ class NodePoolEntry(RuledModel):
     """Shape of the TPU slice, such as 2x2 or 2x2x4; default: that of one node. With more nodes than one the pool is one
     slice: nodeCount, or totalMaxNodeCount, is the number of its nodes. A change replaces the pool."""
     accelerator_network_profile: Literal["auto"] | None = None
-    """auto: GKE makes the networks over which GPUs of A3 and newer machines speak with those of other nodes; needs GKE
-    1.34.1-gke.1829001 or newer. Default: none, and GPUs have the node's network alone. A change replaces the pool."""
+    """auto: GKE makes the networks over which GPUs of A3 Mega and newer machines, and v6e and v7 TPUs, speak with those
+    of other nodes; one zone only, and GKE 1.34.1-gke.1829001 or newer. Default: none, and they have the node's network
+    alone. A change replaces the pool."""
     management: PoolManagement = Field(default_factory=PoolManagement)
     """Repair and upgrades."""
     upgrade: PoolUpgrade | None = None
