@@ -18,7 +18,7 @@ from kueue_fleet_policies.resource import NODE_POOL, Resource
 from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule
 
 _GROUP: Final = "Node pools"
-_WITH_CLUSTER: Final = ("pool-initial-size", "pool-compact-zone")
+_WITH_CLUSTER: Final = ("pool-initial-size", "pool-compact-zone", "accelerator-network-zone")
 """Rules that need the zones of the cluster."""
 _ELSEWHERE: Final = ("pool-managed",)
 """Rules that are policies of their own, by the numbers of the CIS benchmark: gke-auto-upgrade and gke-auto-repair."""

@@ -110,7 +110,8 @@ def test_capacity_classes(made: dict[str, Any], capacity: dict[str, Any]) -> Non
 
 
 def test_networks_of_gpus_are_kept() -> None:
-    found = entry(pool(networkConfig={"acceleratorNetworkProfile": "auto", "podRange": "pods"}))
+    large = {"machineType": "a3-ultragpu-8g", "diskType": "hyperdisk-balanced", "accelerators": []}
+    found = entry(pool(large, networkConfig={"acceleratorNetworkProfile": "auto", "podRange": "pods"}))
     assert found["acceleratorNetworkProfile"] == "auto"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.gke.labels import DRANET
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Gpus, PoolFacts
 from kueue_fleet.gke.pool_rules import POOL_RULES, breaches
 
@@ -29,6 +30,7 @@ NAMED: dict[str, Any] = {
 }
 FIXED: dict[str, Any] = {"autoscaling": False, "limits_in_total": False, "most_nodes": 0, "node_count": 1}
 N1: dict[str, Any] = {"machine_type": "n1-standard-32"}
+H200: dict[str, Any] = {"machine_type": "a3-ultragpu-8g"}
 T4 = Gpus("nvidia-tesla-t4", 1)
 SLICE: dict[str, Any] = {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4", "compact": True}
 PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -107,6 +109,20 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("pool-gpus", {**N1, "gpus": (Gpus("nvidia-l4", 1),)}, {"machine_type": "x9-new-8", "gpus": (Gpus("new", 1),)}),
     ("pool-gpus", {**N1, "gpus": (Gpus("nvidia-tesla-t4", 3),)}, {**N1, "gpus": (Gpus("nvidia-tesla-t4", 4),)}),
     ("pool-gpus", {**N1, "gpus": (Gpus("nvidia-tesla-v100", 2),)}, {**N1, "gpus": (Gpus("nvidia-tesla-v100", 4),)}),
+    ("accelerator-network", {"network_profile": "auto"}, {**H200, "network_profile": "auto"}),
+    (
+        "accelerator-network",
+        {"machine_type": "a3-highgpu-8g", "network_profile": "auto"},
+        {"machine_type": "a3-megagpu-8g", "network_profile": "auto"},
+    ),
+    ("accelerator-network-zone", {**H200, "network_profile": "auto", "zone_count": 2}, {**H200, "zone_count": 2}),
+    ("dranet", {"labels": (DRANET,)}, {**H200, "network_profile": "auto", "labels": ("a", DRANET)}),
+    ("dranet", {**H200, "labels": ("a", DRANET)}, {**H200, "labels": ("a",)}),
+    (
+        "dranet",
+        {"machine_type": "a3-megagpu-8g", "network_profile": "auto", "labels": (DRANET,)},
+        {"machine_type": "a4-highgpu-8g", "network_profile": "auto", "labels": (DRANET,)},
+    ),
     (
         "pool-boot-disk",
         {"machine_type": "a4x-highgpu-4g", "disk_type": "pd-ssd"},

@@ -72,6 +72,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "slice of one": {"tpuTopology": "2x2"},
     "slice of four, in three dimensions": {"tpuTopology": "2x2x4", "zones": ZONES[:1]},
     "two local SSDs": {"localSsdCount": 2},
+    "networks": {"acceleratorNetworkProfile": "auto"},
+    "DRANET": {"labels": {"cloud.google.com/gke-networking-dra-driver": "true"}},
     "own label": {"labels": {"team": "a"}},
     "label of Kubernetes": {"labels": {"node.kubernetes.io/team": "a"}},
     "taint": {"taints": [TAINT]},
@@ -230,7 +232,7 @@ def test_the_pools_break_every_rule_that_a_file_can_break() -> None:
     broken: set[str] = set()
     for machine in FAMILIES:
         for capacity in CAPACITY:
-            for options in (*packed(), ("compact",)):
+            for options in (*packed(), ("compact",), ("networks",)):
                 facts = pool_facts(pool_of(machine, capacity, options), STANDARD)
                 broken |= {rule.name for rule, _ in breaches(facts)}
     unsayable = {"dws-autoscaling", "dws-no-reservation", "dws-not-spot", "spot-no-reservation", "reservation-named"}

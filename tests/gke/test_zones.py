@@ -66,6 +66,7 @@ def test_a_table_says_where_it_is_from_and_when_it_was_read(table: str) -> None:
 
 def test_there_is_no_other_table() -> None:
     assert TABLES == [
+        "accelerator_networks",
         "consumption",
         "machine_zones",
         "machines",

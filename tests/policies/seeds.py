@@ -231,6 +231,10 @@ def _pools() -> Iterator[Seed]:
     }
     for rule, says, topology in (("tpu-topology", "does not have", "4x6"), ("tpu-slice", "set it to 16", "8x8")):
         yield _pool(rule, says, {**slices, "placementPolicy": {"type": "COMPACT", "tpuTopology": topology}})
+    profile = {"networkConfig": {"acceleratorNetworkProfile": "auto"}}
+    yield _pool("accelerator-network", "no network beside that of the node", profile)
+    label = {f"{config}labels": {"cloud.google.com/gke-networking-dra-driver": "true"}}
+    yield _pool("dranet", "DRANET is not for g2", label)
     yield _pool(
         "pool-boot-disk",
         "Hyperdisk only",
@@ -248,6 +252,16 @@ def _pools() -> Iterator[Seed]:
     for rule, says, changes in (
         ("pool-initial-size", "0 and 4", {"initialNodeCount": 2}),
         ("pool-compact-zone", "one zone", {"placementPolicy": {"type": "COMPACT"}}),
+        (
+            "accelerator-network-zone",
+            "make a pool for each",
+            {
+                **profile,
+                f"{config}machineType": "a4-highgpu-8g",
+                f"{config}guestAccelerators": None,
+                f"{config}diskType": "hyperdisk-balanced",
+            },
+        ),
     ):
         one = pool(f"{rule}/pool", changes, of=f"{rule}/cluster")
         yield Seed(rule, (cluster(f"{rule}/cluster"), one), one.name, {}, says)

@@ -2,8 +2,8 @@
 
 The table is `accelerator_networks.csv`.
 
-Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/config-auto-net-for-accelerators (one zone, machine types),
-https://cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra (DRANET: profile, machine types)
+Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/config-auto-net-for-accelerators (one zone; machine
+types), https://cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra (DRANET)
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def check_dranet(pool: PoolFacts) -> Iterator[Breach]:
         wrong = f"is set, but GKE managed DRANET is not for {pool.machine_type}"
         yield Breach("labels", wrong, f"remove it, or use machines of {_listed('dranet')}", index)
     elif pool.network_profile is None:
-        wrong = "is set, but without acceleratorNetworkProfile the nodes have no networks that DRANET could give to pods"
+        wrong = "is set, but without acceleratorNetworkProfile the nodes have no networks that DRANET can give to pods"
         yield Breach("labels", wrong, "set acceleratorNetworkProfile to auto, or remove it", index)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from kueue_fleet.gke.labels import TOPOLOGY_BLOCK, TOPOLOGY_HOST, TOPOLOGY_SUBBLOCK
-from kueue_fleet.gke.machines import ACCELERATOR_NETWORKS
 
+_IN_BLOCKS: Final = ("a3-highgpu-8g", "a3-megagpu-", "a3-ultragpu-", "a4-", "a4x-")
 HOSTS_PER_SUBBLOCK: Final = 8
 """Machines that are taken to be in a sub-block. Google does not publish it; a guess."""
 A4X_HOSTS_PER_SUBBLOCK: Final = 18
@@ -23,7 +23,7 @@ SUBBLOCKS_PER_BLOCK: Final = 4
 
 def topology_labels(machine_type: str, pool: str, number: int) -> dict[str, str]:
     """The labels of the node with that number, from 0, of a pool that fills block after block; else none."""
-    if not machine_type.startswith(ACCELERATOR_NETWORKS):
+    if not machine_type.startswith(_IN_BLOCKS):
         return {}
     hosts = A4X_HOSTS_PER_SUBBLOCK if machine_type.startswith("a4x-") else HOSTS_PER_SUBBLOCK
     subblock, host = divmod(number, hosts)

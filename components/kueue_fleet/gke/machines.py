@@ -37,11 +37,6 @@ HYPERDISK_ONLY: Final = ("a3-ultragpu-", "a4-", "a4x-", "ct6e-", "g4-", "tpu7x-"
 Source: https://cloud.google.com/compute/docs/accelerator-optimized-machines and
 https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
 """
-ACCELERATOR_NETWORKS: Final = ("a3-highgpu-8g", "a3-megagpu-", "a3-ultragpu-", "a4-", "a4x-")
-"""Beginnings of the machine types whose GPUs have network interfaces beside that of the node.
-
-Source: https://cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra
-"""
 TPU_MACHINES: Final = ("ct5lp-", "ct5p-", "ct6e-", "tpu7x-")
 """Beginnings of the machine types with TPUs. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"""
 NO_LOCAL_SSD: Final = ("e2-",)

@@ -19,8 +19,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "networks of GPUs that have none": (
         {p(1, "acceleratorNetworkProfile"): "auto"},
         [
-            "nodePools[on-demand].acceleratorNetworkProfile: is auto, but GPUs of g2-standard-24 have no network of "
-            "their own; remove it"
+            "nodePools[on-demand].acceleratorNetworkProfile: is auto, but g2-standard-24 has no network beside that of "
+            "the node; remove it",
+            "nodePools[on-demand].zones: are us-central1-a, us-central1-b, us-central1-c, but the networks of "
+            "acceleratorNetworkProfile are within one zone (cluster batch); set exactly one zone, and make a pool for "
+            "each, or give batch its own value under perCluster",
         ],
     ),
     "a pool that exists on a cluster that does not": (

@@ -20,10 +20,7 @@ from kueue_fleet.fleet_file.model.pool_rules import pool_problems_on
 from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_problems
 from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
-from kueue_fleet.gke.machines import (
-    machine_names,
-    machine_type,
-)
+from kueue_fleet.gke.machines import machine_names, machine_type
 from kueue_fleet.gke.zones import regions_offering, zones_of, zones_offering
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule

@@ -31,6 +31,7 @@ from kueue_fleet.gke.labels import (
     GPU_TAINT,
     INSTANCE_TYPE,
     MACHINE_FAMILY,
+    NETWORK_PROFILE,
     NODE_POOL,
     PROVISIONING,
     QUEUED,
@@ -288,6 +289,8 @@ def _gke_labels(
         labels |= {ACCELERATOR: accelerator, ACCELERATOR_COUNT: str(gpus)}
         if driver in _DRIVER_LABELS:
             labels[DRIVER_VERSION] = _DRIVER_LABELS[driver]
+    if pool.accelerator_network_profile is not None:
+        labels[NETWORK_PROFILE] = pool.accelerator_network_profile
     if spot:
         labels[SPOT] = "true"
     if flex:
