@@ -99,6 +99,16 @@ def flavor(name: str, short: Json | None) -> Json:
     return {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": dict(short or {})}
 
 
+def limit_range(key: str, items: list[Json]) -> Json:
+    namespace, _, name = key.rpartition("/")
+    metadata = {"name": name, "namespace": namespace or "default"}
+    return {"kind": "LimitRange", "metadata": metadata, "spec": {"limits": items}}
+
+
+def runtime_class(name: str, overhead: Json) -> Json:
+    return {"kind": "RuntimeClass", "metadata": {"name": name}, "handler": "h", "overhead": {"podFixed": overhead}}
+
+
 def pod_set(name: str, short: Json) -> Json:
     pod = dict(short.get("pod", {}))
     if "requests" in short:
@@ -201,5 +211,7 @@ def manifests(case: Json) -> list[Json]:
     ]
     found += [node(name, short) for name, short in case.get("nodes", {}).items()]
     found += [{"kind": "Pod", **pod} for pod in case.get("pods", ())]
+    found += [limit_range(name, items) for name, items in case.get("limitRanges", {}).items()]
+    found += [runtime_class(name, overhead) for name, overhead in case.get("runtimeClasses", {}).items()]
     found += [workload(key, short) for key, short in case.get("workloads", {}).items()]
     return found

@@ -30,6 +30,8 @@ QUEUES = """
 - {kind: LocalQueue, metadata: {name: gpu, namespace: vision}, spec: {clusterQueue: q}}
 """
 
+OTHERS = ("/api/v1/nodes", "/api/v1/limitranges", "/apis/node.k8s.io/v1/runtimeclasses")
+
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fleet]:
@@ -111,7 +113,7 @@ class TestDescribe:
         waits["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
         table[WORKLOADS] = [waits]
         plurals = ("resourceflavors", "cohorts", "clusterqueues", "localqueues", "admissionchecks", "topologies")
-        for path in (*(f"/apis/kueue.x-k8s.io/v1beta2/{plural}" for plural in plurals), "/api/v1/nodes"):
+        for path in (*(f"/apis/kueue.x-k8s.io/v1beta2/{plural}" for plural in plurals), *OTHERS):
             table[path] = []
         table["/api/v1/namespaces"] = [{"metadata": {"name": "vision"}}]
         for each in yaml.safe_load(QUEUES):

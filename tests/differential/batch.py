@@ -17,7 +17,7 @@ import aiohttp
 
 from admission import expand
 from differential import states
-from differential.lab import API, AT_ONCE, WORKLOADS, Lab
+from differential.lab import API, AT_ONCE, Lab
 from differential.observed import CHANGES, now_text, seconds, state_of, time_of
 from differential.parts import DEPTHS
 from differential.settings import quiet_seconds
@@ -27,13 +27,17 @@ from differential.watch import Scenario, Watch
 Json = dict[str, Any]
 
 PLACES = {
+    "Namespace": "/api/v1/namespaces",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+    "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "Topology": f"{API}/topologies",
     "ResourceFlavor": f"{API}/resourceflavors",
     "Cohort": f"{API}/cohorts",
     "AdmissionCheck": f"{API}/admissionchecks",
     "ClusterQueue": f"{API}/clusterqueues",
-    "LocalQueue": f"{API}/namespaces/default/localqueues",
+    "LocalQueue": f"{API}/namespaces/{{}}/localqueues",
 }
+WORKLOADS = f"{API}/namespaces/{{}}/workloads"
 NODES = "/api/v1/nodes"
 LONGEST_ROUND_SECONDS = 900.0
 _NAMED_BY = {"ResourceFlavor": "resourceFlavor ", "Cohort": "cohort ", "ClusterQueue": "clusterQueue ",
@@ -126,7 +130,7 @@ class _Batch:
         for kind, items in by_kind.items():
             for depth in range(3) if kind == "Cohort" else (0,):
                 some = [item for item in items if kind != "Cohort" or DEPTHS[_short(item)] == depth]
-                await self._all(self._request("POST", PLACES[kind], item) for item in some)
+                await self._all(self._request("POST", _place(item), item) for item in some)
                 await asyncio.sleep(1.0 if kind == "Cohort" else 0.0)
         await self._all(self._activate(item) for item in by_kind["AdmissionCheck"])
         waiting = [(one, list(one.case["workloads"].items())) for one in self.scenarios]
@@ -168,7 +172,7 @@ class _Batch:
         await self._request("PATCH", path, {"spec": {"taints": node["spec"].get("taints")}})
 
     async def _submit(self, one: Scenario, name: str, short: Json) -> None:
-        made = await self._request("POST", WORKLOADS, _complete(one.parts.workload(name, short)))
+        made = await self._request("POST", _workloads(one), _complete(one.parts.workload(name, short)))
         metadata = made["metadata"]
         self.names_by_uid[metadata["uid"]] = metadata["name"]
         one.answer["made"][name] = [seconds(metadata["creationTimestamp"]), metadata["uid"]]
@@ -219,14 +223,14 @@ class _Batch:
             await asyncio.sleep(0.1)
 
     def _make_ready(self, one: Scenario, name: str) -> None:
-        job = self._change_status(one, f"{WORKLOADS}/{one.prefix}{name}", ["ready", name])
+        job = self._change_status(one, f"{_workloads(one)}/{one.prefix}{name}", ["ready", name])
         self.tasks.append(asyncio.create_task(job))
 
     async def _do(self, one: Scenario) -> None:
         assert one.event is not None
         kind, name = one.event[0], one.event[1]
         one.waits_for = (_SEEN_AS.get(kind, "Workload update event"), one.prefix + name, time.time())
-        path = f"{WORKLOADS}/{one.prefix}{name}"
+        path = f"{_workloads(one)}/{one.prefix}{name}"
         if kind == "submit":
             await self._submit(one, name, one.event[2])
         elif kind == "delete":
@@ -240,7 +244,8 @@ class _Batch:
             await self._change_spec(one, f"{PLACES['ClusterQueue']}/{one.prefix}{name}", spec)
         elif kind == "hold":
             (one.stopped_locals.discard if one.event[2] == "None" else one.stopped_locals.add)(name)
-            await self._change_spec(one, f"{PLACES['LocalQueue']}/{one.prefix}{name}", {"stopPolicy": one.event[2]})
+            place = PLACES["LocalQueue"].format(one.parts.namespace)
+            await self._change_spec(one, f"{place}/{one.prefix}{name}", {"stopPolicy": one.event[2]})
         else:
             await self._change_status(one, path, one.event)
 
@@ -275,7 +280,7 @@ class _Batch:
         """What changed in this round, and what Kueue did in it."""
         found: dict[str, dict[str, Json]] = {one.prefix: {} for one in running}
         end = round((time.time() - self.base) * 1000)
-        listed = await self._request("GET", f"{WORKLOADS}?labelSelector=batch%3D{self.batch}")
+        listed = await self._request("GET", f"{API}/workloads?labelSelector=batch%3D{self.batch}")
         self.watch.read()
         for item in listed["items"]:
             match = self.watch.match(item["metadata"]["name"])
@@ -308,6 +313,14 @@ class _Batch:
 
 def _complete(item: Json) -> Json:
     return {"apiVersion": "kueue.x-k8s.io/v1beta2", **item}
+
+
+def _place(item: Json) -> str:
+    return PLACES[item["kind"]].format(item["metadata"].get("namespace"))
+
+
+def _workloads(one: Scenario) -> str:
+    return WORKLOADS.format(one.parts.namespace)
 
 
 def _short(item: Json) -> str:

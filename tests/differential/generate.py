@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from differential import topologies
+from differential import limits, topologies
 
 Json = dict[str, Any]
 
@@ -50,6 +50,9 @@ class _Maker:
         if self.levels:
             case["topologies"] = {topologies.TOPOLOGY: self.levels}
             case["nodes"] = topologies.nodes(rng, self.flavors)
+        if self.setting == "limits":
+            case["limitRanges"] = limits.limit_ranges(rng, self._resources())
+            case["runtimeClasses"] = {limits.RUNTIME: {"cpu": rng.choice(["500m", "1"])}}
         case["cohorts"] = self._cohorts()
         case["queues"] = {name: self._queue(name) for name in self.queue_names}
         case["localQueues"] = {f"l{name}": name for name in self.queue_names}
@@ -75,6 +78,9 @@ class _Maker:
         if self.two_groups:
             found["g1"] = {}
         return found
+
+    def _resources(self) -> list[str]:
+        return ["cpu", "gpu"] if self.gpu else ["cpu"]
 
     def _quota(self, bounded: bool, most: int) -> str:
         """Nominal quota, and where there is a parent perhaps limits."""
@@ -168,6 +174,9 @@ class _Maker:
                 pod["affinity"] = {
                     "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
                 }
+            if self.setting == "limits":
+                pod |= limits.pod(rng, self._resources())
+                del pod_set["requests"]
             if pod:
                 pod_set["pod"] = pod
             asks = topologies.request(rng, self.levels, pod_set["count"]) if self.levels else None

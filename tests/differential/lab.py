@@ -18,7 +18,6 @@ from one_cluster import PATIENCE_SECONDS, OneCluster, one_cluster
 Json = dict[str, Any]
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
-WORKLOADS = f"{API}/namespaces/default/workloads"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 AT_ONCE = 24

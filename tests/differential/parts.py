@@ -21,6 +21,8 @@ class Parts:
 
     def __init__(self, case: Json, prefix: str, batch: str) -> None:
         self.case = case
+        self.namespace = f"{prefix}team" if case["setting"] == "limits" else "default"
+        """LimitRanges need a namespace of the scenario's own."""
         self.prefix = prefix
         self.batch = batch
         self.queues = dict(case["queues"])
@@ -33,7 +35,7 @@ class Parts:
     def objects(self) -> list[Json]:
         """Everything but the workloads."""
         case, prefix = self.case, self.prefix
-        found = []
+        found = self._limits()
         for name, levels in case.get("topologies", {}).items():
             spec = {"levels": [{"nodeLabel": level} for level in levels]}
             found.append({"kind": "Topology", "metadata": {"name": prefix + name}, "spec": spec})
@@ -83,16 +85,37 @@ class Parts:
     def local_queue(self, name: str, stop_policy: str) -> Json:
         """A LocalQueue."""
         spec = {"clusterQueue": self.prefix + self.case["localQueues"][name], "stopPolicy": stop_policy}
-        return {"kind": "LocalQueue", "metadata": {"name": self.prefix + name}, "spec": spec}
+        metadata = {"name": self.prefix + name, "namespace": self.namespace}
+        return {"kind": "LocalQueue", "metadata": metadata, "spec": spec}
 
     def workload(self, name: str, short: Json) -> Json:
         """A workload to create."""
-        found = expand.workload(f"default/{self.prefix}{name}", {**short, "queue": self.prefix + short["queue"]})
+        key = f"{self.namespace}/{self.prefix}{name}"
+        found = expand.workload(key, {**short, "queue": self.prefix + short["queue"]})
         del found["metadata"]["uid"], found["metadata"]["creationTimestamp"], found["status"]
         found["metadata"]["labels"] = {"batch": self.batch}
         for pod_set in found["spec"]["podSets"]:
-            pod_set["template"]["spec"]["restartPolicy"] = "Never"
-            pod_set["template"]["spec"]["containers"][0]["image"] = "none"
+            pod = pod_set["template"]["spec"]
+            pod["restartPolicy"] = "Never"
+            if "runtimeClassName" in pod:
+                pod["runtimeClassName"] = self.prefix + pod["runtimeClassName"]
+            for container in (*pod["containers"], *pod.get("initContainers", ())):
+                container["image"] = "none"
+        return found
+
+    def _limits(self) -> list[Json]:
+        """The scenario's namespace, where it has one, and what adds to the requests of pods."""
+        if self.namespace == "default":
+            return []
+        found = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}]
+        found += [
+            {"apiVersion": "v1", **expand.limit_range(f"{self.namespace}/{name}", items)}
+            for name, items in self.case["limitRanges"].items()
+        ]
+        found += [
+            {"apiVersion": "node.k8s.io/v1", **expand.runtime_class(self.prefix + name, overhead)}
+            for name, overhead in self.case["runtimeClasses"].items()
+        ]
         return found
 
     def _groups(self, short: Json) -> list[Json]:

@@ -25,6 +25,7 @@ _DECIDES: Final[dict[str, Json]] = {
         }
     },
     "topology": {},
+    "limits": {},
 }
 SETTINGS: Final = tuple(_DECIDES)
 

@@ -161,6 +161,16 @@ def test_a_kind_that_kueue_does_not_manage_here_is_refused() -> None:
     assert "is a Pod; as a job it needs the label kueue.x-k8s.io/queue-name, and no uid" in found
 
 
+def test_requests_that_kueue_never_admits_are_a_problem() -> None:
+    (job,) = documents("pytorchjob")
+    resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
+    above = changed(job, "spec/pytorchReplicaSpecs/Master/template/spec/containers", [{"resources": resources}])
+    (found,) = check_manifests(FLEET, [above])
+    assert found.startswith(f"{job.where}: workload ")
+    assert 'containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits' in found
+    assert found.endswith("; correct the requests of its pods, Kueue never admits it")
+
+
 def test_the_first_priority_class_of_the_roles_counts() -> None:
     (job,) = documents("pytorchjob")
     data = deepcopy(dict(job.data))

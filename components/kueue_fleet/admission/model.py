@@ -235,7 +235,8 @@ class Workload:
     preemption_gates: tuple[str, ...] = ()
     job_uid: str = ""
     problem: str = ""
-    """Why its resources are invalid (requests above limits), in Kueue's words; empty when they are fine."""
+    """Why its resources are invalid (requests above limits, or against a LimitRange), in Kueue's words; empty when
+    they are fine."""
     status: WorkloadStatus = WorkloadStatus()
 
     @property

@@ -85,7 +85,8 @@ def explain(
     \b
     Examples:
       mkdir dump && for kind in resourceflavors cohorts clusterqueues \\
-          localqueues admissionchecks topologies workloads namespaces nodes; \\
+          localqueues admissionchecks topologies workloads namespaces nodes \\
+          limitranges runtimeclasses; \\
           do kubectl get $kind -A -o yaml > dump/$kind.yaml; done
       kueue-fleet explain team-a/train-1 --objects dump/
       kueue-fleet explain team-a/train-1 --objects manager=m.yaml \\

@@ -59,7 +59,7 @@ class Dump:
             raise console.wrong_input(self._path, nameless)
         self._documents = documents
         self._manifests = [document.data for document in documents]
-        managed = [m for m in self._manifests if not is_unmanaged(m) and m.get("kind") != "LimitRange"]
+        managed = [m for m in self._manifests if not is_unmanaged(m)]
         self._index = WorkloadIndex(without_stood_for(managed))
 
     @property

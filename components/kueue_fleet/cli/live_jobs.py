@@ -39,6 +39,12 @@ _EXPLAINED: Final = {
     "Topology": "topologies",
     "Workload": "workloads",
 }
+_ALSO_EXPLAINED: Final = {
+    "Namespace": "/api/v1/namespaces",
+    "Node": "/api/v1/nodes",
+    "LimitRange": "/api/v1/limitranges",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+}
 FIXES: Final = {
     0: "check that you reach the cluster",
     401: "log in again",
@@ -160,7 +166,7 @@ class LiveJob:
     def _listed(self, cluster: str) -> Iterable[Json]:
         for kind, path in (
             *((kind, f"/apis/{KUEUE_API}/{plural}") for kind, plural in _EXPLAINED.items()),
-            *((("Namespace", "/api/v1/namespaces"), ("Node", "/api/v1/nodes"))),
+            *_ALSO_EXPLAINED.items(),
         ):
             # What a list has does not say its kind.
             yield from ({"kind": kind, **item} for item in self.clusters.ask(cluster, path)["items"])

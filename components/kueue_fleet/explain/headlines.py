@@ -111,6 +111,12 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     waits = [change for change in admitting if change.kind == "finish"]
     if waits and made.reason == "WaitingForQuota":
         return f"{_sentence(waits[0].what)}, or make one of the changes above."
+    if entry is not None and entry.info.workload.problem == made.message:
+        namespace = entry.info.workload.namespace
+        return (
+            "Submit it again with requests that are within its limits and the LimitRanges of its namespace: "
+            f"kubectl describe limitranges -n {namespace}."
+        )
     if admitting:
         return f"{_sentence(admitting[0].what)}."
     if made.changes:

@@ -126,8 +126,17 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str
         problems = list(check_kinds(fleet, named))
         if not problems:
             jobs = [document.data for document in named]
-            parse_fleet_objects(fleet, fleet.home, jobs)
-            problems = [*check_provisioning_requests(fleet, named), *check_tpu_jobs(fleet, named)]
+            workloads = parse_fleet_objects(fleet, fleet.home, jobs)[fleet.home].workloads
+            never = [
+                f"workload {each.key}: {each.problem}; correct the requests of its pods, Kueue never admits it"
+                for each in workloads
+                if each.problem
+            ]
+            problems = [
+                *as_in_files(never, (), manifests, UNNAMED),
+                *check_provisioning_requests(fleet, named),
+                *check_tpu_jobs(fleet, named),
+            ]
     except SimulationError as refused:
         return list(as_in_files(refused.problems, (), manifests, UNNAMED))
     return problems

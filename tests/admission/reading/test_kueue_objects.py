@@ -144,12 +144,6 @@ class TestWhatIsRead:
         (found,) = parse_objects([node, running, done]).objects.nodes
         assert dict(found.used) == {"cpu": 1500, "pods": 1}
 
-    def test_requests_above_limits_are_kept_as_the_workloads_problem(self) -> None:
-        container = {"name": "c", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}
-        assert one(batch_job({"spec": {"containers": [container]}})).problem == (
-            'spec.podSets[0].template.spec.containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits'
-        )
-
 
 class TestWhatIsWrong:
     def test_all_problems_are_found_at_once_with_their_paths(self) -> None:
@@ -227,7 +221,6 @@ class TestWhatIsRefused:
             (cluster_queue(concurrentAdmissionPolicy={"migration": {}}), "concurrentAdmissionPolicy"),
             (batch_job(metadata={"annotations": {"kueue.x-k8s.io/elastic-job": "true"}}), "elastic jobs"),
             (batch_job({"spec": {"resourceClaims": [{"name": "c"}]}}), "dynamic resource allocation"),
-            ({"kind": "LimitRange", "metadata": {"name": "l"}}, "LimitRange"),
         ],
     )
     def test_by_name_and_object(self, thing: dict[str, Any], feature: str) -> None:

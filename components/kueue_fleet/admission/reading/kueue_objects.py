@@ -31,6 +31,7 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.pods import ResourceRules, Taint, Toleration
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.manifests import JOBS, NAMESPACED, is_job
+from kueue_fleet.admission.reading.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_fleet.admission.reading.pods import parse_pod_set
 from kueue_fleet.admission.reading.workloads import Context, parse_job, parse_workload
 from kueue_fleet.kueue_api import (
@@ -99,8 +100,6 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
         namespaces=read.all("Namespace", _parse_namespace),
         configuration=settings,
     )
-    if by_kind.get("LimitRange"):
-        raise NotModelledError("LimitRange", next(iter(by_kind["LimitRange"].values())).path)
     context = Context(
         workload_priorities={
             f.child("metadata").text("name"): f.integer("value") for f in read.of("WorkloadPriorityClass")
@@ -110,6 +109,8 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
             (f.integer("value") for f in read.of("PriorityClass") if f.flag("globalDefault")), default=0
         ),
         rules=settings.resource_rules,
+        limits=parse_limit_ranges(read.of("LimitRange")),
+        overheads={f.child("metadata").text("name"): parse_overhead(f) for f in read.of("RuntimeClass")},
     )
     workloads = (
         *read.all("Workload", lambda fields: parse_workload(fields, context)),

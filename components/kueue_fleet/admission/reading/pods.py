@@ -9,7 +9,6 @@ pkg/controller/jobframework/tas.go.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final
 
 from kueue_fleet.admission.amounts import request_amount, resource_order
@@ -33,7 +32,7 @@ def parse_pod_set(
     """A pod set from its pod's `spec`. Raises NotModelledError for resource claims."""
     if any(fields.children("resourceClaims")):
         raise NotModelledError("dynamic resource allocation (resourceClaims)", fields.path)
-    requests = _pod_requests(fields)
+    requests = pod_requests(fields)
     quota = _quota_requests(requests, rules)
     affinity = fields.child("affinity").child("nodeAffinity")
     required = affinity.child("requiredDuringSchedulingIgnoredDuringExecution")
@@ -130,30 +129,15 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
     return request if request.is_explicit else None
 
 
-def find_limit_violations(fields: Fields, index: int) -> list[str]:
-    """Kueue's complaints about requests above limits in the pod `fields` of pod set `index`."""
-    found = []
-    for kind in ("initContainers", "containers"):
-        for number, container in enumerate(fields.children(kind)):
-            resources = container.child("resources")
-            requests, limits = resources.quantities("requests"), resources.quantities("limits")
-            names = [f'"{name}"' for name in sorted(requests) if name in limits and requests[name] > limits[name]]
-            if names:
-                found.append(
-                    f"spec.podSets[{index}].template.spec.{kind}[{number}]: Invalid value: "
-                    f"[{','.join(names)}]: requests must not exceed its limits"
-                )
-    return found
-
-
-def _pod_requests(fields: Fields) -> Requests:
+def pod_requests(fields: Fields) -> Requests:
+    """What the pod with this `spec` asks for."""
     total: Requests = {}
     for container in fields.children("containers"):
-        _add(total, _container_requests(container))
+        _add(total, container_requests(container))
     sidecars: Requests = {}
     most: Requests = {}
     for container in fields.children("initContainers"):
-        needed = _container_requests(container)
+        needed = container_requests(container)
         if container.text("restartPolicy") == "Always":
             _add(total, needed)
             _add(sidecars, needed)
@@ -162,16 +146,15 @@ def _pod_requests(fields: Fields) -> Requests:
             _add(needed, sidecars)
         _raise_to(most, needed)
     _raise_to(total, most)
-    resources = fields.child("resources")
-    pod_level = {**resources.quantities("limits"), **resources.quantities("requests")}
-    for name, quantity in pod_level.items():
+    for name, quantity in container_requests(fields).items():
         if name in _POD_LEVEL or name.startswith("hugepages-"):
             total[name] = quantity
     _add(total, fields.quantities("overhead"))
     return total
 
 
-def _container_requests(container: Fields) -> Requests:
+def container_requests(container: Fields) -> Requests:
+    """What a container, or a pod by itself, asks for."""
     resources = container.child("resources")
     return {**resources.quantities("limits"), **resources.quantities("requests")}
 
@@ -226,12 +209,6 @@ def _shape(fields: Fields) -> str:
 
 def _container_shape(container: Fields) -> dict[str, Any]:
     return {
-        "resources": sorted((name, str(q)) for name, q in _container_requests(container).items()),
+        "resources": sorted((name, str(q)) for name, q in container_requests(container).items()),
         "ports": container.data.get("ports"),
     }
-
-
-def single_problem(texts: Iterable[str]) -> str:
-    """Several complaints as Kubernetes joins them."""
-    listed = list(texts)
-    return listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]" if listed else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from kueue_fleet.admission.amounts import request_amount
 from kueue_fleet.admission.errors import NotModelledError
@@ -15,13 +15,8 @@ from kueue_fleet.admission.model import Admission, CheckState, PodSetAssignment,
 from kueue_fleet.admission.pods import PodSet, ResourceRules
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.job_pod_sets import Role, own_priority_class, roles_of
-from kueue_fleet.admission.reading.pods import (
-    find_limit_violations,
-    parse_pod_set,
-    parse_topology_request,
-    single_problem,
-    topology_from_annotations,
-)
+from kueue_fleet.admission.reading.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
+from kueue_fleet.admission.reading.pods import parse_pod_set, parse_topology_request, topology_from_annotations
 from kueue_fleet.admission.reading.topology import parse_topology_assignment
 from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION
 
@@ -35,6 +30,7 @@ T = TypeVar("T")
 class Context:
     """What other objects say about workloads: values of priority classes, and how requests count.
 
+    `limits` are the LimitRanges by namespace, `overheads` those of RuntimeClasses by name.
     `pod_sets` and `assignments` have what was read before, by the text of what it was read from: workloads of one
     cluster are mostly alike, and pods are the most of them. Where they are not, each is emptied when it is full.
     """
@@ -43,6 +39,8 @@ class Context:
     pod_priorities: Mapping[str, int] = field(default_factory=dict)
     default_priority: int = 0
     rules: ResourceRules = field(default_factory=ResourceRules)
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pod_sets: dict[str, tuple[tuple[PodSet, ...], str]] = field(default_factory=dict)
     assignments: dict[str, tuple[PodSetAssignment, ...]] = field(default_factory=dict)
 
@@ -58,8 +56,8 @@ def parse_workload(fields: Fields, context: Context) -> Workload:
     metadata, spec = fields.child("metadata"), fields.child("spec")
     annotations = metadata.child("annotations")
     _refuse(fields, annotations)
-    pod_sets, problem = _parse_pod_sets(spec, context)
     name, namespace = metadata.text("name"), metadata.text("namespace", "default")
+    pod_sets, problem = _parse_pod_sets(spec, context, namespace)
     limit = spec.integer("maximumExecutionTimeSeconds", least=1)
     return Workload(
         namespace=namespace,
@@ -85,16 +83,17 @@ def parse_workload(fields: Fields, context: Context) -> Workload:
     )
 
 
-def _parse_pod_sets(spec: Fields, context: Context) -> tuple[tuple[PodSet, ...], str]:
+def _parse_pod_sets(spec: Fields, context: Context, namespace: str) -> tuple[tuple[PodSet, ...], str]:
     """The pod sets of a Workload's `spec`, and why their resources are invalid."""
-    text = repr(spec.data.get("podSets"))
+    limits = context.limits.get(namespace, NO_LIMITS)
+    text = repr(spec.data.get("podSets")) + (namespace if limits else "")
     known = context.pod_sets.get(text)
     if known is not None:
         return known
     before = len(spec.problems)
-    pod_sets, problems = [], []
-    for index, item in enumerate(spec.children("podSets")):
-        pod = item.child("template").child("spec")
+    pod_sets, pods = [], []
+    for item in spec.children("podSets"):
+        pod = with_defaults(item.child("template").child("spec"), limits, context.overheads)
         pod_sets.append(
             parse_pod_set(
                 pod,
@@ -105,8 +104,8 @@ def _parse_pod_sets(spec: Fields, context: Context) -> tuple[tuple[PodSet, ...],
                 context.rules,
             )
         )
-        problems += find_limit_violations(pod, index)
-    found = tuple(pod_sets), single_problem(problems)
+        pods.append(pod)
+    found = tuple(pod_sets), find_problem(pods, limits)
     if len(spec.problems) == before:
         _keep(context.pod_sets, text, found)
     return found
@@ -231,13 +230,15 @@ def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission
 def parse_job(fields: Fields, context: Context) -> Workload:
     """A job of a kind that `job_pod_sets` reads, as the Workload that Kueue makes of it; of several, the first."""
     roles = roles_of(fields)
-    pod_sets, problems = [], []
-    for index, role in enumerate(roles):
-        pod = role.template.child("spec")
+    metadata = fields.child("metadata")
+    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
+    limits = context.limits.get(namespace, NO_LIMITS)
+    pod_sets, pods = [], []
+    for role in roles:
+        pod = with_defaults(role.template.child("spec"), limits, context.overheads)
         topology = topology_from_annotations(role.template.child("metadata"))
         pod_sets.append(parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules))
-        problems += find_limit_violations(pod, index)
-    metadata = fields.child("metadata")
+        pods.append(pod)
     labels, annotations = metadata.child("labels"), metadata.child("annotations")
     _refuse(fields, annotations)
     queue = labels.text(f"{_PREFIX}queue-name")
@@ -246,7 +247,6 @@ def parse_job(fields: Fields, context: Context) -> Workload:
     seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
     if seconds and not seconds.isdigit():
         labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
-    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
     uid = metadata.text("uid") or f"{namespace}/{name}"
     return Workload(
         namespace=namespace,
@@ -259,7 +259,7 @@ def parse_job(fields: Fields, context: Context) -> Workload:
         max_execution_seconds=float(seconds) if seconds.isdigit() else None,
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
-        problem=single_problem(problems),
+        problem=find_problem(pods, limits),
     )
 
 

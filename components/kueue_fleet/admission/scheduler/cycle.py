@@ -127,9 +127,7 @@ def _is_inadmissible(cache: Cache, entry: Entry) -> bool:
             "workload namespace doesn't match ClusterQueue selector",
         )
     elif workload.problem:
-        entry.refuse(
-            Outcome.INADMISSIBLE, QuotaReservedReason.MISCONFIGURED, f"resources validation failed: {workload.problem}"
-        )
+        entry.refuse(Outcome.INADMISSIBLE, QuotaReservedReason.MISCONFIGURED, workload.problem)
     else:
         return False
     return True
