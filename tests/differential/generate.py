@@ -51,7 +51,7 @@ class _Maker:
             case["topologies"] = {topologies.TOPOLOGY: self.levels}
             case["nodes"] = topologies.nodes(rng, self.flavors)
         if self.setting == "limits":
-            case["limitRanges"] = limits.limit_ranges(rng, self._resources())
+            case["limitRanges"] = limits.limit_ranges(rng)
             case["runtimeClasses"] = {limits.RUNTIME: {"cpu": rng.choice(["500m", "1"])}}
         case["cohorts"] = self._cohorts()
         case["queues"] = {name: self._queue(name) for name in self.queue_names}

@@ -11,29 +11,24 @@ RUNTIME: Final = "sandboxed"
 _BIG: Final = ("500m", "1", "2", "3", "4")
 
 
-def limit_ranges(rng: random.Random, resources: list[str]) -> Json:
+def limit_ranges(rng: random.Random) -> Json:
     """One LimitRange of containers, of pods or of both, or none; one that the API server takes."""
     items: list[Json] = []
     if rng.random() < 0.8:
-        items.append({"type": "Container", **_bounds(rng, resources)})
+        items.append({"type": "Container", **_bounds(rng)})
     if rng.random() < 0.35:
-        bounds = _bounds(rng, resources)
+        bounds = _bounds(rng)
         items.append({"type": "Pod", **{key: bounds[key] for key in ("min", "max") if key in bounds}})
     if rng.random() < 0.1:
         items.append({"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}})
     return {"limits": items} if items else {}
 
 
-def _bounds(rng: random.Random, resources: list[str]) -> Json:
-    """For each resource some of four amounts in the order that Kubernetes asks for."""
-    found: Json = {}
-    for resource in resources:
-        some = _BIG if resource == "cpu" else ("1", "2", "3")
-        amounts = sorted((rng.choice(some) for _ in range(4)), key=some.index)
-        for name, amount in zip(("min", "defaultRequest", "default", "max"), amounts, strict=True):
-            if rng.random() < 0.4:
-                found.setdefault(name, {})[resource] = amount
-    return found
+def _bounds(rng: random.Random) -> Json:
+    """Some of four amounts in the order that Kubernetes asks for; the scenarios' GPUs have no name that it takes."""
+    amounts = sorted((rng.choice(_BIG) for _ in range(4)), key=_BIG.index)
+    names = ("min", "defaultRequest", "default", "max")
+    return {name: {"cpu": amount} for name, amount in zip(names, amounts, strict=True) if rng.random() < 0.4}
 
 
 def pod(rng: random.Random, resources: list[str]) -> Json:
