@@ -19,6 +19,9 @@ LATEST = 5
 _BY_MAP_ORDER = (states.PENDING, f"{states.PENDING} {QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED}")
 
 
+_MISCONFIGURED = f"{states.PENDING} {QuotaReservedReason.MISCONFIGURED}"
+
+
 class Difference(NamedTuple):
     """What differs, to read; and the round and the number of the cycle, if it was one."""
 
@@ -66,7 +69,7 @@ def differs(case: Json, answer: Json, chance: Chance, late: set[int]) -> Differe
         wrong = [
             f"  {name}: core {ours.get(name)!r}, Kueue {standing.get(name)!r}"
             for name in sorted({*ours, *standing})
-            if not _same(run.seen.get(name, set()), ours.get(name), standing.get(name), topology="topologies" in case)
+            if not _same(run.seen.get(name, set()), ours.get(name), standing.get(name), case)
         ]
         if not wrong and run.engine.wants_cycle and not run.is_restless:
             wrong = ["  the core would go on, Kueue does not"]
@@ -75,11 +78,15 @@ def differs(case: Json, answer: Json, chance: Chance, late: set[int]) -> Differe
     return None
 
 
-def _same(seen: set[str], mine: str | None, right: str | None, *, topology: bool) -> bool:
+def _same(seen: set[str], mine: str | None, right: str | None, case: Json) -> bool:
     """Whether two states are equal, but for this: Kueue may leave the reason of an earlier look.
 
     It writes a reason only if it is not that of its own copy of the workload, which may be older than its last write.
     Of placements on several flavors it names the one that failed first, in the order of a Go map.
+    Its workload controller does not add defaults before it looks at LimitRanges, and then replaces what the scheduler,
+    which does, has written.
     """
-    by_map = topology and mine in _BY_MAP_ORDER and right in _BY_MAP_ORDER
+    if "limitRanges" in case and _MISCONFIGURED in (mine, right):
+        return all(state is not None and states.kind_of(state) == states.PENDING for state in (mine, right))
+    by_map = "topologies" in case and mine in _BY_MAP_ORDER and right in _BY_MAP_ORDER
     return mine == right or by_map or (mine in seen and right in seen)

@@ -71,6 +71,8 @@ def features(case: Json, answer: Json) -> set[str]:
         "partial admission": any("min" in p for p in pod_sets),
         "admission checks": any("checks" in q for q in queues),
         "checks for some flavors": any(flavors for q in queues for flavors in q.get("checks", {}).values()),
+        "LimitRanges": bool(case.get("limitRanges")),
+        "overhead of a RuntimeClass": any("runtimeClassName" in p.get("pod", {}) for p in pod_sets),
         "topology required": any("required" in asked for asked in flat),
         "topology preferred": any("preferred" in asked for asked in flat),
         "topology unconstrained": any("unconstrained" in asked for asked in flat),
@@ -84,7 +86,7 @@ def features(case: Json, answer: Json) -> set[str]:
     tokens = (
         "InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing",
         "ClusterQueueStopped", "LocalQueueStopped", "AdmissionCheck", "PodsReadyTimeout", "WaitingForQuota",
-        "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed", "WaitingForPreemptedWorkloads", "Reserved",
+        "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed", "WaitingForPreemptedWorkloads", "Misconfigured", "Reserved",
         "Admitted", "Deactivated",
     )  # fmt: skip
     return found | {f"decided {token}" for token in tokens if token in decided}
