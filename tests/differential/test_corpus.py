@@ -16,7 +16,7 @@ from differential.trace import Log, Trace
 
 Json = dict[str, Any]
 
-LEAST_SCENARIOS = 4340
+LEAST_SCENARIOS = 4600
 LEAST_OF_A_FEATURE = 20
 
 
