@@ -86,8 +86,8 @@ def features(case: Json, answer: Json) -> set[str]:
     tokens = (
         "InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing",
         "ClusterQueueStopped", "LocalQueueStopped", "AdmissionCheck", "PodsReadyTimeout", "WaitingForQuota",
-        "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed", "WaitingForPreemptedWorkloads", "Misconfigured", "Reserved",
-        "Admitted", "Deactivated",
+        "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed", "WaitingForPreemptedWorkloads",
+        "Misconfigured", "Reserved", "Admitted", "Deactivated",
     )  # fmt: skip
     return found | {f"decided {token}" for token in tokens if token in decided}
 

@@ -1,7 +1,7 @@
 """What LimitRanges and RuntimeClasses make of pods, and what Kueue refuses.
 
-Source: kueue@v0.19.2 pkg/workload/resources_test.go (TestAdjustResources, TestValidateResources, TestValidateLimitRange),
-pkg/util/limitrange/limitrange_test.go (TestSummarize, TestValidatePodSpec).
+Source: kueue@v0.19.2 pkg/workload/resources_test.go (TestAdjustResources, TestValidateResources,
+TestValidateLimitRange), pkg/util/limitrange/limitrange_test.go (TestSummarize, TestValidatePodSpec).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kueue_fleet.admission.reading.kueue_objects import parse_objects
 Json = dict[str, Any]
 
 
-def limit_range(name: str = "limits", namespace: str = "ns", **bounds: Json) -> Json:
+def limit_range(name: str = "limits", namespace: str = "ns", **bounds: Any) -> Json:
     """A LimitRange with one item: of containers, unless `type` says otherwise."""
     item = {"type": "Container", **bounds}
     return {"kind": "LimitRange", "metadata": {"name": name, "namespace": namespace}, "spec": {"limits": [item]}}
@@ -125,7 +125,7 @@ class TestProblems:
             ([], [container({"cpu": "2"}, {"cpu": "1"})],
              f'resources validation failed: {POD}.containers[0]: Invalid value: ["cpu"]: '
              "requests must not exceed its limits"),
-            # Kueue's table has a LimitRange with max alone, which no API server stores: the default limit comes with it.
+            # Kueue's table has a LimitRange with max alone, but the API server stores it with that default limit.
             ([limit_range(max={"cpu": "300m"})], [container({"cpu": "500m"})],
              f'resources validation failed: {POD}.containers[0]: Invalid value: ["cpu"]: '
              "requests must not exceed its limits"),
@@ -184,7 +184,7 @@ def test_what_is_admissible_is_within_the_bounds(
     given_bounds = {name: each for name, each in zip(names, bounds, strict=True) if each is not None}
     if list(given_bounds.values()) != sorted(given_bounds.values()):
         return  # The API server refuses it.
-    item = limit_range(**{name: {"cpu": each} for name, each in given_bounds.items()})
+    item = limit_range("limits", "ns", **{name: {"cpu": each} for name, each in given_bounds.items()})
     found = workload(
         [item], container({} if asked is None else {"cpu": asked}, {} if limited is None else {"cpu": limited})
     )

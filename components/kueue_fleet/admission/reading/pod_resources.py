@@ -1,7 +1,7 @@
 """What a namespace and a cluster add to the requests of a pod, and what Kueue refuses about them.
 
-LimitRanges of the namespace give containers defaults and bounds, a RuntimeClass gives pods its overhead. As in Kueue, the
-defaults come before limits that stand for missing requests, `maxLimitRequestRatio` is not looked at, and of several
+LimitRanges of the namespace give containers defaults and bounds, a RuntimeClass gives pods its overhead. As in Kueue,
+the defaults come before limits that stand for missing requests, `maxLimitRequestRatio` is not looked at, and of several
 LimitRanges the smallest `max`, the largest `min` and the first default count; Kueue takes them in any order, the core
 in the order of their names. The API server completes the defaults of a LimitRange when it stores it, and so do we.
 Source: kueue@v0.19.2 pkg/workload/resources.go, pkg/util/limitrange; k8s.io/kubernetes pkg/apis/core/v1/defaults.go
@@ -39,6 +39,7 @@ class Bounds:
 Limits = Mapping[str, Bounds]
 """The LimitRanges of one namespace, by type."""
 NO_LIMITS: Final[Limits] = {}
+"""Of a namespace without LimitRanges."""
 
 
 def parse_limit_ranges(items: Iterable[Fields]) -> dict[str, dict[str, Bounds]]:
@@ -115,18 +116,17 @@ def _above_limits(pod: Fields, index: int) -> Iterator[str]:
 
 
 def _outside(pod: Fields, index: int, limits: Limits) -> Iterator[str]:
-    bounds = limits.get("Container")
-    for place, container in _containers(pod) if bounds is not None else ():
+    bounds = limits.get("Container", Bounds())
+    for place, container in _containers(pod):
         requests, limited = container_requests(container), container.child("resources").quantities("limits")
         largest = {name: max(each, limited.get(name, each)) for name, each in requests.items()}
         smallest = {name: min(each, limited.get(name, each)) for name, each in requests.items()}
         yield from _complaint(index, place, _above(largest, bounds.most), _ABOVE_MAX)
         yield from _complaint(index, place, _above(bounds.least, smallest), _BELOW_MIN)
-    bounds = limits.get("Pod")
-    if bounds is not None:
-        total = pod_requests(pod)
-        yield from _complaint(index, "", _above(total, bounds.most), _ABOVE_MAX)
-        yield from _complaint(index, "", _above(bounds.least, total), _BELOW_MIN)
+    bounds = limits.get("Pod", Bounds())
+    total = pod_requests(pod)
+    yield from _complaint(index, "", _above(total, bounds.most), _ABOVE_MAX)
+    yield from _complaint(index, "", _above(bounds.least, total), _BELOW_MIN)
 
 
 def _containers(pod: Fields) -> Iterator[tuple[str, Fields]]:
