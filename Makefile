@@ -95,6 +95,10 @@ browser: ## find the Chromium that looks at the report in the tests; as root on 
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable \
 	    || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }
 
+.PHONY: screenshots
+screenshots: $(READY) browser ## take the pictures of the report that the pages show
+	@PYTHONPATH=tests $(BIN)/python -m browser.screenshots
+
 .PHONY: buildah
 buildah: ## find the buildah that builds the controller's image in the tests; as root on Debian, install one
 	@command -v buildah || { apt-get update -qq && apt-get install -qq -y --no-install-recommends buildah; }

@@ -50,7 +50,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = (here / link[2]).resolve()
         if target in by_file:
             place = by_file[target]
-        elif target.is_relative_to(config.docs_dir) and target.suffix == ".md":
+        elif target.is_relative_to(config.docs_dir) and target.suffix in (".md", ".png"):
             place = target.relative_to(config.docs_dir).as_posix()
         elif target.exists():
             kind = "tree" if target.is_dir() else "blob"

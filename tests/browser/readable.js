@@ -28,7 +28,7 @@
 
   if (root.scrollWidth > innerWidth) wrong.push(`the page is ${root.scrollWidth} px wide, the window ${innerWidth}`);
   const texts = [...document.querySelectorAll("main *")].filter(
-    (node) => !(node instanceof SVGElement) && !node.closest("noscript, thead") && visible(node) && [...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()));
+    (node) => !(node instanceof SVGElement) && !node.closest("noscript, thead, option, .hidden") && !node.matches("option, button:disabled") && visible(node) && [...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()));
   for (const node of texts) {
     const box = node.getBoundingClientRect(), style = getComputedStyle(node);
     if (box.right > innerWidth + 1 || box.left < -1) wrong.push(`"${words(node)}" leaves the window`);
@@ -41,23 +41,20 @@
     if (frame.scrollWidth > frame.clientWidth + 1) wrong.push(`a table is ${frame.scrollWidth} px wide, its place ${frame.clientWidth}`);
 
   for (const chart of document.querySelectorAll(".chart")) {
-    const name = chart.getAttribute("aria-label"), place = chart.getBoundingClientRect();
-    const labels = [...chart.querySelectorAll("svg text")].filter((node) => node.textContent.trim() && visible(node));
-    const boxes = labels.map((node) => node.getBoundingClientRect());
-    labels.forEach((node, i) => {
-      const box = boxes[i], style = getComputedStyle(node);
-      if (box.left < place.left - 1 || box.right > place.right + 1 || box.top < place.top - 1 || box.bottom > place.bottom + 1)
-        wrong.push(`${name}: "${words(node)}" is cut off`);
-      if (parseFloat(style.fontSize) < 10) wrong.push(`${name}: "${words(node)}" is ${style.fontSize} high`);
-      const found = contrast(colour(style.fill), behind(chart));
-      if (found < 4.5) wrong.push(`${name}: "${words(node)}" has a contrast of ${found.toFixed(1)}`);
-      for (let k = 0; k < i; k += 1) {
-        const other = boxes[k];
-        const across = Math.min(box.right, other.right) - Math.max(box.left, other.left);
-        const down = Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top);
-        if (across > 2 && down > 3) wrong.push(`${name}: "${words(node)}" is on top of "${words(labels[k])}"`);
-      }
-    });
+    const labels = [...chart.querySelectorAll("span")], boxes = labels.map((node) => node.getBoundingClientRect());
+    labels.forEach((node, i) => boxes.slice(0, i).forEach((other, k) => {
+      const across = Math.min(boxes[i].right, other.right) - Math.max(boxes[i].left, other.left);
+      const down = Math.min(boxes[i].bottom, other.bottom) - Math.max(boxes[i].top, other.top);
+      if (across > 2 && down > 3) wrong.push(`"${words(node)}" is on top of "${words(labels[k])}"`);
+    }));
   }
+  // What a screen reader reads out.
+  for (const node of document.querySelectorAll("main svg:not([aria-hidden]), .track:not([aria-hidden])"))
+    if (node.getAttribute("role") !== "img" || !(node.getAttribute("aria-label") || "").trim()) wrong.push("a drawing has no text for a screen reader");
+  for (const node of document.querySelectorAll("main input, main select"))
+    if (!node.closest("label")?.textContent.trim()) wrong.push(`a ${node.localName} has no label`);
+  for (const node of document.querySelectorAll("main table"))
+    if (!node.caption?.textContent.trim() || [...node.querySelectorAll("th")].some((th) => th.scope !== "col")) wrong.push("a table has no caption, or headings without scope");
+  for (const node of document.querySelectorAll("main button")) if (!node.textContent.trim()) wrong.push("a button has no name");
   return wrong;
 }

@@ -12,7 +12,7 @@ import yaml
 
 from cli.in_process import GROUP, Command, Ended, build_commands_once
 from drawn import some_of
-from kueue_fleet.cli import COMMANDS, simulate_report
+from kueue_fleet.cli import COMMANDS
 from kueue_fleet.rehearsal.session import Session
 
 FLEET: Final = """
@@ -130,7 +130,6 @@ def test_what_a_wrong_text_is_answered(
     name: str, option: str, number: int, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Session, "prepare_engines", _begins)
-    monkeypatch.setattr(simulate_report, "plotly_script", lambda: "")
     wrong = []
     for text in some_of(TEXTS, f"{name} {option}"):
         arguments = list(ARGUMENTS.get(name, []))

@@ -244,6 +244,15 @@ class Workload:
         """Namespace and name."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def requests(self) -> tuple[tuple[str, int], ...]:
+        """What all its pods ask for together, by resource."""
+        found: dict[str, int] = {}
+        for pod_set in self.pod_sets:
+            for resource, amount in pod_set.requests:
+                found[resource] = found.get(resource, 0) + amount * pod_set.count
+        return tuple(found.items())
+
 
 @dataclass(frozen=True, slots=True)
 class WaitForPodsReady:

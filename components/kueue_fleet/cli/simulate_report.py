@@ -1,12 +1,15 @@
-"""The report of a simulation: one HTML file with its plots and the script that draws them, for a browser offline."""
+"""The report of a simulation: one HTML file with its data and the script that draws them, for a browser offline."""
 
 from __future__ import annotations
 
-import html
 import json
 import os
+import re
 import tempfile
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,20 +23,19 @@ if TYPE_CHECKING:
 
 def check_report_file(file: Path) -> None:
     """Raise CommandError if no report can be written to FILE."""
-    plotly_script()
     if is_there(file) and file.is_dir():
         raise console.CommandError(f"--html {file}: is a folder; name a file")
     if not is_there(file.parent):
         raise console.CommandError(f"--html {file}: there is no folder {file.parent}; make it, or name another file")
 
 
-def write_report(file: Path, title: str, subtitle: str, results: Sequence[tuple[str, Result]]) -> None:
+def write_report(file: Path, title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]]) -> None:
     """Write the report of results, each with a name. A file that was there is replaced when the new one is whole.
 
     Raises:
         CommandError: it cannot be written.
     """
-    text = report_page(title, subtitle, results)
+    text = report_page(title, about, results)
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, suffix=".html", delete=False) as made:
@@ -47,28 +49,23 @@ def write_report(file: Path, title: str, subtitle: str, results: Sequence[tuple[
         raise console.CommandError(f"--html {file}: cannot be written: {wrong.strerror}; name another file") from None
 
 
-def report_page(title: str, subtitle: str, results: Sequence[tuple[str, Result]]) -> str:
-    """The page. Raises CommandError where plotly is not installed."""
+def report_page(title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]]) -> str:
+    """The page. `about` is shown below its title; results with the same clock are drawn over each other."""
     from kueue_fleet.simulation.report import report_data
 
-    data = json.dumps(report_data(results), separators=(",", ":")).replace("<", "\\u003c")
-    page = resources.files("kueue_fleet.simulation").joinpath("report.html").read_text(encoding="utf-8")
-    parts = {"title": html.escape(title), "subtitle": html.escape(subtitle), "plotly": plotly_script(), "data": data}
-    pieces = page.split("{{")
-    made = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        made += [parts[name], rest]
-    return "".join(made)
-
-
-def plotly_script() -> str:
-    """Plotly's script. Raises CommandError where it is not installed."""
-    try:
-        from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
-    except ImportError:
-        raise console.CommandError("--html: needs plotly; install kueue-fleet[report]") from None
-    return str(get_plotlyjs()).replace("</script", "<\\/script")
+    files = resources.files("kueue_fleet.simulation")
+    script = files.joinpath("report.js").read_text(encoding="utf-8")
+    facts = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in about.items() if value)
+    parts = {
+        "title": escape(title),
+        "about": "".join(facts),
+        "data": json.dumps(report_data(results), separators=(",", ":")).replace("<", "\\u003c"),
+        "script": script,
+        # The browser runs this script alone, whatever a name of the input may contain.
+        "hash": b64encode(sha256(script.encode()).digest()).decode(),
+    }
+    page = files.joinpath("report.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
 
 
 def _umask() -> int:

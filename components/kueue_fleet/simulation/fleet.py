@@ -15,6 +15,7 @@ from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.admission.reading.manifests import JOBS
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.fleet_file.cost import accelerator_hour
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.objects import render_cluster
@@ -62,12 +63,28 @@ def prepare_fleet(
 
     def go(watch: Watch | None) -> Result:
         end = drive(run.agenda, clusters, 0.0, until, watch)
-        result = Result.of(run.settle(), end, clusters, until=until, seed=seed, teams=fleet.team_of)
-        return replace(result, budgets=tuple(simulated_budgets(fleet, prices or list_prices(), result.records, end.at)))
+        table = prices or list_prices()
+        result = Result.of(
+            run.settle(),
+            end,
+            clusters,
+            until=until,
+            seed=seed,
+            teams=fleet.team_of,
+            accelerator_usd=_accelerator_usd(fleet, table),
+            job_clusters=fleet.job_clusters,
+        )
+        return replace(result, budgets=tuple(simulated_budgets(fleet, table, result.records, end.at)))
 
     targets = {queue.key: queue.cluster_queue for queue in run.clusters[run.home].engine.objects.local_queues}
     keys = (f"{job.workload.namespace}/{job.workload.queue}" for job in run.jobs.values())
-    return Prepared(frozenset(targets[key] for key in keys if key in targets), go)
+    return Prepared(frozenset(targets[key] for key in keys if key in targets), go, fleet.name)
+
+
+def _accelerator_usd(fleet: FleetSpec, prices: Prices) -> Mapping[tuple[str, str], float]:
+    places = ((cluster, flavor.name) for cluster in fleet.job_clusters for flavor in fleet.flavors)
+    amounts = {place: accelerator_hour(fleet, *place, prices) for place in places}
+    return {place: amount for place, amount in amounts.items() if not isinstance(amount, str)}
 
 
 def fleet_run(

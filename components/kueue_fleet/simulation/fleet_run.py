@@ -96,6 +96,7 @@ class FleetRun:
         that the job tells DWS, `templates` the pods of a job of several pod sets, `runs_on` the cluster that runs it
         already."""
         record = Record(workload.key, workload.namespace, name or workload.name, workload.created, run_seconds)
+        record.requests = workload.requests
         self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates, runs_on)
         self.agenda.expect(workload.created, run_seconds)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
@@ -388,8 +389,7 @@ class FleetRun:
     def _start(self, job: Job, where: str, now: float) -> None:
         record = job.record
         record.message = ""
-        if record.runs[-1].started_at is None:
-            record.runs[-1].started_at = now
+        record.start(now)
         job.run += 1
         run = job.run
         self._tell_pods(job, where, now, ready=True)
@@ -404,8 +404,7 @@ class FleetRun:
 
     def _reclaim(self, job: Job, where: str, back: float, now: float) -> None:
         """Its spot nodes are gone: the pods start over when there are others."""
-        job.record.runs[-1].reclaimed.append(now)
-        job.record.message = "its spot nodes were taken away"
+        job.record.reclaim(now)
         self._tell_pods(job, where, now, ready=False)
         self._leave_nodes(job, where, now)
         self._plan_for(now + back, job, where, partial(self._seek_nodes, job, where))

@@ -11,10 +11,14 @@ from kueue_fleet.simulation.result import Result
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A simulation before its start. `queues` are the ClusterQueues to which jobs come; `start` is called by `run`."""
+    """A simulation before its start. `queues` are the ClusterQueues to which jobs come; `start` is called by `run`.
+
+    `fleet` is its name, where the input is a fleet.
+    """
 
     queues: frozenset[str]
     start: Callable[[Watch | None], Result]
+    fleet: str = ""
 
     def run(self, watch: Watch | None = None) -> Result:
         """What happens, up to the end that was asked for, or until `watch` ends it. May be called once."""

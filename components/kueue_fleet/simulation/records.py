@@ -32,6 +32,17 @@ class State(StrEnum):
     FINISHED = "Finished"
 
 
+class Phase(StrEnum):
+    """What a workload does between two times of its story."""
+
+    QUOTA = "waits for quota"
+    CHECKS = "has quota, waits for checks"
+    NODES = "admitted, waits for nodes"
+    RUNNING = "runs"
+    RECLAIMED = "lost its Spot nodes"
+    OVER = "finished"
+
+
 @dataclass(slots=True)
 class Eviction:
     """One eviction, with Kueue's reason; `preemptor` is the workload for which, if any."""
@@ -102,6 +113,10 @@ class Record:
     first_admitted_at: float | None = None
     copies_thrown_away: int = 0
     """Copies on workers that held quota when another worker won, or when the workload was taken back."""
+    requests: tuple[tuple[str, int], ...] = ()
+    """What all its pods ask for together, by resource."""
+    phases: list[tuple[float, Phase]] = field(default_factory=list)
+    """When each phase after the first began; the first is QUOTA, from `arrived_at`."""
 
     @property
     def state(self) -> State:
@@ -126,6 +141,7 @@ class Record:
                 self.cluster_queue = decision.admission.cluster_queue
                 self.admission, self.reserved_at = decision.admission, at
                 self.reason, self.message = "QuotaReserved", ""
+                self.enter(Phase.CHECKS, at)
             case ChecksPending():
                 self.reason = decision.reason.value
                 self.message = f"waits for {', '.join(decision.checks)}" if decision.checks else ""
@@ -139,6 +155,7 @@ class Record:
                 self.reason, self.message = decision.reason.value, decision.message
             case Released():
                 self.admission = self.reserved_at = self.admitted_at = None
+                self.enter(Phase.QUOTA, at)
             case Inadmissible():
                 self.reason, self.message = str(decision.reason), decision.message
             case Requeued() | Parked():
@@ -148,14 +165,33 @@ class Record:
                 pass
 
     def begin(self, at: float) -> None:
-        """It runs from now on, where and with what is written down already."""
+        """It is admitted from now on, where and with what is written down already."""
         assert self.admission is not None
         self.runs.append(Run(self.cluster, self.admission, at))
+        self.enter(Phase.NODES, at)
+
+    def start(self, at: float) -> None:
+        """Its pods have nodes, for the first time or after they were taken away."""
+        if self.runs[-1].started_at is None:
+            self.runs[-1].started_at = at
+        self.enter(Phase.RUNNING, at)
+
+    def reclaim(self, at: float) -> None:
+        """Its Spot nodes are taken away; it keeps its quota."""
+        self.runs[-1].reclaimed.append(at)
+        self.message = "its spot nodes were taken away"
+        self.enter(Phase.RECLAIMED, at)
+
+    def enter(self, phase: Phase, at: float) -> None:
+        """A phase begins."""
+        if phase is not (self.phases[-1][1] if self.phases else Phase.QUOTA):
+            self.phases.append((at, phase))
 
     def evict(self, at: float, reason: str, preemptor: str = "") -> None:
         """It has to give its quota back."""
         self.evictions.append(Eviction(at, reason, preemptor))
         self._end_run(at, reason)
+        self.enter(Phase.QUOTA, at)
 
     def _end_run(self, at: float, reason: str) -> None:
         if self.runs and self.runs[-1].ended_at is None:
@@ -165,6 +201,7 @@ class Record:
         """Its run is over."""
         self._end_run(at, "Succeeded")
         self.finished_at = at
+        self.enter(Phase.OVER, at)
         self.reason, self.message = "Succeeded", ""
 
     def park(self, why: QuotaReservedReason | None) -> None:

@@ -1,57 +1,92 @@
-"""What a report draws, as plain data: use over time, waits, where jobs ran, evictions.
+"""What a report shows, as plain data: use against quota over time, waiting times, GPU hours and cost, each job.
 
-Long series are averaged over bins, so that a report of 50,000 workloads is not larger than one of fifty.
+Results that are compared share one row of times, so that they can be drawn over each other. Long series are averaged
+over bins, so that those of 50,000 workloads are not larger than those of fifty.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kueue_fleet.admission.amounts import resource_order
-from kueue_fleet.simulation.records import Record, Run
+from kueue_fleet.gke.labels import GPU_RESOURCE, TPU_RESOURCE
+from kueue_fleet.simulation.records import Phase, Record, Run
 from kueue_fleet.simulation.result import Result
 
 _MOST_STEPS: Final = 600
 _BINS: Final = 300
 _MOST_SERIES: Final = 8
 _MOST_ROWS: Final = 60
-_EVICTION_BINS: Final = 40
 _UNITS: Final[Mapping[str, tuple[str, float]]] = {
+    GPU_RESOURCE: ("GPUs", 1.0),
+    TPU_RESOURCE: ("TPU chips", 1.0),
     "cpu": ("CPUs", 1000.0),
     "memory": ("GiB", 1024.0**3),
     "ephemeral-storage": ("GiB", 1024.0**3),
 }
+_ACCELERATORS: Final = (GPU_RESOURCE, TPU_RESOURCE)
+_PHASES: Final = tuple(Phase)
 REST: Final = "all others"
 """Name of the series of everything that has none of its own."""
 
-JobRun = tuple[Record, Run]
-"""A workload, and one of its runs."""
+Changes = list[tuple[float, float]]
+"""Times in seconds from second 0, and by how much an amount changes at each."""
+
+
+class Span(NamedTuple):
+    """A phase of a workload from one time to another, in seconds from second 0; and which of its runs that is."""
+
+    phase: Phase
+    begin: float
+    end: float
+    run: Run | None
 
 
 def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
-    """Everything that the report shows."""
-    longest = max((_end(result) for _, result in results), default=0.0)
-    seconds, unit = _time_unit(longest)
-    return {"unit": unit, "sections": [_section(name, result, seconds) for name, result in results]}
-
-
-def _section(name: str, result: Result, unit: float) -> dict[str, Any]:
-    runs = [(record, run) for record in result.records for run in record.runs]
-    end = _end(result)
+    """Everything that the report shows: a section for each result, with its name."""
+    ends = [_end(result) for _, result in results]
+    end = max(ends, default=0.0)
+    seconds, unit = _time_unit(end)
+    series = [_all_changes(result, of_it) for (_, result), of_it in zip(results, ends, strict=True)]
+    times = sorted({0.0, end, *(time for of in series for changes in of.values() for time, _ in changes)})
+    averaged = len(times) > _MOST_STEPS
+    if averaged:
+        times = [end * index / _BINS for index in range(_BINS + 1)]
+    sections = []
+    for (name, result), of_it, changes in zip(results, ends, series, strict=True):
+        jobs, runs = _jobs(result, of_it, seconds)
+        drawn = [
+            {**key._asdict(), "y": _rounded(_drawn(of, times, averaged=averaged), 4)} for key, of in changes.items()
+        ]
+        found = {
+            "name": name,
+            "end": of_it / seconds,
+            "counts": _counts(result.records),
+            "quotas": _quotas(result),
+            "series": drawn,
+            "waits": _waits(result, seconds),
+            "runs": runs,
+            "jobs": jobs,
+            "evictions": _evictions(result, seconds),
+        }
+        sections.append(found)
+    resources = sorted({key.resource for of in series for key in of if key.resource}, key=_order)
     return {
-        "name": name,
-        "seed": result.seed,
-        "end": end / unit,
-        "counts": _counts(result.records),
-        "use": _use(result, runs, end, unit),
-        "waits": _waits(result.records, unit),
-        "places": _places(runs),
-        "timeline": _timeline(result, runs, end, unit),
-        "evictions": _evictions(result, end, unit),
+        "unit": unit,
+        "x": _rounded(time / seconds for time in times),
+        "averaged": averaged,
+        "resources": [{"name": name, "label": _UNITS.get(name, (name, 1.0))[0]} for name in resources],
+        "phases": [phase.value for phase in _PHASES],
+        "sections": sections,
     }
+
+
+def _order(resource: str) -> tuple[bool, tuple[int, str]]:
+    """GPUs and other devices first, CPUs and memory last."""
+    return "/" not in resource, resource_order(resource)
 
 
 def _end(result: Result) -> float:
@@ -84,56 +119,107 @@ def _counts(records: Sequence[Record]) -> dict[str, int]:
     return counts | {"evictions": evictions, "spot reclaims": reclaims}
 
 
-# Use over time
+def _spans(record: Record, origin: float, end: float) -> Iterator[Span]:
+    """The phases of a workload up to its end or the `end` of the simulation, each that lasted."""
+    runs = iter(record.runs)
+    run: Run | None = None
+    phases = [(record.arrived_at, Phase.QUOTA), *record.phases]
+    times = [*(time - origin for time, _ in phases), end]
+    for (_, phase), begin, until in zip(phases, times, times[1:], strict=False):
+        if phase is Phase.NODES:
+            run = next(runs, None)
+        if phase is not Phase.OVER and min(until, end) > begin:
+            yield Span(phase, begin, min(until, end), run if phase not in (Phase.QUOTA, Phase.CHECKS) else None)
 
 
-def _use(result: Result, runs: Sequence[JobRun], end: float, unit: float) -> list[dict[str, Any]]:
-    """By resource: GPUs and other devices first, CPUs and memory last."""
-    resources = {resource for _, run in runs for _, resource in run.usage}
-    ordered = sorted(resources, key=lambda resource: ("/" not in resource, resource_order(resource)))
-    return [_use_of(resource, result, runs, end, unit) for resource in ordered]
+# Amounts over time
 
 
-def _use_of(resource: str, result: Result, runs: Sequence[JobRun], end: float, unit: float) -> dict[str, Any]:
-    label, divisor = _UNITS.get(resource, ("", 1.0))
-    by_flavor: dict[str, list[tuple[float, float]]] = {}
-    by_team: dict[str, list[tuple[float, float]]] = {}
-    for record, run in runs:
-        begin = run.admitted_at - result.origin
-        stop = end if run.ended_at is None else min(end, run.ended_at - result.origin)
-        for (flavor, name), amount in run.usage.items():
-            if name != resource or stop <= begin:
-                continue
-            changes = [(begin, amount / divisor), (stop, -amount / divisor)]
-            by_flavor.setdefault(flavor, []).extend(changes)
-            by_team.setdefault(result.teams.get(record.namespace, record.namespace), []).extend(changes)
-    return {
-        "resource": resource,
-        "label": label or resource,
-        "flavors": _steps(by_flavor, end, unit),
-        "teams": _steps(by_team, end, unit),
-    }
+class Series(NamedTuple):
+    """What is drawn over time.
+
+    `kind` is "own" or "borrowed" (by cluster and flavor), "waiting" or "checks" (what jobs ask for that wait for quota,
+    or for checks), "team", or "evicted" (how often in all, by the reason as the name).
+    """
+
+    kind: str
+    resource: str
+    name: str = ""
+    cluster: str = ""
 
 
-def _steps(groups: Mapping[str, list[tuple[float, float]]], end: float, unit: float) -> dict[str, Any]:
-    """Amounts from each time to the next; the average of a bin where there are too many times."""
-    groups = _largest(groups)
-    times = sorted({0.0, end, *(time for changes in groups.values() for time, _ in changes)})
-    binned = len(times) > _MOST_STEPS
-    if binned:
-        times = [end * index / _BINS for index in range(_BINS + 1)]
-    make = _averages if binned else _levels
-    series = [{"name": name, "y": _rounded(make(changes, times))} for name, changes in groups.items()]
-    return {"x": _rounded(time / unit for time in times), "series": series, "averaged": binned}
+def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
+    found: dict[Series, Changes] = {}
+    by_queue: dict[tuple[str, str, str, str], Changes] = {}
+    by_team: dict[str, dict[str, Changes]] = {}
+    for record in result.records:
+        team = result.teams.get(record.namespace, record.namespace)
+        for phase, begin, until, _ in _spans(record, result.origin, end):
+            kind = {Phase.QUOTA: "waiting", Phase.CHECKS: "checks"}.get(phase)
+            for resource, amount in record.requests if kind else ():
+                found.setdefault(Series(kind or "", resource), []).extend(_held(resource, amount, begin, until))
+        for run in record.runs:
+            begin = run.admitted_at - result.origin
+            until = end if run.ended_at is None else run.ended_at - result.origin
+            for (flavor, resource), amount in run.usage.items():
+                held = _held(resource, amount, begin, min(until, end))
+                key = run.cluster or "", run.admission.cluster_queue, flavor, resource
+                by_queue.setdefault(key, []).extend(held)
+                by_team.setdefault(resource, {}).setdefault(team, []).extend(held)
+        for eviction in record.evictions:
+            found.setdefault(Series("evicted", "", eviction.reason), []).append((eviction.time - result.origin, 1.0))
+        for run in record.runs:
+            for time in run.reclaimed:
+                found.setdefault(Series("evicted", "", "spot nodes reclaimed"), []).append((time - result.origin, 1.0))
+    nominal = {(each.cluster, each.queue, each.flavor, each.resource): each.nominal for each in result.quotas}
+    for key, changes in sorted(by_queue.items()):
+        cluster, _, flavor, resource = key
+        # A queue without quota of a flavor borrows all of it; where no quotas are known at all, nothing is borrowed.
+        limit = _amount(resource, nominal.get(key, 0)) if result.quotas else math.inf
+        own, borrowed = _parts(changes, limit)
+        found.setdefault(Series("own", resource, flavor, cluster), []).extend(own)
+        if borrowed:
+            found.setdefault(Series("borrowed", resource, flavor, cluster), []).extend(borrowed)
+    for resource, teams in by_team.items():
+        found |= {Series("team", resource, name): changes for name, changes in _largest(teams).items()}
+    return {key: found[key] for key in sorted(found)}
 
 
-def _largest(groups: Mapping[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
+def _amount(resource: str, amount: float) -> float:
+    return amount / _UNITS.get(resource, ("", 1.0))[1]
+
+
+def _held(resource: str, amount: int, begin: float, until: float) -> Changes:
+    value = _amount(resource, amount)
+    return [(begin, value), (until, -value)] if value and until > begin else []
+
+
+def _parts(changes: Changes, limit: float) -> tuple[Changes, Changes]:
+    """What is held within the limit, and what above it."""
+    level = within = 0.0
+    own, borrowed = [], []
+    for time, change in sorted(changes):
+        level += change
+        if (now := min(level, limit)) != within:
+            own.append((time, now - within))
+        if over := change - (now - within):
+            borrowed.append((time, over))
+        within = now
+    return own, borrowed
+
+
+def _largest(groups: Mapping[str, Changes]) -> dict[str, Changes]:
     """The groups that use most, by name; the others as one."""
     size = {name: -math.fsum(time * change for time, change in changes) for name, changes in groups.items()}
     kept = sorted(sorted(groups), key=lambda name: -size[name])[:_MOST_SERIES]
     found = {name: groups[name] for name in sorted(kept)}
     rest = [change for name in sorted(groups) if name not in found for change in groups[name]]
     return found | ({REST: rest} if rest else {})
+
+
+def _drawn(changes: Changes, times: Sequence[float], *, averaged: bool) -> list[float]:
+    """Amounts from each time to the next; the average of a bin where there are too many times."""
+    return _averages(changes, times) if averaged else _levels(changes, times)
 
 
 def _levels(changes: Iterable[tuple[float, float]], times: Sequence[float]) -> list[float]:
@@ -155,15 +241,38 @@ def _averages(changes: Iterable[tuple[float, float]], times: Sequence[float]) ->
     return [area / width for area in found[:-1]] + [found[-2] / width]
 
 
-# Waits, places, evictions
+def _quotas(result: Result) -> list[dict[str, Any]]:
+    """Nominal quota by cluster, flavor and resource: that of all queues, and of the cohorts themselves."""
+    sums: dict[tuple[str, str, str], float] = {}
+    for quota in result.quotas:
+        key = quota.cluster, quota.flavor, quota.resource
+        sums[key] = sums.get(key, 0.0) + _amount(quota.resource, quota.nominal)
+    return [
+        {"cluster": cluster, "name": flavor, "resource": resource, "quota": round(amount, 3)}
+        for (cluster, flavor, resource), amount in sorted(sums.items())
+    ]
 
 
-def _waits(records: Iterable[Record], unit: float) -> list[dict[str, Any]]:
-    """Time to the first admission: five numbers of each queue, or of each class where records have one."""
+# Waits, jobs, evictions
+
+
+def _waits(result: Result, unit: float) -> dict[str, list[dict[str, Any]]]:
+    """Time to the first admission, by queue (or by class, where records have one) and by team."""
+    return {
+        "queue": _waits_by({record.key: _queue(record) for record in result.records}, result, unit),
+        "team": _waits_by({r.key: result.teams.get(r.namespace, r.namespace) for r in result.records}, result, unit),
+    }
+
+
+def _queue(record: Record) -> str:
+    return record.label or record.cluster_queue or "(no queue)"
+
+
+def _waits_by(group_of: Mapping[str, str], result: Result, unit: float) -> list[dict[str, Any]]:
     groups: dict[str, list[float]] = {}
     waiting: dict[str, int] = {}
-    for record in records:
-        name = record.label or record.cluster_queue or "(no queue)"
+    for record in result.records:
+        name = group_of[record.key]
         waits = groups.setdefault(name, [])
         if record.first_admitted_at is None:
             waiting[name] = waiting.get(name, 0) + 1
@@ -171,7 +280,7 @@ def _waits(records: Iterable[Record], unit: float) -> list[dict[str, Any]]:
             waits.append((record.first_admitted_at - record.arrived_at) / unit)
     return [
         {
-            "queue": name,
+            "name": name,
             "admitted": len(groups[name]),
             "waiting": waiting.get(name, 0),
             "mean": round(math.fsum(groups[name]) / len(groups[name]), 3) if groups[name] else None,
@@ -190,75 +299,79 @@ def _share(ordered: Sequence[float], part: float) -> float:
     return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
 
-def _places(runs: Sequence[JobRun]) -> dict[str, Any]:
-    """How often jobs ran, by cluster and flavors."""
-    counts: dict[tuple[str, str], int] = {}
-    for _, run in runs:
-        key = run.cluster or "this cluster", ", ".join(run.flavors) or "no flavor"
-        counts[key] = counts.get(key, 0) + 1
-    clusters = sorted({cluster for cluster, _ in counts})
-    flavors = sorted({flavor for _, flavor in counts})
-    series = [{"name": name, "y": [counts.get((cluster, name), 0) for cluster in clusters]} for name in flavors]
-    return {"clusters": clusters, "series": series}
+def _jobs(result: Result, end: float, unit: float) -> tuple[list[list[Any]], list[dict[str, Any]]]:
+    """Each job, and the runs of all by team, cluster and flavors.
 
-
-def _timeline(result: Result, runs: Sequence[JobRun], end: float, unit: float) -> list[dict[str, Any]]:
-    """Every run, where there are few enough jobs to give each a line."""
-    if not 0 < len({record.key for record, _ in runs}) <= _MOST_ROWS:
-        return []
-    ordered = sorted(runs, key=lambda place: (place[0].arrived_at, place[0].key, place[1].admitted_at))
-    return [
+    A job is name, queue, team, state with its reason, the flavors and cluster of its last run, arrival, waiting time
+    (None: never admitted), GPU hours, evictions, and its phases as a flat list of begin, end, number of the phase.
+    """
+    jobs: list[list[Any]] = []
+    sums: dict[tuple[str, str, str], list[float | None]] = {}
+    for record in sorted(result.records, key=lambda record: (record.arrived_at, record.key)):
+        team = result.teams.get(record.namespace, record.namespace)
+        phases: list[float] = []
+        hours = 0.0
+        for phase, begin, until, run in _spans(record, result.origin, end):
+            phases += [*_rounded((begin / unit, until / unit)), _PHASES.index(phase)]
+            for (flavor, _), held in _accelerator_hours(run, until - begin).items():
+                hours += held
+                entry = sums.setdefault((team, run.cluster or "" if run else "", flavor), [0.0, 0.0])
+                entry[0] = (entry[0] or 0.0) + held
+                price = result.accelerator_usd.get((run.cluster or "" if run else "", flavor))
+                if price is None or entry[1] is None:
+                    entry[1] = None
+                elif phase is Phase.RUNNING:
+                    entry[1] += price * held
+        last = record.runs[-1] if record.runs else None
+        wait = None if record.first_admitted_at is None else (record.first_admitted_at - record.arrived_at) / unit
+        state = record.state.value if record.finished_at is not None else f"{record.state.value}: {record.reason}"
+        jobs.append(
+            [
+                f"{record.namespace}/{record.name}",
+                _queue(record),
+                team,
+                state,
+                ", ".join(last.flavors) if last else "",
+                (last.cluster or "") if last else "",
+                round((record.arrived_at - result.origin) / unit, 3),
+                None if wait is None else round(wait, 3),
+                round(hours, 3),
+                len(record.evictions),
+                phases,
+            ]
+        )
+    runs = [
         {
-            "job": f"{record.namespace}/{record.name}",
-            "where": " ".join(part for part in (run.cluster or "", ", ".join(run.flavors)) if part) or "this cluster",
-            "from": round((run.admitted_at - result.origin) / unit, 3),
-            "to": round((end if run.ended_at is None else run.ended_at - result.origin) / unit, 3),
-            "end": run.end or "still running",
+            "team": team,
+            "cluster": cluster,
+            "name": flavor,
+            "hours": round(hours or 0.0, 2),
+            "usd": None if usd is None else round(usd, 2),
         }
-        for record, run in ordered
+        for (team, cluster, flavor), (hours, usd) in sorted(sums.items())
     ]
+    return jobs, runs
 
 
-def _evictions(result: Result, end: float, unit: float) -> dict[str, Any]:
-    """How many in each span of time, by reason; and the first of them."""
+def _accelerator_hours(run: Run | None, seconds: float) -> dict[tuple[str, str], float]:
+    """What a run holds of GPUs and TPU chips in this time, by flavor and resource."""
+    if run is None:
+        return {}
+    return {key: amount * seconds / 3600 for key, amount in run.usage.items() if key[1] in _ACCELERATORS}
+
+
+def _evictions(result: Result, unit: float) -> dict[str, Any]:
+    """The first evictions, and how many more there are."""
     found = sorted(
-        (
-            (eviction.time - result.origin, record, eviction)
-            for record in result.records
-            for eviction in record.evictions
-        ),
-        key=lambda item: (item[0], item[1].key),
+        ((eviction.time - result.origin, r.key, r, eviction) for r in result.records for eviction in r.evictions),
+        key=lambda item: item[:2],
     )
-    reclaimed = [time - result.origin for record in result.records for run in record.runs for time in run.reclaimed]
-    times: dict[str, list[float]] = {}
-    for time, _, eviction in found:
-        times.setdefault(eviction.reason, []).append(time)
-    if reclaimed:
-        times["spot nodes reclaimed"] = reclaimed
-    width = end / _EVICTION_BINS or 1.0
-    return {
-        "x": _rounded((index + 0.5) * width / unit for index in range(_EVICTION_BINS)),
-        "width": width / unit,
-        "series": [{"name": name, "y": _histogram(times[name], width)} for name in sorted(times)],
-        "list": [
-            {
-                "time": round(time / unit, 3),
-                "job": f"{record.namespace}/{record.name}",
-                "reason": eviction.reason,
-                "for": eviction.preemptor,
-            }
-            for time, record, eviction in found[:_MOST_ROWS]
-        ],
-        "more": max(0, len(found) - _MOST_ROWS),
-    }
+    rows = [
+        [round(time / unit, 3), f"{record.namespace}/{record.name}", eviction.reason, eviction.preemptor]
+        for time, _, record, eviction in found[:_MOST_ROWS]
+    ]
+    return {"list": rows, "more": max(0, len(found) - _MOST_ROWS)}
 
 
-def _histogram(times: Iterable[float], width: float) -> list[int]:
-    counts = [0] * _EVICTION_BINS
-    for time in times:
-        counts[min(int(time / width), _EVICTION_BINS - 1)] += 1
-    return counts
-
-
-def _rounded(numbers: Iterable[float]) -> list[float]:
-    return [round(number, 3) + 0.0 for number in numbers]
+def _rounded(numbers: Iterable[float], digits: int = 3) -> list[float]:
+    return [round(number, digits) + 0.0 for number in numbers]

@@ -12,10 +12,11 @@ preemptor, preempted, times}: see `contention`. `budgets[]` {team, of, used, lim
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from kueue_fleet.admission.amounts import is_unlimited
 from kueue_fleet.simulation.clock import End, EndReason
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.contention import Contended
@@ -27,6 +28,29 @@ SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
 
 _OVER: Final = End(EndReason.NOTHING_MORE, 0.0)
+
+
+class Quota(NamedTuple):
+    """The nominal quota of a ClusterQueue, or with the queue "" of a Cohort."""
+
+    cluster: str
+    queue: str
+    flavor: str
+    resource: str
+    nominal: int
+
+
+def quotas_of(cluster: SimulatedCluster, job_clusters: Collection[str] | None) -> Iterator[Quota]:
+    """Every quota of a cluster that has a limit; none of a manager, which only sums up those of its workers."""
+    if job_clusters is not None and cluster.name not in job_clusters:
+        return
+    objects = cluster.engine.objects
+    owners = [(queue.name, queue.groups) for queue in objects.cluster_queues]
+    for name, groups in [*owners, *(("", cohort.groups) for cohort in objects.cohorts)]:
+        for flavors in (flavors for group in groups for flavors in group.flavors):
+            for resource, quota in flavors.quotas:
+                if not is_unlimited(quota.nominal):
+                    yield Quota(cluster.name, name, flavors.flavor, resource, quota.nominal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +69,10 @@ class Result:
     """Who was preempted for the same workload again and again."""
     budgets: tuple[SimulatedBudget, ...] = ()
     """How far teams' budgets are used up."""
+    quotas: tuple[Quota, ...] = ()
+    """Of the clusters that run jobs."""
+    accelerator_usd: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """What a GPU or TPU chip costs for an hour, by cluster and flavor, as far as it is known."""
 
     @classmethod
     def of(
@@ -57,12 +85,19 @@ class Result:
         until: float | None = None,
         seed: int = 0,
         teams: Mapping[str, str] | None = None,
+        accelerator_usd: Mapping[tuple[str, str], float] | None = None,
+        job_clusters: Collection[str] | None = None,
     ) -> Result:
-        """What is known at the end of a run of these clusters: the records of all jobs that have come by then."""
+        """What is known at the end of a run of these clusters: the records of all jobs that have come by then.
+
+        `job_clusters` are those that run jobs; None: all.
+        """
         all_came = end.reason is EndReason.NOTHING_MORE
         arrived = tuple(record for record in records if all_came or record.arrived_at <= end.at)
+        clusters = list(clusters)
         contended = tuple(pair for cluster in clusters for pair in cluster.contended())
-        return cls(arrived, origin, until, seed, teams or {}, end, contended)
+        quotas = tuple(quota for cluster in clusters for quota in quotas_of(cluster, job_clusters))
+        return cls(arrived, origin, until, seed, teams or {}, end, contended, quotas, accelerator_usd or {})
 
     def as_json(self) -> dict[str, Any]:
         """The document."""

@@ -18,7 +18,7 @@ from kueue_fleet.simulation.clock import Watch, drive
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.prepared import Prepared
-from kueue_fleet.simulation.records import Record, State
+from kueue_fleet.simulation.records import Phase, Record, State
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.work_queue import Workers
 
@@ -80,6 +80,7 @@ class _Runner:
         record = Record(
             workload.key, workload.namespace, arrival.name, workload.created, arrival.run_seconds, arrival.label
         )
+        record.requests = workload.requests
         record.cluster_queue = self._targets.get(f"{workload.namespace}/{workload.queue}", "")
         if arrival.finished_at is not None:
             record.finish(arrival.finished_at)
@@ -95,6 +96,7 @@ class _Runner:
             record.cluster_queue = status.admission.cluster_queue
             record.admission, record.reserved_at = status.admission, status.reserved_at
             record.reason = "QuotaReserved"
+            record.enter(Phase.CHECKS, status.reserved_at)
             if status.admitted_at is not None:
                 record.admitted_at = record.first_admitted_at = status.admitted_at
                 record.reason = "Admitted"
@@ -118,7 +120,7 @@ class _Runner:
         record.begin(admitted_at)
         if len(record.runs) == 1:
             self.agenda.progress(now)
-        record.runs[-1].started_at = now
+        record.start(now)
         self.agenda.plan(now, partial(self._become_ready, record.key, record.attempt))
         if record.run_seconds is not None:
             end = max(admitted_at + record.run_seconds, now)
