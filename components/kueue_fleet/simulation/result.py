@@ -97,7 +97,17 @@ class Result:
         clusters = list(clusters)
         contended = tuple(pair for cluster in clusters for pair in cluster.contended())
         quotas = tuple(quota for cluster in clusters for quota in quotas_of(cluster, job_clusters))
-        return cls(arrived, origin, until, seed, teams or {}, end, contended, quotas, accelerator_usd or {})
+        return cls(
+            arrived,
+            origin,
+            until,
+            seed,
+            teams or {},
+            end,
+            contended,
+            quotas=quotas,
+            accelerator_usd=accelerator_usd or {},
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The document."""
