@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
@@ -96,6 +98,32 @@ def test_an_admitted_job_whose_nodes_do_not_come_goes_on_too() -> None:
         (["od"], "AdmissionCheck"),
         (["last"], "Succeeded"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("at", "seconds", "flavor", "starts"), [(0, 601, "od", 601), (0, 599, "flex", 599), (700, 1000, "flex", 0)]
+)
+def test_nodes_that_are_out_of_stock_are_waited_for_as_long_as_the_patience(
+    at: int, seconds: int, flavor: str, starts: int
+) -> None:
+    job = {"name": "j", "namespace": "t", "queue": "q", "runSeconds": 60, "requests": {GPU: 2, "cpu": 1}}
+    outs = [{"flavor": "flex", "at": at, "seconds": seconds}]
+    file = WorkloadFile.model_validate({"jobs": [job], "stockOuts": outs})
+    [found] = prepare_fleet(fleet(), file, Delays()).run().as_json()["workloads"]
+    assert found["runs"][-1]["flavors"] == [flavor]
+    assert found["runs"][-1]["startedAt"] == starts
+
+
+def test_a_node_that_others_left_is_taken_while_its_flavor_is_out_of_stock() -> None:
+    """The first job of one GPU leaves room for the second one on its node."""
+    jobs = [
+        {"name": name, "namespace": "t", "queue": "q", "start": start, "runSeconds": 900, "requests": {GPU: 1}}
+        for name, start in (("first", 0), ("second", 100))
+    ]
+    outs = [{"flavor": "flex", "at": 50, "seconds": 1e6}]
+    file = WorkloadFile.model_validate({"jobs": jobs, "stockOuts": outs})
+    found = prepare_fleet(fleet(), file, Delays()).run().as_json()["workloads"]
+    assert [one["runs"][0]["startedAt"] for one in found] == [0, 100]
 
 
 def test_the_quota_of_the_flavor_is_free_again() -> None:

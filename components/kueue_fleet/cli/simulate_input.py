@@ -25,7 +25,7 @@ from kueue_fleet.simulation.models import as_model, read_data
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.what_if import Change, apply_changes, apply_to_documents
 
-JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "steps", "begin")
+JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps", "begin")
 """What --what-if changes in the workload file; everything else is the stack's."""
 
 Prepare = Callable[[Sequence[Change]], Prepared]

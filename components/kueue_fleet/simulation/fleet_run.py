@@ -69,7 +69,7 @@ class FleetRun:
         self.dispatcher: Dispatcher = FleetDispatcher(fleet, self.clusters, objects) if own else KueueDispatcher(fleet)
         self._checks = Checks(fleet, file, seed, self.dispatcher)
         self._fallback = Fallback(fleet, home, self.clusters[home].engine, self._plan_for, self.handle)
-        self._nodes = {name: Nodes(fleet, name) for name in objects}
+        self._nodes = {name: Nodes(fleet, name, file.stock_outs) for name in objects}
         self._waiting_for_nodes: dict[str, dict[str, None]] = {name: {} for name in objects}
         timeout = fleet.multi_kueue.worker_lost_timeout if fleet.multi_kueue is not None else None
         self._lost_timeout = WORKER_LOST_SECONDS if timeout is None else timeout.seconds
@@ -80,6 +80,10 @@ class FleetRun:
             self.agenda.plan(outage.at, partial(self.lose, outage.cluster))
             self.agenda.plan(outage.at + outage.seconds, partial(self.reach, outage.cluster))
             self.agenda.progress(outage.at + outage.seconds)
+        for out in file.stock_outs:
+            for name in objects if out.cluster is None else [out.cluster]:
+                self.agenda.plan(out.at + out.seconds, partial(self._give_nodes, name))
+            self.agenda.progress(out.at + out.seconds)
 
     def expect(
         self,
@@ -378,7 +382,7 @@ class FleetRun:
         self._plan_for(at, job, where, partial(self._seek_nodes, job, where))
 
     def _seek_nodes(self, job: Job, where: str, now: float) -> None:
-        why = self._nodes[where].place(job.workload, job.admissions[where])
+        why = self._nodes[where].place(job.workload, job.admissions[where], now)
         if why:
             job.record.message = why
             self._waiting_for_nodes[where][job.record.key] = None
@@ -424,11 +428,14 @@ class FleetRun:
     def _leave_nodes(self, job: Job, where: str, now: float) -> None:
         self._waiting_for_nodes[where].pop(job.record.key, None)
         if self._nodes[where].free(job.record.key):
-            for key in list(self._waiting_for_nodes[where]):
-                waiting = self.jobs[key]
-                if not self._nodes[where].place(waiting.workload, waiting.admissions[where]):
-                    del self._waiting_for_nodes[where][key]
-                    self._start(waiting, where, now)
+            self._give_nodes(where, now)
+
+    def _give_nodes(self, where: str, now: float) -> None:
+        for key in list(self._waiting_for_nodes[where]):
+            waiting = self.jobs[key]
+            if not self._nodes[where].place(waiting.workload, waiting.admissions[where], now):
+                del self._waiting_for_nodes[where][key]
+                self._start(waiting, where, now)
 
     def finish(self, key: str, now: float) -> None:
         """End the run of a job that is running."""

@@ -138,6 +138,8 @@ def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[str]:
         yield from _unknown(f"waits[{index}]", {name: getattr(wait, name) for name in known}, known)
     for index, reclaim in enumerate(file.reclaims):
         yield from _unknown(f"reclaims[{index}]", {"cluster": reclaim.cluster, "flavor": reclaim.flavor}, known)
+    for index, out in enumerate(file.stock_outs):
+        yield from _unknown(f"stockOuts[{index}]", {"cluster": out.cluster, "flavor": out.flavor}, known)
     for index, outage in enumerate(file.outages):
         yield from _unknown(f"outages[{index}]", {"cluster": outage.cluster}, {"cluster": fleet.worker_names})
     classes = {item.name for item in fleet.workload_priority_classes}

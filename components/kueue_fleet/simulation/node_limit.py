@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from kueue_fleet.admission.model import Admission, Workload
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.simulation.workload_file import StockOutEntry
 
 
 @dataclass(slots=True)
@@ -32,9 +33,9 @@ class _Place:
 
 
 class Nodes:
-    """The node pools of one cluster, and who is on them."""
+    """The node pools of one cluster, and who is on them; pools get no nodes while a flavor of theirs has none."""
 
-    def __init__(self, fleet: FleetSpec, cluster: str) -> None:
+    def __init__(self, fleet: FleetSpec, cluster: str, stock_outs: Sequence[StockOutEntry] = ()) -> None:
         pools = {pool.name: _pool(pool) for pool in fleet.node_pools_on(cluster)}
         self._pools: dict[str, tuple[_Pool, ...]] = {}
         for flavor in fleet.flavors:
@@ -42,22 +43,26 @@ class Nodes:
             if leads_to:
                 self._pools[flavor.name] = tuple(leads_to)
         self._places: dict[str, list[_Place]] = {}
+        self._stock_outs = [each for each in stock_outs if each.cluster in (None, cluster)]
 
-    def place(self, workload: Workload, admission: Admission) -> str:
+    def place(self, workload: Workload, admission: Admission, now: float) -> str:
         """Give the pods their places, all or none. Empty, or why not."""
+        out = {each.flavor for each in self._stock_outs if each.at <= now < each.at + each.seconds}
         places: list[_Place] = []
         by_name = {pod_set.name: pod_set for pod_set in workload.pod_sets}
         for assignment in admission.pod_sets:
-            pools = self._pools_of({flavor for _, flavor in assignment.flavors})
+            flavors = {flavor for _, flavor in assignment.flavors}
+            pools = self._pools_of(flavors)
             if pools is None:
                 continue
             requests = (*by_name[assignment.name].node_requests, ("pods", 1))
             for _ in range(assignment.count):
-                place = _find(pools, requests)
+                place = _find(pools, requests, grows=not flavors & out)
                 if place is None:
                     _take_back(places)
                     full = ", ".join(f"{pool.name} ({len(pool.nodes)} of {pool.most} nodes in use)" for pool in pools)
-                    return f"its pods do not all fit on node pool {full or 'none'}"
+                    why = ", which gets no nodes now" if flavors & out else ""
+                    return f"its pods do not all fit on node pool {full or 'none'}{why}"
                 places.append(place)
         self._places[workload.key] = places
         return ""
@@ -80,11 +85,11 @@ def _pool(pool: ResolvedNodePool) -> _Pool:
     return _Pool(pool.name, pool.max_nodes, pool.allocatable if pool.machine is not None else {})
 
 
-def _find(pools: Sequence[_Pool], requests: Sequence[tuple[str, int]]) -> _Place | None:
-    """The first node with room, else a new one."""
+def _find(pools: Sequence[_Pool], requests: Sequence[tuple[str, int]], *, grows: bool) -> _Place | None:
+    """The first node with room, else a new one if the pools get any."""
     for pool in pools:
         node = next((node for node in pool.nodes if _fits(node, requests)), None)
-        if node is None and len(pool.nodes) < pool.most and _fits(pool.allocatable, requests):
+        if node is None and grows and len(pool.nodes) < pool.most and _fits(pool.allocatable, requests):
             node = dict(pool.allocatable)
             pool.nodes.append(node)
         if node is not None:

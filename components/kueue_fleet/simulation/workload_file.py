@@ -142,6 +142,19 @@ class OutageEntry(SpecModel):
     """How long it is lost."""
 
 
+class StockOutEntry(SpecModel):
+    """A time in which a flavor gets no nodes beyond those that jobs are on."""
+
+    cluster: Text | None = None
+    """Cluster of the nodes; default: any."""
+    flavor: Text
+    """Flavor of the nodes, which has node pools of the fleet."""
+    at: Annotated[Number, Field(ge=0)] = 0
+    """Second from which on there are none; default 0."""
+    seconds: Annotated[Number, Field(gt=0)]
+    """For how long there are none."""
+
+
 class WorkloadFile(SpecModel):
     """Jobs, how long they wait for capacity, and what goes wrong meanwhile."""
 
@@ -155,6 +168,8 @@ class WorkloadFile(SpecModel):
     """How often Spot nodes are taken away; the first that fits counts."""
     outages: tuple[OutageEntry, ...] = ()
     """When workers cannot be reached."""
+    stock_outs: tuple[StockOutEntry, ...] = ()
+    """When flavors get no further nodes."""
     begin: Timestamp | None = None
     """The moment that is second 0, for windows of a calendar; default: none."""
 

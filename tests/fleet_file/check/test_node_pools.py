@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ("nodePools[calendar]: is on no cluster, since no Standard cluster runs jobs; set mode: Standard on one"),
             (
                 "warning: reservations[l4]: no pool uses this reservation, which costs what its machines cost; name "
-                "it in a pool's capacity, or set purpose to backup"
+                "it in the capacity of a pool, or share it with other projects"
             ),
             (
                 "warning: futureReservations[december]: no pool uses this future reservation; name it in the "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fleet_file.builders import REMOVED, changed, problems
 from fleet_file.pool_builders import pools_data
@@ -16,8 +18,9 @@ def p(index: int, field: str) -> str:
 
 
 def backup(**fields: Any) -> dict[str, Any]:
-    """A reservation that no pool uses."""
-    return {"name": "t4", "zone": "us-central1-a", "count": 1, "purpose": "backup", **fields}
+    """A reservation that no pool of this project uses."""
+    others = {"purpose": "backup", "sharedWith": ["1234567890"]}
+    return {"name": "t4", "zone": "us-central1-a", "count": 1, **others, **fields}
 
 
 T4 = {"type": "nvidia-tesla-t4", "count": 2}
@@ -39,7 +42,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 "warning: reservations[r-a]: no pool uses this reservation, which costs what its machines "
-                "cost; name it in a pool's capacity, or set purpose to backup"
+                "cost; name it in the capacity of a pool, or share it with other projects"
             ),
             (
                 "futureReservations[december].zone: is us-central1-d, which does not exist; use one of "
@@ -56,7 +59,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 "warning: reservations[r-b]: no pool uses this reservation, which costs what its machines "
-                "cost; name it in a pool's capacity, or set purpose to backup"
+                "cost; name it in the capacity of a pool, or share it with other projects"
             ),
         ],
     ),
@@ -150,8 +153,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"reservations/0/purpose": "backup"},
         [
             (
-                "warning: nodePools[reserved].capacity.reservation: l4 is kept as a backup; use another reservation, "
-                "or set its purpose to primary"
+                "warning: clusterQueues[gpu].resourceGroups[0].flavors[0]: reserved is of a reservation that is kept "
+                "as a backup, but comes first; put it after others, or set the reservation's purpose to primary"
             ),
         ],
     ),
@@ -164,7 +167,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 "warning: reservations[l4]: no pool uses this reservation, which costs what its machines cost; name "
-                "it in a pool's capacity, or set purpose to backup"
+                "it in the capacity of a pool, or share it with other projects"
             ),
         ],
     ),
@@ -194,7 +197,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 "warning: reservations[extra]: no pool uses this reservation, which costs what its machines cost; "
-                "name it in a pool's capacity, or set purpose to backup"
+                "name it in the capacity of a pool, or share it with other projects"
             ),
         ],
     ),
@@ -364,3 +367,33 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 
 def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "fallback" / "backup.yaml"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        (
+            {"clusterQueues/0/fallback": REMOVED, "admissionController": REMOVED},
+            [
+                "warning: clusterQueues[training].resourceGroups[0].flavors[1]: l4-backup is of a reservation that is "
+                "kept as a backup, and jobs come there when the quota of l4-daily is used up, but not when its "
+                "machines are out; add fallback with a patience for l4-daily"
+            ],
+        ),
+        (
+            {"nodePools/1": REMOVED, "flavors/1": REMOVED, "clusterQueues/0/resourceGroups/0/flavors/1": REMOVED}
+            | {"clusterQueues/0/fallback": REMOVED, "admissionController": REMOVED},
+            [
+                "warning: reservations[l4-backup]: no pool uses this reservation, which costs what its machines cost; "
+                "name it in the capacity of a pool whose flavor comes after others in its queues, or share it with "
+                "other projects"
+            ],
+        ),
+    ],
+)
+def test_a_backup_is_for_when_others_are_out(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(yaml.safe_load(EXAMPLE.read_text()), changes)) == expected

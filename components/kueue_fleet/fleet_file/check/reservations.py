@@ -20,6 +20,7 @@ from kueue_fleet.fleet_file.model.capacity import (
     ReservationEntry,
     Reserved,
 )
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_problems, region_of, zone_problems
@@ -48,6 +49,8 @@ def check_reservations(scope: Scope) -> Iterator[Problem]:
         yield from _pool(scope, pool)
     yield from _counts(scope)
     yield from _unused(scope)
+    for queue in scope.entries("clusterQueues"):
+        yield from _backups(scope, queue)
 
 
 def _users(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
@@ -201,13 +204,6 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
             f"{resolved.local_ssd_count}, but {label} has {entry.local_ssd_count}",
             "write the same in both",
         )
-    if isinstance(entry, ReservationEntry) and entry.purpose == "backup":
-        yield Problem(
-            f"{at}.capacity.reservation",
-            f"{name} is kept as a backup",
-            "use another reservation, or set its purpose to primary",
-            "warning",
-        )
     if isinstance(entry, FutureReservationEntry) and isinstance(resolved.capacity, Calendar):
         own_times = (timestamp_text(resolved.capacity.start), resolved.capacity.duration)
         their_times = (timestamp_text(entry.start), entry.duration)
@@ -252,11 +248,12 @@ def _counts(scope: Scope) -> Iterator[Problem]:
 def _unused(scope: Scope) -> Iterator[Problem]:
     users = _users(scope)
     for entry in scope.fleet.reservations:
-        if entry.purpose == "primary" and entry.name not in users and not entry.shared_with:
+        if entry.name not in users and not entry.shared_with:
+            backup = " whose flavor comes after others in its queues" if entry.purpose == "backup" else ""
             yield Problem(
                 scope.path(entry),
                 "no pool uses this reservation, which costs what its machines cost",
-                "name it in a pool's capacity, or set purpose to backup",
+                f"name it in the capacity of a pool{backup}, or share it with other projects",
                 "warning",
             )
     for future in scope.fleet.future_reservations:
@@ -267,6 +264,46 @@ def _unused(scope: Scope) -> Iterator[Problem]:
                 "name it in the capacity of a pool of type calendar, or remove it",
                 "warning",
             )
+
+
+@rule
+def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """Jobs come to the machines of a backup when those of other flavors are out."""
+    backups = {entry.name for entry in scope.fleet.reservations if entry.purpose == "backup"}
+    kept = {name for name in queue.flavor_names if backups & _reserved_by(scope, name)} if backups else set()
+    patient = {entry.flavor for entry in queue.fallback}
+    for group in queue.resource_groups:
+        names = [flavor.name for flavor in group.flavors]
+        for index, name in enumerate(names):
+            if name not in kept:
+                continue
+            path = f"{scope.path(queue)}.resourceGroups[{queue.resource_groups.index(group)}].flavors[{index}]"
+            before = [each for each in names[:index] if each not in kept]
+            if not before:
+                wrong = f"{name} is of a reservation that is kept as a backup, but comes first"
+                yield Problem(
+                    path, wrong, "put it after others, or set the reservation's purpose to primary", "warning"
+                )
+            elif impatient := [each for each in before if each not in patient]:
+                dispatched = scope.fleet.is_dispatched(queue.name)
+                yield Problem(
+                    path,
+                    f"{name} is of a reservation that is kept as a backup, and jobs come there when the quota of "
+                    f"{', '.join(impatient)} is used up, but not when its machines are out",
+                    "set the reservation's purpose to primary"
+                    if dispatched
+                    else f"add fallback with a patience for {', '.join(impatient)}",
+                    "warning",
+                )
+
+
+def _reserved_by(scope: Scope, flavor: str) -> set[str]:
+    """The reservations of this project that the nodes of a flavor are of."""
+    entry = scope.fleet.flavor(flavor)
+    if entry is None:
+        return set()
+    pools = [pool for name in scope.fleet.job_clusters for pool in scope.fleet.flavor_nodes(entry, name)]
+    return {_name_of(scope, pool) for pool in pools if isinstance(pool.capacity, Reserved)}
 
 
 @rule

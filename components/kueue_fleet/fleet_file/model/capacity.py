@@ -122,7 +122,8 @@ class ReservationEntry(RuledModel):
     """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
     made, since Google answers with numbers."""
     purpose: Literal["primary", "backup"] = "primary"
-    """primary: some pool uses it; backup: kept for the day that another one fails."""
+    """primary: jobs use it every day; backup: kept for the day that other machines are out. `check` then warns where
+    its pool's flavor does not come after others in a queue, with fallback."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Projects once each."""
