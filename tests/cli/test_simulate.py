@@ -143,6 +143,22 @@ def test_names_cannot_become_markup() -> None:
     assert "&lt;i&gt;{{data}}" in page
 
 
+def test_what_is_wrong_as_published_is_seen_to_happen() -> None:
+    folder = ROOT / "examples/batch-platform"
+    command = ["simulate", str(folder / "with-defects.yaml"), "--jobs", str(folder / "jobs.yaml")]
+    command += ["-w", str(folder / "workload.yaml"), "--until", "12", "-o", "json"]
+    assert CliRunner().invoke(app, command).exit_code == 1
+    done = CliRunner().invoke(app, [*command, "--as-published"])
+    assert done.exit_code == 0, done.output
+    runs = [(found["message"], found["runs"][-1]) for found in json.loads(done.stdout)["workloads"] if found["runs"]]
+    stuck = [why for why, run in runs if run["flavors"] == ["gpu-l4-reserved"] and run["startedAt"] is None]
+    assert stuck == ["its pods do not all fit on node pool reserved-np (4 of 4 nodes in use)"] * 2
+    refused = CliRunner().invoke(app, ["simulate", "--kueue-generator", "g.yaml", "--as-published"])
+    assert isinstance(refused.exception, CommandError)
+    assert refused.exception.exit_code == 2
+    assert "give STACK" in str(refused.exception)
+
+
 def test_report_says_of_what_it_is(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     done = CliRunner().invoke(app, ["simulate", STACK, "-w", WORKLOAD, "--seed", "7", "--html", str(report)])

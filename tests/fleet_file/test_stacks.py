@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet_text
+from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet_text, read_fleet_text
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.kueue_api import SpecError
 
@@ -118,6 +118,21 @@ def test_the_two_defects_of_the_batch_platform_are_found_and_nothing_else() -> N
             f'"wi-{team}@.iam.gserviceaccount.com" has no project in it; write name@project.iam.gserviceaccount.com'
             for line, team in ((240, "team-a"), (248, "team-b"), (256, "team-c"), (263, "team-d"))
         ),
+    ]
+
+
+def test_as_published_the_two_defects_are_warnings_and_other_errors_stay() -> None:
+    text = (ROOT / "examples/batch-platform/with-defects.yaml").read_text(encoding="utf-8")
+    published = read_fleet_text(text, "f.yaml", as_published=True)
+    assert published.fleet is not None
+    assert [problem.severity for problem in published.problems] == ["warning"] * 5
+    assert [str(problem) for problem in published.problems] == [
+        str(problem) for problem in read_fleet_text(text, "f.yaml").problems
+    ]
+    worse = read_fleet_text(text.replace("wi-team-d@.iam.gserviceaccount.com", "team-d"), "f.yaml", as_published=True)
+    assert worse.fleet is None
+    assert [problem.path for problem in worse.problems if problem.severity == "error"] == [
+        "teams[team-d].existingGoogleServiceAccount"
     ]
 
 

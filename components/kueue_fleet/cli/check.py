@@ -13,7 +13,7 @@ from urllib.parse import quote
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.fleet_files import read_fleet
+from kueue_fleet.cli.fleet_files import AsPublished, read_fleet
 from kueue_fleet.cli.input_files import read_objects, source_name
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.kueue_api import Problem, errors_of
@@ -49,6 +49,7 @@ def check(
         ),
     ] = CheckOutput.text,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    as_published: AsPublished = False,
     jobs: Annotated[
         Path | None,
         typer.Option(
@@ -69,8 +70,10 @@ def check(
       kueue-fleet check --output github stacks/Pulumi.*.yaml
       kueue-fleet check --output sarif stacks/Pulumi.*.yaml > fleet.sarif
       kueue-fleet check examples/jobs/fleet.yaml --jobs examples/jobs/dws.yaml
+      kueue-fleet check --as-published \\
+          examples/batch-platform/with-defects.yaml
     """
-    results = {source_name(file): _read(file) for file in files}
+    results = {source_name(file): _read(file, as_published=as_published) for file in files}
     if jobs is not None:
         results = _with_jobs(results, jobs)
     problems = [problem for reading in results.values() for problem in reading.problems]
@@ -88,9 +91,9 @@ def check(
         raise typer.Exit(1)
 
 
-def _read(file: Path) -> Reading:
+def _read(file: Path, *, as_published: bool) -> Reading:
     try:
-        return read_fleet(file)
+        return read_fleet(file, as_published=as_published)
     except console.CommandError as failure:
         # One file that cannot be read hides no problem of the others.
         wrong, _, fix = str(failure).removeprefix(f"{source_name(file)}: ").partition("; ")

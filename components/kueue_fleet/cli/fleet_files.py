@@ -4,29 +4,43 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from kueue_fleet.cli.console import CommandError, first_of
 from kueue_fleet.cli.input_files import read_text, source_name
 from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
 from kueue_fleet.kueue_api.known_messages import with_code
 
+AsPublished = Annotated[
+    bool,
+    typer.Option(
+        "--as-published",
+        help="Only warn of what is wrong with the batch platform as it is published: more quota than its nodes "
+        "hold, and service accounts without a project.",
+    ),
+]
+"""The option of commands with which those defects can be tried."""
 
-def read_fleet(file: Path) -> Reading:
+
+def read_fleet(file: Path, *, as_published: bool = False) -> Reading:
     """The fleet in FILE with every problem found in it; no fleet where one of them is an error.
 
     Raises:
         CommandError: FILE cannot be read.
     """
-    return read_fleet_text(read_text(file), source_name(file), date.today())  # noqa: DTZ011  (the day where the user is)
+    today = date.today()  # noqa: DTZ011  (the day where the user is)
+    return read_fleet_text(read_text(file), source_name(file), today, as_published=as_published)
 
 
-def load_fleet(file: Path) -> FleetSpec:
+def load_fleet(file: Path, *, as_published: bool = False) -> FleetSpec:
     """The fleet in FILE.
 
     Raises:
         CommandError: with each problem on a line of its own, where one of them is an error; `check` prints all.
     """
-    reading = read_fleet(file)
+    reading = read_fleet(file, as_published=as_published)
     if reading.fleet is None:
         raise CommandError(
             f"{source_name(file)} does not describe a fleet:",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kueue_fleet.cli import console, simulate_budgets, simulate_report, simulate_tables
+from kueue_fleet.cli.fleet_files import AsPublished
 from kueue_fleet.cli.input_files import Output
 from kueue_fleet.cli.price_file import PricesFile, load_prices
 
@@ -89,6 +90,7 @@ def simulate(
             show_default=False,
         ),
     ] = (),  # type: ignore[assignment]
+    as_published: AsPublished = False,
     prices: PricesFile = None,
     report: Annotated[
         Path | None,
@@ -117,6 +119,9 @@ def simulate(
           --what-if 'clusterQueues[dws].preemption.withinClusterQueue=Never'
       kueue-fleet simulate fleet.yaml -w day.yaml --max-wait gpu=1800
       kueue-fleet simulate fleet.yaml --jobs jobs/
+      kueue-fleet simulate --as-published \\
+          examples/batch-platform/with-defects.yaml \\
+          --jobs examples/batch-platform/jobs.yaml
       kubectl get -A -o yaml \\
           resourceflavors,cohorts,clusterqueues,localqueues,jobs \\
           | kueue-fleet simulate --objects -
@@ -132,6 +137,8 @@ def simulate(
         )
     if until is not None and not 0 <= until < math.inf:
         raise console.CommandError(f"--until {until:g}: is not a number of seconds; write 0 or more", exit_code=2)
+    if as_published and stack is None:
+        raise console.CommandError("--as-published: is for fleets; give STACK, or leave it out", exit_code=2)
     if fair_sharing and stack is not None:
         raise console.CommandError("--fair-sharing: a stack says so itself, in kueue.configuration", exit_code=2)
     from kueue_fleet.cli import simulate_ends
@@ -145,6 +152,7 @@ def simulate(
         fair_sharing=fair_sharing,
         prices=load_prices(prices),
         of_harness=bool(kueue_generator),
+        as_published=as_published,
     )
     budgets = simulate_budgets.parse(max_wait)
     if report is not None:
@@ -188,6 +196,7 @@ def _parse(
     fair_sharing: bool,
     prices: Prices,
     of_harness: bool,
+    as_published: bool,
 ) -> tuple[Options, list[Change]]:
     """What the options mean. Raises CommandError with every mistake."""
     from kueue_fleet.cli.simulate_input import Options
@@ -200,7 +209,9 @@ def _parse(
         from kueue_fleet.simulation.generator import HARNESS_DELAYS as given  # noqa: N811
     try:
         delays = parse_delays(list(delay), given)
-        return Options(delays, until, seed, fair_sharing, prices), [parse_change(text) for text in what_if]
+        return Options(delays, until, seed, fair_sharing, prices, as_published), [
+            parse_change(text) for text in what_if
+        ]
     except SimulationError as mistyped:
         raise console.CommandError(mistyped.problems[0], 2, mistyped.problems[1:]) from None
 

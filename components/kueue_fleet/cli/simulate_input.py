@@ -41,6 +41,7 @@ class Options:
     seed: int
     fair_sharing: bool
     prices: Prices
+    as_published: bool = False
 
 
 def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options: Options) -> Prepare:
@@ -53,7 +54,7 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
     from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
-    fleet = load_fleet(stack)
+    fleet = load_fleet(stack, as_published=options.as_published)
     source = str(workload or "")
     text = read_text(stack)
     jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
@@ -72,7 +73,7 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
         if of_fleet:
             data = fleet_part(load_document(text, str(stack))).data
             try:
-                other = parse_fleet(apply_changes(data, of_fleet))
+                other = parse_fleet(apply_changes(data, of_fleet), as_published=options.as_published)
             except SpecError as refused:
                 raise SimulationError(f"{sources.fleet}: {problem}" for problem in refused.problems) from None
         return prepare_fleet(

@@ -6,6 +6,7 @@ hides no other, and no rule speaks of what was not read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -44,17 +45,21 @@ class Reading:
         return self.fleet
 
 
-def read_fleet_text(text: str, source: str, today: date | None = None) -> Reading:
+_PUBLISHED: Final = re.compile(r"^queues may use .* but its nodes hold | has no project in it$")
+"""What is wrong with the batch platform as it is published, and does not keep it from running."""
+
+
+def read_fleet_text(text: str, source: str, today: date | None = None, *, as_published: bool = False) -> Reading:
     """The fleet in `text`, which came from `source`; problems have file and line, in the order of the lines.
 
-    With `today`, what is due by then is among them.
+    With `today`, what is due by then is among them. `as_published`: see `read_fleet`.
     """
     try:
         document = load_document(text, source)
         part = fleet_part(document)
     except SpecError as refused:
         return Reading(None, refused.problems)
-    reading = read_fleet(part.data, today)
+    reading = read_fleet(part.data, today, as_published=as_published)
     problems = [*reading.problems, *_other_project(document, part)]
     fleet = None if errors_of(problems) else reading.fleet
     placed = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
@@ -65,12 +70,17 @@ def read_fleet_text(text: str, source: str, today: date | None = None) -> Readin
     return Reading(fleet, tuple(placed))
 
 
-def read_fleet(data: Any, today: date | None = None) -> Reading:
-    """The fleet in `data`, plain data as YAML or JSON gives it; with `today`, also what is due by then."""
+def read_fleet(data: Any, today: date | None = None, *, as_published: bool = False) -> Reading:
+    """The fleet in `data`, plain data as YAML or JSON gives it; with `today`, also what is due by then.
+
+    `as_published`: the errors of `_PUBLISHED` are warnings, so that what they lead to can be simulated.
+    """
     fleet, problems = read_form(FleetSpec, data)
     if fleet is not None:
         scope = Scope(fleet, data)
         problems = scope.in_file_order([*problems, *check_scope(scope)])
+    if as_published:
+        problems = [replace(each, severity="warning") if _PUBLISHED.search(each.wrong) else each for each in problems]
     if fleet is None or errors_of(problems):
         return Reading(None, tuple(problems))
     return Reading(fleet, (*problems, *(check_dates(fleet, today) if today is not None else ())))
@@ -81,9 +91,9 @@ def parse_fleet_text(text: str, source: str) -> FleetSpec:
     return read_fleet_text(text, source).whole()
 
 
-def parse_fleet(data: Any) -> FleetSpec:
+def parse_fleet(data: Any, *, as_published: bool = False) -> FleetSpec:
     """The fleet in `data`, plain data as YAML or JSON gives it. Raises SpecError with all problems."""
-    return read_fleet(data).whole()
+    return read_fleet(data, as_published=as_published).whole()
 
 
 def fleet_part(document: YamlDocument) -> YamlDocument:

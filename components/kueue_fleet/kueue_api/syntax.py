@@ -191,12 +191,22 @@ def project(text: str) -> str | None:
     return None if _PROJECT_NUMBER.fullmatch(text) else project_id(text)
 
 
+NO_PROJECT = "has no project in it; write name@project.iam.gserviceaccount.com"
+"""What is wrong with the address of a Google service account that an empty variable left without its project."""
+
+
+def google_service_account_or_no_project(text: str) -> str | None:
+    """The same, or one without the project."""
+    wrong = google_service_account(text)
+    return None if wrong == NO_PROJECT else wrong
+
+
 def google_service_account(text: str) -> str | None:
     """Address of a Google service account: `name@project.iam.gserviceaccount.com`, the project being there."""
     if _SERVICE_ACCOUNT.fullmatch(text):
         return None
     if _NO_PROJECT.fullmatch(text):
-        return "has no project in it; write name@project.iam.gserviceaccount.com"
+        return NO_PROJECT
     if text.endswith(("@developer.gserviceaccount.com", "@appspot.gserviceaccount.com")):
         return "is a default service account, which may do almost anything; use one made for the team"
     return "is not the address of a Google service account; write name@project.iam.gserviceaccount.com"

@@ -35,6 +35,8 @@ KmsKey = Annotated[Text, syntax_of(syntax.kms_key)]
 """Full name of a key of Cloud KMS."""
 GoogleServiceAccountAddress = Annotated[Text, syntax_of(syntax.google_service_account)]
 """Address of a Google service account."""
+TeamAccountAddress = Annotated[Text, syntax_of(syntax.google_service_account_or_no_project)]
+"""The same, of a team: that it has a project is a rule of the team."""
 Member = Annotated[Text, syntax_of(syntax.member)]
 """Who has a right: `group:`, `user:` or `serviceAccount:` and an address."""
 IamRole = Annotated[Text, syntax_of(syntax.iam_role)]

@@ -11,12 +11,13 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import Field
 
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
-from kueue_fleet.fleet_file.model.gcp_names import GoogleServiceAccountAddress, IamRole, Member, Region
+from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, Region, TeamAccountAddress
 from kueue_fleet.kueue_api import LocalQueueSpec
 from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, Text
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems
 from kueue_fleet.kueue_api.quantity import Quantity, QuantityMapField
 from kueue_fleet.kueue_api.quotas import whole_problems
+from kueue_fleet.kueue_api.syntax import google_service_account
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 """What every job's account may do: write logs and metrics."""
@@ -79,7 +80,7 @@ class TeamEntry(RuledModel):
     Google service account, else none."""
     google_service_account: TeamGoogleServiceAccount | None = None
     """Make a Google service account, which the Kubernetes one acts as by Workload Identity."""
-    existing_google_service_account: GoogleServiceAccountAddress | None = None
+    existing_google_service_account: TeamAccountAddress | None = None
     """Or one that exists: name@project.iam.gserviceaccount.com. Whoever owns it grants the binding."""
     members: tuple[Member, ...] = ()
     """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
@@ -128,6 +129,9 @@ class TeamEntry(RuledModel):
             yield Problem("serviceAccount", "default is the account of every pod that names none", "use another name")
         if self.google_service_account is not None and self.existing_google_service_account is not None:
             yield Problem("existingGoogleServiceAccount", "set, but so is googleServiceAccount", "keep one of the two")
+        if self.existing_google_service_account is not None:
+            address = self.existing_google_service_account
+            yield from syntax_problems("existingGoogleServiceAccount", address, google_service_account)
 
     @rule
     def _limits(self) -> Iterator[Problem]:
