@@ -1,7 +1,6 @@
-"""The Pulumi program: the fleet that the stack's config describes.
+"""The Pulumi program: the fleet that the stack's config `kueue-fleet:fleet` describes, with outputs for other programs.
 
-In: config `kueue-fleet:fleet`. Out: the fleet, and what one needs to go on with it. A fleet that breaks a rule ends the
-program with the list of its problems.
+A fleet that breaks a rule ends the program with the list of its problems.
 """
 
 import gc

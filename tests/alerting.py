@@ -1,6 +1,6 @@
 """What an alert policy of Cloud Monitoring fires on, by Prometheus' own engine.
 
-In: metrics as a collector reads them, minute by minute. Out: for which series a policy fires, from when to when.
+Metrics are as a collector reads them, minute by minute; the answer is for which series a policy fires, and when.
 """
 
 from __future__ import annotations

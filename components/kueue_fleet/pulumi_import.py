@@ -1,8 +1,8 @@
 """What Pulumi needs to take over clusters and node pools that exist, and what the first `pulumi up` changes of them.
 
-In: a fleet, and the descriptions of its clusters. Out: the content of a file for `pulumi import --file`, with the names
-that the components give, and the difference between what Google Cloud has and what the fleet declares, as the
-provider's schema sees it. The program is run without an engine, by Pulumi's own mocks, as a preview would see it.
+The content of a file for `pulumi import --file`, with the names that the components give, and the difference between
+what Google Cloud has and what the fleet declares, as the provider's schema sees it. The program is run without an
+engine, by Pulumi's own mocks, as a preview would see it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from kueue_fleet.cli import app, console, init
@@ -22,7 +23,7 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
 def written(folder: Path, *arguments: str) -> FleetSpec:
     result = run(*arguments, "-C", str(folder), "--yes")
     assert result.exit_code == 0, result.output
-    [file] = folder.glob("*.yaml")
+    [file] = folder.glob("Pulumi.*.yaml")
     assert f"{file}: written, and valid.\n" in result.stdout
     fleet = parse_fleet_text(file.read_text(), str(file))
     assert [problem.path for problem in check_fleet(fleet)] == (["multiKueue.dispatcher"] if fleet.multi_kueue else [])
@@ -87,10 +88,30 @@ def test_jobs_are_where_a_rehearsal_looks_for_them(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "examples/dev/jobs.yaml").is_file()
 
 
-def test_without_a_project_it_says_what_the_commands_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_project_one_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = run("dev", "--project", "my-project", "--yes")
-    assert "  put it into a Pulumi project (there is no Pulumi.yaml here), and then in its folder:\n" in result.stdout
+    assert result.stdout.splitlines()[:4] == [
+        "stacks/Pulumi.dev.yaml: written, and valid.",
+        "Pulumi.yaml: written.",
+        "__main__.py: written.",
+        "examples/dev/jobs.yaml: written: a job for each team.",
+    ]
+    assert yaml.safe_load(Path("Pulumi.yaml").read_text()) == {
+        "name": "dev", "runtime": "python", "stackConfigDir": "stacks",
+    }  # fmt: skip
+    again = run("prod", "--project", "my-project", "--yes")
+    assert again.stdout.splitlines()[:2] == [
+        "stacks/Pulumi.prod.yaml: written, and valid.",
+        "examples/prod/jobs.yaml: written: a job for each team.",
+    ]
+
+
+def test_a_program_that_is_there_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "__main__.py").write_text("mine")
+    assert run("dev", "--project", "my-project", "--yes", "-C", str(tmp_path)).exit_code == 0
+    assert (tmp_path / "__main__.py").read_text() == "mine"
+    assert "stackConfigDir: ." in (tmp_path / "Pulumi.yaml").read_text()
 
 
 class TestQuestions:

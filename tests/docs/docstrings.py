@@ -1,6 +1,6 @@
 """What a public name has to say about itself, beyond what ruff asks for (D1: modules, classes, functions).
 
-In: Python files. Out: a line for each name that does not say it. `make check` runs this on library and policies:
+One line for each name that does not say it. `make check` runs this on library and policies:
 
 - a constant of a module, and a field of a pydantic model, have a docstring below them;
 - a number in a model has its unit, in its name or in that docstring;

@@ -1,8 +1,8 @@
 """A GKE cluster as gcloud describes it: what of it goes into a fleet file, and its properties as Pulumi names them.
 
-In: the output of `gcloud container clusters describe`, with node pools. Whether a property means the same under both
-names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name. Values are as GKE's API has them: what is
-false, zero or empty is not there.
+The description is the output of `gcloud container clusters describe`, with node pools. Whether a property means the
+same under both names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name. Values are as GKE's API has
+them: what is false, zero or empty is not there.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.
 """

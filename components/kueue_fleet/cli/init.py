@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -13,7 +13,15 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, write_text
-from kueue_fleet.fleet_file.starter import ANSWERS, Starter, starter_jobs, starter_problems, starter_text
+from kueue_fleet.fleet_file.starter import (
+    ANSWERS,
+    STARTER_PROGRAM,
+    Starter,
+    starter_jobs,
+    starter_problems,
+    starter_project,
+    starter_text,
+)
 from kueue_fleet.gke.machines import gpus
 from kueue_fleet.gke.zones import regions_with
 from kueue_fleet.kueue_api.problem import errors_of
@@ -75,6 +83,7 @@ def init(
     """Write DIRECTORY/Pulumi.NAME.yaml: a fleet with Autopilot clusters, DWS, one queue and your teams, and check it.
 
     Jobs to try it with are written too, to examples/NAME/jobs.yaml of the Pulumi project: `rehearse` submits them.
+    Where there is no Pulumi.yaml, a project is written around it: Pulumi.yaml and __main__.py.
     Asks for what is not given, on a terminal; a wrong answer is asked for again.
 
     \b
@@ -201,26 +210,41 @@ def _project(directory: Path) -> Path | None:
     return next((folder for folder in folders if is_there(folder / "Pulumi.yaml")), None)
 
 
-def _jobs_file(starter: Starter, directory: Path) -> Path:
-    """Where `rehearse` looks for jobs: below the nearest folder with Pulumi.yaml."""
+def _new_project(starter: Starter, directory: Path) -> Iterator[tuple[Path, str]]:
+    """The files of a Pulumi project around the folder of the stack files."""
+    root = directory.parent if directory.name == "stacks" else directory
+    stacks = directory.name if directory.name == "stacks" else "."
+    yield root / "Pulumi.yaml", starter_project(starter.name, stacks)
+    if not is_there(root / "__main__.py"):
+        yield root / "__main__.py", STARTER_PROGRAM
+
+
+def _jobs_file(starter: Starter, project: Path) -> Path:
+    """Where `rehearse` looks for jobs: below the folder with Pulumi.yaml."""
     here = Path.cwd()
-    jobs = (_project(directory) or directory) / "examples" / starter.name / "jobs.yaml"
+    jobs = project.absolute() / "examples" / starter.name / "jobs.yaml"
     return jobs.relative_to(here) if jobs.is_relative_to(here) else jobs
 
 
 def _write(starter: Starter, directory: Path, *, force: bool) -> None:
-    file, jobs = _file(starter, directory), _jobs_file(starter, directory)
+    file = _file(starter, directory)
     write_text(file, starter_text(starter))
     for problems in starter_problems(starter).values():
         for problem in problems:
             console.warning(f"{file}: {problem}")
     console.line(f"{file}: written, and valid.")
+    project = _project(directory)
+    if project is None:
+        for made, text in _new_project(starter, directory):
+            write_text(made, text)
+            console.line(f"{made}: written.")
+            project = project or made.parent
+    assert project is not None
+    jobs = _jobs_file(starter, project)
     if force or not jobs.exists():
         write_text(jobs, starter_jobs(starter))
         console.line(f"{jobs}: written: a job for each team.")
     console.line("Next:")
     console.line(f"  kueue-fleet simulate {file} --jobs {jobs}")
-    if _project(directory) is None:
-        console.line("  put it into a Pulumi project (there is no Pulumi.yaml here), and then in its folder:")
     for command in ("kueue-fleet rehearse --stack", "pulumi stack init", "pulumi up --stack"):
         console.line(f"  {command} {starter.name}")

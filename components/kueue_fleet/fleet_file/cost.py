@@ -1,7 +1,7 @@
 """What a fleet costs: what is paid whether it is used or not, and what is paid for nodes while they are there.
 
-In: a fleet and prices. Out: a line for each cluster, pool and reservation, in USD for an hour, and the prices that are
-not known. Not in it: traffic, NAT, logs and metrics, disks of jobs, and discounts.
+A line for each cluster, pool and reservation, in USD for an hour, and the prices that are not known. Not included:
+traffic, NAT, logs and metrics, disks of jobs, and discounts.
 """
 
 from __future__ import annotations

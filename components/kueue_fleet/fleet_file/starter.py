@@ -121,6 +121,31 @@ def starter_text(starter: Starter) -> str:
     return "\n".join(lines) + "\n"
 
 
+STARTER_PROGRAM: Final = '''\
+"""The fleet that the stack's config describes."""
+
+import pulumi
+
+from kueue_fleet import Fleet
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.kueue_api import SpecError
+
+try:
+    spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))
+except SpecError as error:
+    raise pulumi.RunError(str(error)) from None
+fleet = Fleet(spec.name, spec)
+pulumi.export("kubeconfig", fleet.kubeconfig)
+'''
+"""The Pulumi program of a new project."""
+
+
+def starter_project(name: str, stacks: str) -> str:
+    """The Pulumi.yaml of a new project, with its stack files in the folder `stacks`."""
+    runtime = "python # the one that is active, with kueue-fleet installed"
+    return f"name: {name}\nruntime: {runtime}\nstackConfigDir: {stacks}\n"
+
+
 def starter_jobs(starter: Starter) -> str:
     """A List with a small job for each team, which one region can run."""
     lines = [

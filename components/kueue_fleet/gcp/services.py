@@ -1,7 +1,4 @@
-"""The APIs of Google Cloud that a project has enabled.
-
-In: a project and the APIs' names. Out: a component for everything else in the project to depend on.
-"""
+"""The APIs of Google Cloud that a project has enabled: a component for everything else in the project to depend on."""
 
 from collections.abc import Sequence
 

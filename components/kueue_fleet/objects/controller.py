@@ -194,8 +194,10 @@ def _service_account(fleet: FleetSpec, namespace: str) -> Manifest:
 
 
 def _network_policy(namespace: str, fleet: FleetSpec) -> Manifest:
-    """In: metrics, from the collectors (the kubelet's probes come from the node, which no policy keeps out). Out: the
-    API servers, and names."""
+    """Who may connect to the pods, and to whom they may: collectors of metrics to them, they to API servers and DNS.
+
+    The kubelet's probes come from the node, which no policy keeps out.
+    """
     collectors = {
         "namespaceSelector": {
             "matchExpressions": [

@@ -1,6 +1,6 @@
 """Reads of a Google Cloud project what `findings` compares, with the user's own credentials; changes nothing.
 
-In: `Needs`, and clients of Google's APIs. Out: `Facts`. A read that is refused is named in them, and the others go on.
+A read that is refused is named in the `Facts`, and the others go on.
 Reads that Google asks to repeat are repeated, a few times, after the time that it says.
 """
 

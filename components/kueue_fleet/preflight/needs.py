@@ -1,7 +1,6 @@
 """What a fleet asks of its Google Cloud project before the first `pulumi up`.
 
-In: a fleet. Out: plain data. What the project has is compared with it in `findings`; the prerequisites page of a stack
-is written from it.
+What the project has is compared with it in `findings`; the prerequisites page of a stack is written from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a change costs: by cluster, and in all.
-
-In: two fleets and prices. Out: differences of area `cost`, none where no amount changes.
-"""
+"""What a change costs, by cluster and in all: differences of area `cost`, none where no amount changes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 
 RESTART_DELAYS_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Pause before each further start of a process that ended; the last one again and again."""
-_FORGIVEN_AFTER_SECONDS = 600.0
+_FORGIVEN_AFTER_SECONDS = 30.0
+"""What ran so long is not in a loop of crashes."""
 _REMEMBERED_ENDS = 32
 
 
