@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,18 @@ def test_report_says_of_what_it_is(tmp_path: Path) -> None:
     about = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", report.read_text()))
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", about.pop("Date"))
     assert about == {"Fleet": "dws-multikueue", "File": STACK, "Jobs": WORKLOAD, "Seed": "7"}
+
+
+def test_a_report_is_written_into_a_pipe_which_stays_one(dump: Path, tmp_path: Path) -> None:
+    """As root, a report that replaced /dev/null made it a file for every program of the machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(pipe.read_text)
+        done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", str(pipe)])
+        assert "</html>" in reading.result(60)
+    assert done.exit_code == 0, done.output
+    assert pipe.is_fifo()
 
 
 def test_report_is_refused_before_anything_runs(dump: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there
+from kueue_fleet.cli.input_files import is_there, write_text
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
@@ -36,6 +36,10 @@ def write_report(file: Path, title: str, about: Mapping[str, str], results: Sequ
         CommandError: it cannot be written.
     """
     text = report_page(title, about, results)
+    if is_there(file) and not file.is_file():
+        # A device or a pipe stays what it is: replaced by root, /dev/null would be a file for every program.
+        write_text(file, text)
+        return
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, suffix=".html", delete=False) as made:
