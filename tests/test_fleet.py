@@ -16,6 +16,8 @@ import kueue_fleet
 import pulumi_mocks
 from bench.large_fleet import large_fleet
 from company_fleet import company_data
+from fleet_file.builders import changed
+from fleet_file.pool_builders import pools_data
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
@@ -216,6 +218,17 @@ def test_warnings_about_the_fleet_and_its_dates_are_logged(caplog: pytest.LogCap
         run(fleet(WORKER, multiKueue={"credentials": expired}))
     assert "multiKueue.credentials.rotateBy" in caplog.text
     assert "clusterQueues[gpu].resourceGroups: no quota for cpu, memory" in caplog.text
+
+
+@pytest.mark.parametrize(("start", "nodes"), [("2020-01-01T00:00:00Z", 2), ("2999-01-01T00:00:00Z", 0)])
+def test_a_pool_of_a_calendar_reservation_is_open_while_it_runs(start: str, nodes: int) -> None:
+    data = changed(pools_data(), {"nodePools/5/capacity/start": start, "nodePools/5/capacity/duration": "87600h"})
+    data["futureReservations"] = []
+    recording = run(parse_fleet(data))
+    [pool] = [
+        each for each in recording.of_type("gcp:container/nodePool:NodePool") if each.inputs["name"] == "calendar"
+    ]
+    assert pool.inputs["nodeCount"] == nodes
 
 
 def test_a_fleet_that_nobody_has_checked_is_refused_with_every_problem() -> None:

@@ -23,6 +23,7 @@ from kueue_fleet.fleet_file import (
     check_dates,
     check_fleet,
 )
+from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import (
@@ -57,7 +58,7 @@ class Fleet(pulumi.ComponentResource):
     """A manager with its workers, or one standalone cluster, with Kueue and its queues on them."""
 
     spec: FleetSpec
-    """What was declared."""
+    """What was declared, with calendar pools open or closed as they are now."""
     services: ProjectServices | None
     """The APIs that the fleet enables, unless the file says that it does not."""
     network: Network | NetworkIds | None
@@ -120,9 +121,10 @@ class Fleet(pulumi.ComponentResource):
         short_names = name == spec.name
         name, opts = _below_parent(name, opts)
         super().__init__("kueue-fleet:index:Fleet", name, None, opts)
-        today = datetime.now(UTC).date()  # noqa: TID251  (a program runs once, and today)
-        for warning in (*problems, *check_dates(spec, today)):
+        now = datetime.now(UTC)  # noqa: TID251  (a program runs once, and now)
+        for warning in (*problems, *check_dates(spec, now.date())):
             pulumi.log.warn(str(warning), self)
+        spec = fleet_at(spec, now)
         self.spec = spec
         self._prefix = _prefix(name)
         self._short_names = short_names

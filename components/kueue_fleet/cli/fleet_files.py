@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -25,13 +25,13 @@ AsPublished = Annotated[
 
 
 def read_fleet(file: Path, *, as_published: bool = False) -> Reading:
-    """The fleet in FILE with every problem found in it; no fleet where one of them is an error.
+    """The fleet in FILE as it is now, with every problem found in it; no fleet where one of them is an error.
 
     Raises:
         CommandError: FILE cannot be read.
     """
-    today = date.today()  # noqa: DTZ011  (the day where the user is)
-    return read_fleet_text(read_text(file), source_name(file), today, as_published=as_published)
+    now = datetime.now().astimezone()  # noqa: TID251  (the day where the user is)
+    return read_fleet_text(read_text(file), source_name(file), now, as_published=as_published)
 
 
 def load_fleet(file: Path, *, as_published: bool = False) -> FleetSpec:

@@ -7,11 +7,12 @@ hides no other, and no rule speaks of what was not read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import datetime
 from typing import Any, Final
 
+from kueue_fleet.fleet_file.calendar_pools import fleet_at, fleet_opened
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -49,17 +50,17 @@ _PUBLISHED: Final = re.compile(r"^queues may use .* but its nodes hold | has no 
 """What is wrong with the batch platform as it is published, and does not keep it from running."""
 
 
-def read_fleet_text(text: str, source: str, today: date | None = None, *, as_published: bool = False) -> Reading:
+def read_fleet_text(text: str, source: str, now: datetime | None = None, *, as_published: bool = False) -> Reading:
     """The fleet in `text`, which came from `source`; problems have file and line, in the order of the lines.
 
-    With `today`, what is due by then is among them. `as_published`: see `read_fleet`.
+    With `now`, the fleet is as it is then, and what is due by that day is among them. `as_published`: see `read_fleet`.
     """
     try:
         document = load_document(text, source)
         part = fleet_part(document)
     except SpecError as refused:
         return Reading(None, refused.problems)
-    reading = read_fleet(part.data, today, as_published=as_published)
+    reading = read_fleet(part.data, now, as_published=as_published)
     problems = [*reading.problems, *_other_project(document, part)]
     fleet = None if errors_of(problems) else reading.fleet
     placed = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
@@ -70,20 +71,35 @@ def read_fleet_text(text: str, source: str, today: date | None = None, *, as_pub
     return Reading(fleet, tuple(placed))
 
 
-def read_fleet(data: Any, today: date | None = None, *, as_published: bool = False) -> Reading:
-    """The fleet in `data`, plain data as YAML or JSON gives it; with `today`, also what is due by then.
+def read_fleet(data: Any, now: datetime | None = None, *, as_published: bool = False) -> Reading:
+    """The fleet in `data`, plain data as YAML or JSON gives it; with `now`, as it is then, with what is due that day.
 
-    `as_published`: the errors of `_PUBLISHED` are warnings, so that what they lead to can be simulated.
+    Without it, pools of calendar reservations are closed unless the file says that they are active. `as_published`: the
+    errors of `_PUBLISHED` are warnings, so that what they lead to can be simulated.
     """
     fleet, problems = read_form(FleetSpec, data)
     if fleet is not None:
-        scope = Scope(fleet, data)
-        problems = scope.in_file_order([*problems, *check_scope(scope)])
-    if as_published:
-        problems = [replace(each, severity="warning") if _PUBLISHED.search(each.wrong) else each for each in problems]
+        problems = _checked(fleet, data, problems, as_published=as_published)
     if fleet is None or errors_of(problems):
         return Reading(None, tuple(problems))
-    return Reading(fleet, (*problems, *(check_dates(fleet, today) if today is not None else ())))
+    opened = fleet_opened(fleet)
+    if opened is not fleet:
+        # What is wrong with it once its pools are open is said before that day.
+        problems = _checked(opened, data, problems, as_published=as_published)
+        if errors_of(problems):
+            return Reading(None, tuple(problems))
+    if now is None:
+        return Reading(fleet, tuple(problems))
+    return Reading(fleet_at(fleet, now), (*problems, *check_dates(fleet, now.date())))
+
+
+def _checked(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_published: bool) -> list[Problem]:
+    """These problems and those of the rules, in the order of the file."""
+    scope = Scope(fleet, data)
+    found = [*problems, *check_scope(scope)]
+    if as_published:
+        found = [replace(each, severity="warning") if _PUBLISHED.search(each.wrong) else each for each in found]
+    return scope.in_file_order(dict.fromkeys(found))
 
 
 def parse_fleet_text(text: str, source: str) -> FleetSpec:

@@ -62,12 +62,21 @@ def test_a_fleet_of_one_cluster_has_no_credential() -> None:
 
 CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
     "before": ({}, date(2026, 11, 30), []),
+    "begun": (
+        {"futureReservations/0/planningStatus": "SUBMITTED"},
+        date(2026, 12, 1),
+        [
+            "nodePools[calendar].capacity.duration: reservation december ends on 2026-12-15, in 14 days: Google "
+            "removes its nodes then, and the pods of jobs that still run end; keep longer jobs out with an "
+            "admission check of admissionController that has calendar, or with stopPolicy Hold on its queues"
+        ],
+    ),
     "begun and closed": (
-        {},
+        {"nodePools/5/capacity/active": False},
         date(2026, 12, 1),
         [
             "nodePools[calendar].capacity.active: false, but reservation december began on 2026-12-01, so nodes that "
-            "are paid for wait; set it to true, once the reservation is there",
+            "are paid for wait; remove it, and run pulumi up once the reservation is there",
             "futureReservations[december].start: 2026-12-01 is not in the future, and nothing was asked of Google yet; "
             "write a later start, or remove it",
         ],
@@ -95,8 +104,8 @@ CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
         {"nodePools/5/capacity/active": True},
         date(2026, 11, 20),
         [
-            "nodePools[calendar].capacity.active: true, but reservation december begins on 2026-12-01; set it to false "
-            "until then"
+            "nodePools[calendar].capacity.active: true, but reservation december begins on 2026-12-01; remove it, "
+            "and run pulumi up once it has begun"
         ],
     ),
     "over": (

@@ -42,18 +42,18 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                     "remove the pool and its flavor",
                     "warning",
                 )
-            elif start <= today and not capacity.active:
+            elif start <= today and capacity.active is False:
                 yield Problem(
                     f"{path}.active",
                     f"false, but reservation {capacity.reservation} began on {start}, so nodes that are paid for wait",
-                    "set it to true, once the reservation is there",
+                    "remove it, and run pulumi up once the reservation is there",
                     "warning",
                 )
             elif capacity.active and today < start:
                 yield Problem(
                     f"{path}.active",
                     f"true, but reservation {capacity.reservation} begins on {start}",
-                    "set it to false until then",
+                    "remove it, and run pulumi up once it has begun",
                     "warning",
                 )
             elif start <= today and (end - today).days <= WARNING_DAYS:

@@ -81,8 +81,9 @@ class Calendar(SpecModel):
     """When it begins."""
     duration: Duration
     """How long it lasts; at the end Google removes the nodes and the reservation."""
-    active: Flag = False
-    """Whether it has begun. Before, the pool has no nodes, and its flavor no quota; default false."""
+    active: Flag | None = None
+    """Whether the pool has nodes and its flavor quota; default: from its start to its end, at the time of each
+    `pulumi up`, so that one after each of the two opens and closes it."""
 
     @property
     def end(self) -> datetime:
