@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import heatmap, prometheus, timeseries
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from kueue_fleet.objects.dashboard_charts import sections
 from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard, grafana_dashboard
@@ -38,6 +44,7 @@ def test_queues_multikueue_gpus_and_dws_are_shown() -> None:
     assert [section.title for section in sections(controller=False)] == [
         "Queues",
         "Quota and GPUs",
+        "GPUs and nodes",
         "MultiKueue",
         "Capacity from DWS",
     ]
@@ -51,6 +58,80 @@ def test_queues_multikueue_gpus_and_dws_are_shown() -> None:
         "kueue_admission_checks_wait_time_seconds_bucket",
     ):
         assert metric in text
+
+
+OF_OTHERS = {
+    # https://github.com/NVIDIA/dcgm-exporter/blob/main/etc/default-counters.csv, and GKE's list of DCGM metrics
+    *("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"),
+    # https://github.com/kubernetes/kube-state-metrics/blob/main/docs/metrics/cluster/node-metrics.md
+    "kube_node_info",
+    # kubernetes.io/node/cpu/allocatable_cores, as https://cloud.google.com/monitoring/promql/promql-mapping writes it
+    "kubernetes_io:node_cpu_allocatable_cores",
+}
+
+
+def test_metrics_of_others_are_those_that_their_exporters_have() -> None:
+    text = " ".join(query for _, query in QUERIES)
+    assert set(re.findall(r"\b(?:DCGM_\w+|kube_\w+|kubernetes_io:\w+)", text)) == OF_OTHERS
+
+
+@pytest.mark.parametrize("title", ["GPUs by how busy they are", "GPUs by how full their memory is"])
+def test_a_heatmap_has_five_bands_that_leave_nothing_out(title: str) -> None:
+    (chart,) = [chart for chart in CHARTS if chart.title == title]
+    assert [*chart.queries] == [f"{low} to {low + 20} %" for low in range(0, 100, 20)]
+    limits = [re.findall(r"bool ([\d.]+)", query) for query in chart.queries.values()]
+    assert limits == [["0.0", "0.2"], ["0.2", "0.4"], ["0.4", "0.6"], ["0.6", "0.8"], ["0.8", "1.01"]]
+    (panel,) = [panel for panel in grafana_dashboard("lab", "lab")["panels"] if panel["title"] == title]
+    assert panel["type"] == "heatmap"
+    assert [target["legendFormat"] for target in panel["targets"]] == [*chart.queries]
+
+
+PANELS = {"timeseries": timeseries, "heatmap": heatmap}
+
+
+def schema_problems(board: dict[str, Any]) -> Iterator[str]:
+    """What Grafana's published schema does not know in a dashboard, or reads as something else."""
+    yield from lost(board, Dashboard.from_json(board))
+    for panel in board["panels"]:
+        if panel["type"] != "row":
+            of_kind = PANELS[panel["type"]]
+            yield from lost(panel["options"], of_kind.Options.from_json(panel["options"]), panel["title"])
+            for target in panel["targets"]:
+                yield from lost(target, prometheus.Dataquery.from_json(target), panel["title"])
+
+
+def lost(given: Any, read: Any, path: str = "") -> Iterator[str]:
+    """What is not in `read`, a model of Grafana's or plain data, as it was given."""
+    kept = json.loads(JSONEncoder().encode(read))
+    if isinstance(given, dict) and isinstance(kept, dict):
+        for key, value in given.items():
+            if key in kept:
+                yield from lost(value, kept[key], f"{path}.{key}")
+            else:
+                yield f"{path}.{key}"
+    elif isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+        for index, (one, other) in enumerate(zip(given, kept, strict=True)):
+            yield from lost(one, other, f"{path}[{index}]")
+    elif given != kept:
+        yield f"{path}: {given!r}, read as {kept!r}"
+
+
+@pytest.mark.parametrize("controller", [False, True])
+def test_grafanas_schema_knows_all_of_the_dashboard(controller: bool) -> None:
+    assert list(schema_problems(grafana_dashboard("lab", "lab", controller=controller))) == []
+
+
+def test_what_grafanas_schema_does_not_know_is_found() -> None:
+    board = grafana_dashboard("lab", "lab")
+    panel = board["panels"][1]
+    panel["gridPos"]["wide"] = 3
+    panel["options"] = {**panel["options"], "legends": {}}
+    panel["targets"][0]["query"] = "up"
+    assert [*schema_problems(board)][:3] == [
+        ".panels[1].gridPos.wide",
+        f"{panel['title']}.legends",
+        f"{panel['title']}.query",
+    ]
 
 
 def overlapping(places: list[tuple[int, int, int, int]]) -> list[tuple[int, int]]:

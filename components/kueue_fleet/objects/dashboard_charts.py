@@ -32,6 +32,8 @@ class Chart:
     unit: Unit = "count"
     help: str = ""
     """What to look for."""
+    heatmap: bool = False
+    """Whether the queries are how many there are in each band, from the lowest on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +52,16 @@ def sections(*, controller: bool) -> tuple[Section, ...]:
 @cache
 def _sections() -> tuple[Section, ...]:
     read: list[dict[str, Any]] = yaml.safe_load(get_data(__package__, "dashboard_charts.yaml") or b"")
-    return tuple(Section(each["title"], tuple(Chart(**chart) for chart in each["charts"])) for each in read)
+    return tuple(Section(each["title"], tuple(_chart(**chart) for chart in each["charts"])) for each in read)
+
+
+def _chart(*, bands: str = "", **fields: Any) -> Chart:
+    if not bands:
+        return Chart(**fields)
+    # The last band has 100 % in it.
+    limits = [(20 * n, 20 * n + 20, f"{0.2 * n:.1f}", f"{0.2 * n + 0.2 if n < 4 else 1.01:.3g}") for n in range(5)]
+    queries = {
+        f"{low} to {high} %": f"sum(({bands} >= bool {least}) * ({bands} < bool {most}))"
+        for low, high, least, most in limits
+    }
+    return Chart(queries=queries, heatmap=True, **fields)

@@ -50,9 +50,10 @@ def _cloud_monitoring_chart(chart: Chart) -> dict[str, Any]:
     data_sets = [
         {
             "timeSeriesQuery": {"prometheusQuery": query, "unitOverride": _CLOUD_UNITS[chart.unit]},
-            "plotType": "LINE",
+            # A heatmap is only for distributions; areas on each other show the same of counts.
+            "plotType": "STACKED_AREA" if chart.heatmap else "LINE",
             "targetAxis": "Y1",
-            **({"legendTemplate": f"{legend} ${{metric.labels.cluster_queue}}"} if legend else {}),
+            **({"legendTemplate": _cloud_legend(legend, chart)} if legend else {}),
         }
         for legend, query in chart.queries.items()
     ]
@@ -60,6 +61,10 @@ def _cloud_monitoring_chart(chart: Chart) -> dict[str, Any]:
         "title": f"{chart.title}: {chart.help}" if chart.help else chart.title,
         "xyChart": {"dataSets": data_sets, "yAxis": {"scale": "LINEAR"}, "chartOptions": {"mode": "COLOR"}},
     }
+
+
+def _cloud_legend(legend: str, chart: Chart) -> str:
+    return legend if chart.heatmap else f"{legend} ${{metric.labels.cluster_queue}}"
 
 
 def grafana_dashboard(title: str, uid: str, *, controller: bool = False) -> dict[str, Any]:
@@ -111,26 +116,51 @@ _GRAFANA_UNITS: Final[Mapping[Unit, str]] = {
     "per second": "ops",
     "bytes": "bytes",
 }
+_LINES: Final[Mapping[str, Any]] = {
+    "legend": {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []},
+    "tooltip": {"mode": "multi", "sort": "desc"},
+}
+# Its rows are the queries.
+_HEATMAP: Final[Mapping[str, Any]] = {
+    "calculate": False,
+    "cellGap": 1,
+    "color": {
+        "mode": "scheme",
+        "scheme": "Oranges",
+        "steps": 64,
+        "reverse": False,
+        "exponent": 0.5,
+        "fill": "dark-orange",
+    },
+    "rowsFrame": {"layout": "auto"},
+    "yAxis": {"axisPlacement": "left", "reverse": False},
+    "legend": {"show": True},
+    "tooltip": {"show": True, "yHistogram": False},
+}
 _DATA_SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def _grafana_panel(chart: Chart, number: int, place: Mapping[str, int]) -> dict[str, Any]:
     return {
         "id": number,
-        "type": "timeseries",
+        "type": "heatmap" if chart.heatmap else "timeseries",
         "title": chart.title,
         "description": chart.help,
         "datasource": _DATA_SOURCE,
         "gridPos": dict(place),
         "fieldConfig": {"defaults": {"unit": _GRAFANA_UNITS[chart.unit], "min": 0}, "overrides": []},
-        "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
+        "options": _HEATMAP if chart.heatmap else _LINES,
         "targets": [
             {
                 "refId": chr(ord("A") + index),
                 "datasource": _DATA_SOURCE,
                 "expr": query,
-                **({"legendFormat": f"{legend} {{{{cluster}}}} {{{{cluster_queue}}}}"} if legend else {}),
+                **({"legendFormat": _grafana_legend(legend, chart)} if legend else {}),
             }
             for index, (legend, query) in enumerate(chart.queries.items())
         ],
     }
+
+
+def _grafana_legend(legend: str, chart: Chart) -> str:
+    return legend if chart.heatmap else f"{legend} {{{{cluster}}}} {{{{cluster_queue}}}}"
