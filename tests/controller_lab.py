@@ -391,10 +391,7 @@ def install_kueue(lab: ControllerLab, name: str, kubernetes_version: str | None 
     values = cluster.folder / "values.yaml"
     values.write_text(yaml.safe_dump(kueue_helm_values(fleet, name, kubernetes_version)))
     apply_object(cluster, kueue_priority_class())
-    cluster.helm(
-        "upgrade", "--install", "kueue", str(cluster.engines.asset("kueue-chart")), "--namespace", "kueue-system",
-        "--create-namespace", "--wait", "--timeout", f"{2 * PATIENCE_SECONDS:.0f}s", "--values", str(values),
-    )  # fmt: skip
+    cluster.helm_install("kueue", "--values", str(values))
 
 
 def wait_until_connected(lab: ControllerLab) -> None:

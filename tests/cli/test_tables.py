@@ -8,7 +8,6 @@ import pty
 import re
 import select
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from rich.console import Console
 
 from cli.test_rehearse import VIEWS
 from cli.test_status import lists
+from forked_command import program_folder
 from kueue_fleet.cli import console, live_fleet
 from kueue_fleet.cli import status as status_command
 from kueue_fleet.cli.console import Styled
@@ -26,7 +26,6 @@ from kueue_fleet.cli.tables import Column, Table
 
 ROOT = Path(__file__).parents[2]
 FLEET = ROOT / "stacks/Pulumi.dws-multikueue.yaml"
-PROGRAM = str(Path(sys.executable).with_name("kueue-fleet"))
 SIMULATE = ["simulate", str(FLEET), "-w", str(ROOT / "examples/dws-multikueue/workload.yaml"), "--seed", "7"]
 WHAT_IF = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota=2"
 
@@ -132,7 +131,9 @@ def on_a_terminal(columns: int, arguments: list[str]) -> list[str]:
     """The lines that a command shows on a terminal of so many columns."""
     ours, its = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "LINES": "40", "NO_COLOR": "1", "TERM": "xterm"}
-    with subprocess.Popen([PROGRAM, *arguments], env=environment, stdin=its, stdout=its, stderr=its):
+    with subprocess.Popen(
+        [f"{program_folder()}/kueue-fleet", *arguments], env=environment, stdin=its, stdout=its, stderr=its
+    ):
         os.close(its)
         shown = b""
         while select.select([ours], [], [], 60)[0]:
@@ -146,7 +147,11 @@ def on_a_terminal(columns: int, arguments: list[str]) -> list[str]:
 
 def in_a_pipe(arguments: list[str], **environment: str) -> list[str]:
     done = subprocess.run(
-        [PROGRAM, *arguments], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+        [f"{program_folder()}/kueue-fleet", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout.splitlines()
 

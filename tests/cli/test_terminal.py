@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from command_line import call
+from forked_command import program_folder
 from kueue_fleet.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 ESCAPE = "\x1b"
 PROGRAM = str(Path(sys.executable).with_name("kueue-fleet"))
+"""Where it matters how Python starts and ends."""
 FLEET = "stacks/Pulumi.dws-multikueue.yaml"
 SIMULATE = ["simulate", FLEET, "-w", "examples/dws-multikueue/workload.yaml", "--seed", "7"]
 WHAT_IF = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota=2"
@@ -31,7 +33,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def piped(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [PROGRAM, *arguments],
+        [f"{program_folder()}/kueue-fleet", *arguments],
         cwd=ROOT,
         env=environment(**more),
         input=stdin,
@@ -45,7 +47,7 @@ def on_a_terminal(*arguments: str, **more: str) -> str:
     """What the command shows on a terminal of 80 columns."""
     ours, its = pty.openpty()
     with subprocess.Popen(
-        [PROGRAM, *arguments],
+        [f"{program_folder()}/kueue-fleet", *arguments],
         cwd=ROOT,
         env=environment(COLUMNS="80", LINES="40", **more),
         stdin=its,

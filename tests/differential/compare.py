@@ -55,12 +55,16 @@ def differs(case: Json, answer: Json, chance: Chance, late: set[int]) -> Differe
     run = Replay(case, answer["made"], chance)
     standing: dict[str, str] = {}
     for number, one in enumerate(answer["rounds"]):
-        head = f"scenario {case['name']}, round {number}: {json.dumps(one['event'])}"
-        scenario = f"  scenario: {json.dumps(case, separators=(',', ':'))}"
+
+        def difference(lines: list[str], cycle: int | None, number: int = number, one: Json = one) -> Difference:
+            head = f"scenario {case['name']}, round {number}: {json.dumps(one['event'])}"
+            scenario = f"  scenario: {json.dumps(case, separators=(',', ':'))}"
+            return Difference("\n".join([head, *lines, scenario]), number, cycle)
+
         for item, mine in run.play(one, late):
             if not same_heads(mine, item[3]):
                 lines = [f"  cycle {item[2]}, core  {mine}", f"  cycle {item[2]}, Kueue {item[3]}"]
-                return Difference("\n".join([head, *lines, scenario]), number, item[2])
+                return difference(lines, item[2])
         for name, state in one["changes"].items():
             standing[name] = state
             if not state:
@@ -74,7 +78,7 @@ def differs(case: Json, answer: Json, chance: Chance, late: set[int]) -> Differe
         if not wrong and run.engine.wants_cycle and not run.is_restless:
             wrong = ["  the core would go on, Kueue does not"]
         if wrong:
-            return Difference("\n".join([head, *wrong, scenario]), number, None)
+            return difference(wrong, None)
     return None
 
 

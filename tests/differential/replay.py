@@ -223,6 +223,8 @@ class Replay:
         """Every state a workload was left in by a cycle since it began to wait."""
         self._idle_cycles = 0
         self.evicted: dict[str, str] = {}
+        self._alone = {"setting": case["setting"], "localQueues": {}}
+        """What a workload is read with; it refers to objects by name only."""
         parsed = parse(self.case, self._dated(case["workloads"]))
         self.engine = _Engine(parsed.objects, chance)
         self._first = parsed.workloads
@@ -355,7 +357,7 @@ class Replay:
         key = f"{NAMESPACE}/{name}"
         match kind:
             case "submit":
-                return Submitted(now, parse(self.case, self._dated({name: event[2]})).workloads[0])
+                return Submitted(now, parse(self._alone, self._dated({name: event[2]})).workloads[0])
             case "finish":
                 return Finished(now, key)
             case "delete":

@@ -11,6 +11,8 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked_command import program_folder
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "policies").glob("*.md")])
 TODAY = """import datetime
@@ -90,7 +92,7 @@ def run(step: Step, folder: Path) -> str:
     """What the command prints, on both streams, and its exit code where that is not 0."""
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{program_folder(TODAY)}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "NO_COLOR": "1",
         "TERM": "dumb",
         "PYTHONPATH": str(folder / ".today"),

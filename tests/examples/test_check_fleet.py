@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from forked_command import program_folder
+
 ACTION = Path(__file__).parents[2] / "actions" / "check-fleet"
 PLATFORM = Path(__file__).parents[2] / "examples" / "platform-repo"
 FILE = "Pulumi.dev.yaml"
@@ -43,7 +45,7 @@ def change(clone: Path, old: str, new: str) -> None:
 
 def judge(clone: Path, *options: str) -> tuple[int, str, str]:
     """The exit code, the comment, and what the script printed."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = f"{program_folder()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         [ACTION / "check-fleet", "--base", "main", "--comment", clone / "comment.md", *options],
         cwd=clone, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,

@@ -9,6 +9,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -97,10 +98,8 @@ def describe(model: type[BaseModel], definition: dict[str, Any]) -> None:
 
 def field_docs(model: type[Any]) -> dict[str, str]:
     """The string below each annotated field in the source of the class `model`."""
-    tree = ast.parse(inspect.getsource(sys.modules[model.__module__]))
-    body = next((n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == model.__name__), [])
     docs = {}
-    for statement, after in pairwise(body):
+    for statement, after in pairwise(_class_bodies(model.__module__).get(model.__name__, [])):
         if (
             isinstance(statement, ast.AnnAssign)
             and isinstance(statement.target, ast.Name)
@@ -110,3 +109,10 @@ def field_docs(model: type[Any]) -> dict[str, str]:
         ):
             docs[statement.target.id] = inspect.cleandoc(after.value.value)
     return docs
+
+
+@cache
+def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """The statements of each class of a module."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node.body for node in tree.body if isinstance(node, ast.ClassDef)}
