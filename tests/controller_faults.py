@@ -295,8 +295,9 @@ class Witness:
                         version = event["object"]["metadata"]["resourceVersion"]
                         self._see(event["object"], gone=event["type"] == "DELETED")
             except (OSError, ValueError) as error:
-                if isinstance(error, urllib.error.HTTPError) and error.code == 410:
-                    version = ""
+                if isinstance(error, urllib.error.HTTPError):
+                    error.close()
+                    version = "" if error.code == 410 else version
                 self._closed.wait(0.1)
                 version = self._checked(version)
 
@@ -305,6 +306,9 @@ class Witness:
         try:
             with urllib.request.urlopen(self._get("?limit=1"), context=self._context, timeout=30) as answer:
                 newest = json.loads(answer.read())["metadata"]["resourceVersion"]
+        except urllib.error.HTTPError as error:
+            error.close()
+            return version
         except (OSError, ValueError):
             return version
         return version if version and int(version) <= int(newest) else ""
