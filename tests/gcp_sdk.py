@@ -1,4 +1,4 @@
-"""The argument types of pulumi-gcp and pulumi-kubernetes: which properties they have."""
+"""The argument types of pulumi-gcp, pulumi-docker-build and pulumi-kubernetes: which properties they have."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def sdk_arguments(type_token: str) -> type:
     place = place.replace("iAM", "iam").replace("IAM", "Iam")
     module = re.sub(r"(?<=[a-z])([A-Z])", lambda m: "_" + m[1].lower(), place)
     path = f"pulumi_{'gcp' if package == 'gcp' else 'kubernetes'}.{module.replace('/', '.')}"
+    if package == "docker-build":
+        path = "pulumi_docker_build"
     if package == "kubernetes":
         path = "pulumi_kubernetes.helm.v3.Release"
     found = getattr(importlib.import_module(path), f"{name}Args")

@@ -190,6 +190,12 @@ class RecordingMonitor(mocks.MockMonitor):
         self.resources[urn] = mocks.MockMonitor.ResourceRegistration(urn, id_, state)
         return resource_pb2.ReadResourceResponse(urn=urn, properties=_at_once(rpc.serialize_properties(state, {})))
 
+    def Invoke(self, request: Any) -> Any:
+        """A function of a provider; this thread has no loop either."""
+        arguments = rpc.deserialize_properties(request.args, keep_unknowns=True)
+        answer = self.mocks.call(mocks.MockCallArgs(token=request.tok, args=arguments, provider=request.provider))
+        return resource_pb2.ResourceInvokeResponse(**{"return": _at_once(rpc.serialize_properties(answer, {}))})
+
     def RegisterResourceOutputs(self, request: Any) -> Any:
         if request.urn in self.recorded:
             outputs, _ = _open_secrets(rpc.deserialize_properties(request.outputs, keep_unknowns=True))
@@ -222,6 +228,8 @@ class CloudMocks(mocks.Mocks):
                 state["name"] = f"projects/{state['project']}/serviceAccounts/{state['email']}"
             case "gcp:projects/iAMCustomRole:IAMCustomRole":
                 state["name"] = f"projects/{state['project']}/roles/{state['roleId']}"
+            case "docker-build:index:Image":
+                state["ref"] = f"{state['tags'][0]}@sha256:{'0' * 64}"
             case "gcp:container/cluster:Cluster":
                 state["endpoint"] = f"{name}.gke.test"
                 endpoints = state.get("controlPlaneEndpointsConfig", {})
@@ -241,7 +249,9 @@ class CloudMocks(mocks.Mocks):
                 pass
         return f"{args.name}-id", state
 
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
+    def call(self, args: mocks.MockCallArgs) -> dict[Any, Any]:
+        if args.token == "gcp:organizations/getClientConfig:getClientConfig":
+            return {"accessToken": "token-of-the-user"}
         raise AssertionError(f"unexpected call of {args.token}")
 
 

@@ -24,9 +24,11 @@ from kueue_fleet.fleet_file import (
     check_fleet,
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
+from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import (
+    ControllerImage,
     ControlPlaneAccess,
     Dashboards,
     GkeCluster,
@@ -59,6 +61,8 @@ class Fleet(pulumi.ComponentResource):
 
     spec: FleetSpec
     """What was declared, with calendar pools open or closed as they are now."""
+    image: ControllerImage | None
+    """The image of the fleet's own controller, unless the file or the program gives one, or there is no controller."""
     services: ProjectServices | None
     """The APIs that the fleet enables, unless the file says that it does not."""
     network: Network | NetworkIds | None
@@ -103,8 +107,9 @@ class Fleet(pulumi.ComponentResource):
         `network` is one that the program or another stack made; by default it is the file's, or one that the fleet
         makes. `team_secrets` has what is in the Secrets that teams name, by name and key; it is kept secret in the
         state, whether it comes from `config.get_secret_object` or is plain. `controller_image` takes the place of
-        `admissionController.image`, such as one that the program builds and pushes. `node_service_accounts` takes, by
-        cluster, the place of `clusters[].nodeServiceAccount`, such as accounts that the program makes.
+        `admissionController.image`, such as one that the program builds in its own way; without either the fleet builds
+        and pushes one. `node_service_accounts` takes, by cluster, the place of `clusters[].nodeServiceAccount`, such as
+        accounts that the program makes.
 
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
@@ -128,10 +133,12 @@ class Fleet(pulumi.ComponentResource):
         self.spec = spec
         self._prefix = _prefix(name)
         self._short_names = short_names
-        self._team_secrets, self._controller_image = team_secrets, controller_image
+        self._team_secrets = team_secrets
         self._node_service_accounts = accounts
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.services = self._services(name)
+        self.image = self._image(name) if controller_image is None else None
+        self._controller_image = self.image.reference if self.image else controller_image
         self.network = network or existing_network(spec) or (self._network() if spec.new_clusters else None)
         self.capacity = self._capacity(name)
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}
@@ -230,6 +237,12 @@ class Fleet(pulumi.ComponentResource):
         apis = [api.name for api in required_apis(self.spec)]
         opts = pulumi.ResourceOptions(parent=self)
         return ProjectServices(f"{name}/apis", project=self.spec.project, apis=apis, opts=opts)
+
+    def _image(self, name: str) -> ControllerImage | None:
+        built = built_image(self.spec)
+        if built is None:
+            return None
+        return ControllerImage(f"{name}/controller-image", built, labels=self._labels, opts=self._child())
 
     def _capacity(self, name: str) -> ReservedCapacity | None:
         spec = self.spec

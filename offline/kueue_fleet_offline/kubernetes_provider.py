@@ -10,15 +10,14 @@ this machine.
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Final, NoReturn
 
 import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import provider_pb2
 
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, fail, serve, standin_version
+from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, StandInProvider, fail, serve_provider
 from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UnsupportedValueError, Value, parse_struct, render_struct
 from kueue_fleet_offline.helm_release import HelmReleases
@@ -37,13 +36,11 @@ UNREACHABLE_HINT: Final = (
 """What to do where the API server does not answer."""
 
 
-class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
+class KubernetesProvider(StandInProvider):
     """The provider protocol for one cluster."""
 
     def __init__(self, version: str, log: EngineLog) -> None:
-        self._version = version
-        self._log = log
-        self._stop = threading.Event()
+        super().__init__(version, log)
         self._settings = Settings()
         self._api: KubeApi | None = None
         self._access: ClusterAccess | None = None
@@ -51,31 +48,6 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         self._unreachable = "the provider is not configured"
 
     # -- the plugin ---------------------------------------------------------------------------------------------
-
-    def Handshake(
-        self, request: provider_pb2.ProviderHandshakeRequest, context: grpc.ServicerContext
-    ) -> provider_pb2.ProviderHandshakeResponse:
-        """Answers what the provider understands."""
-        self._log.attach(request.engine_address)
-        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True, supports_autonaming_configuration=True)
-
-    def Attach(self, request: plugin_pb2.PluginAttach, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        """Uses another engine's log."""
-        self._log.attach(request.address)
-        return empty_pb2.Empty()
-
-    def GetPluginInfo(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
-        """The version served, marked as a stand-in's."""
-        return plugin_pb2.PluginInfo(version=standin_version(self._version))
-
-    def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        """Ends every wait and every `helm`."""
-        self._stop.set()
-        return empty_pb2.Empty()
-
-    def cancel(self) -> None:
-        """Ends every wait and every `helm`; for the end of the process."""
-        self._stop.set()
 
     def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> NoReturn:
         """Refused: no function of the provider is part of the stand-in."""
@@ -317,10 +289,4 @@ def _refuse(context: grpc.ServicerContext, error: PluginError | UnsupportedValue
 
 def main(version: str, arguments: list[str]) -> int:
     """Serves the provider for the engine whose address is the last argument."""
-    log = EngineLog(arguments[-1] if arguments else None)
-    provider = KubernetesProvider(version, log)
-
-    def add(server: grpc.Server) -> None:
-        provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
-
-    return serve(add, provider.cancel)
+    return serve_provider(KubernetesProvider, version, arguments)

@@ -52,7 +52,9 @@ def test_every_base_is_pinned_by_digest_and_the_result_runs_nothing_and_is_nobod
 
 
 def test_every_file_that_is_copied_is_in_the_package_and_every_command_is_there_to_run(tmp_path: Path) -> None:
-    tracked = subprocess.run(["git", "ls-files"], cwd=PACKAGE, capture_output=True, text=True, check=True).stdout.split()
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=PACKAGE, capture_output=True, text=True, check=True
+    ).stdout.split()
     assert IGNORED[1] == "*"
     assert IGNORED[-1] == "**/__pycache__"
     for source in COPIED:
@@ -72,7 +74,9 @@ def test_every_file_that_is_copied_is_in_the_package_and_every_command_is_there_
 
 
 def test_every_dependency_is_pinned_by_hash_as_everywhere_else() -> None:
-    pinned = dict(re.findall(r"^(\S+)==(\S+) \\", (PACKAGE / "controller/image/requirements.lock").read_text(), re.MULTILINE))
+    pinned = dict(
+        re.findall(r"^(\S+)==(\S+) \\", (PACKAGE / "controller/image/requirements.lock").read_text(), re.MULTILINE)
+    )
     locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     everywhere = {package["name"]: package["version"] for package in locked}
     assert pinned

@@ -39,6 +39,7 @@ def _company(**more: object) -> FleetSpec:
 
 TEST_FLEETS = {
     "autopilot": fleet(),
+    "controller": fleet(admissionController={}),
     "standard": parse_fleet(standalone_data()),
     "company": parse_fleet(company_data()),
     "shared by id": _company(sharedWith=["company-research"]),
@@ -97,8 +98,8 @@ def test_clusters_have_the_labels_that_check_leaves_room_for() -> None:
         assert {*own, "goog-pulumi-provisioned"} == OWN_LABELS
 
 
-def test_a_whole_fleet_has_every_type_that_the_components_have() -> None:
-    types = {resource.type for resource in declared(TEST_FLEETS["company"])}
+def test_these_fleets_have_every_type_that_the_components_have() -> None:
+    types = {resource.type for name in ("company", "controller") for resource in declared(TEST_FLEETS[name])}
     assert {cls.pulumi_type for cls in GcpResource.__subclasses__()} <= types
 
 

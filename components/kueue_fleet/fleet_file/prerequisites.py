@@ -59,7 +59,10 @@ def required_apis(fleet: FleetSpec) -> list[RequiredApi]:
         RequiredApi("cloudresourcemanager.googleapis.com", "roles in the project"),
         RequiredApi("logging.googleapis.com", "logs of clusters and jobs"),
         RequiredApi("monitoring.googleapis.com", "metrics, dashboards and alerts"),
-        RequiredApi("artifactregistry.googleapis.com", "images of jobs; image streaming takes them from there"),
+        RequiredApi(
+            "artifactregistry.googleapis.com",
+            "images of jobs and the controller; image streaming takes them from there",
+        ),
         *(RequiredApi(name, reason) for name, (needed, reason) in some.items() if needed),
     ]
 

@@ -5,6 +5,7 @@ Nothing here knows what runs inside a cluster.
 
 from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
 from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess
+from kueue_fleet.gcp.controller_image import ControllerImage
 from kueue_fleet.gcp.dashboards import Dashboards
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs
 from kueue_fleet.gcp.identity import ManagerIdentity, MemberAccess, NodeIdentity, TeamIdentity
@@ -15,6 +16,7 @@ from kueue_fleet.gcp.services import ProjectServices
 
 __all__ = [
     "ControlPlaneAccess",
+    "ControllerImage",
     "Dashboards",
     "GkeCluster",
     "ManagerCluster",

@@ -1,8 +1,9 @@
-"""Google Cloud resources by type token, with the outputs the components read.
+"""Google Cloud resources, and the image, by type token, with the outputs the components read.
 
-`pulumi.CustomResource`s of the same types and URNs that the pulumi-gcp classes make. Those classes are not used because
-importing `pulumi_gcp.compute` alone runs 190,000 lines and takes longer than building the graph of twenty clusters;
-tests/gcp/test_property_names.py holds every property passed here against pulumi-gcp's own argument types instead.
+`pulumi.CustomResource`s of the same types and URNs that the classes of pulumi-gcp and pulumi-docker-build make. Those
+classes are not used because importing `pulumi_gcp.compute` alone runs 190,000 lines and takes longer than building the
+graph of twenty clusters; tests/gcp/test_property_names.py holds every property passed here against the SDKs' own
+argument types instead.
 """
 
 from collections.abc import Mapping
@@ -13,9 +14,11 @@ from typing import Any, ClassVar, cast
 import pulumi
 
 
-class GcpResource(pulumi.CustomResource):
-    """A resource of the `gcp` provider; subclasses name the type and the outputs that are read."""
+class TypedResource(pulumi.CustomResource):
+    """A resource of one type; subclasses name the type and the outputs that are read."""
 
+    sdk: ClassVar[str]
+    """The distribution whose version is that of the provider."""
     pulumi_type: ClassVar[str]
     """Pulumi type token, for example `gcp:compute/network:Network`."""
     outputs: ClassVar[tuple[str, ...]] = ()
@@ -26,7 +29,7 @@ class GcpResource(pulumi.CustomResource):
 
         `opts` is made for this resource alone: the provider's version is written into it.
         """
-        opts.version = opts.version or _provider_version()
+        opts.version = opts.version or _provider_version(self.sdk)
         super().__init__(self.pulumi_type, name, {**dict.fromkeys(self.outputs), **properties}, opts)
 
     def output(self, key: str) -> pulumi.Output[Any]:
@@ -34,10 +37,30 @@ class GcpResource(pulumi.CustomResource):
         return cast("pulumi.Output[Any]", self.__dict__[key])
 
 
+class GcpResource(TypedResource):
+    """A resource of the `gcp` provider."""
+
+    sdk = "pulumi-gcp"
+
+
 class ProjectService(GcpResource):
     """An API of Google Cloud that is enabled in a project."""
 
     pulumi_type = "gcp:projects/service:Service"
+
+
+class ArtifactRegistryRepository(GcpResource):
+    """A repository of images in Artifact Registry."""
+
+    pulumi_type = "gcp:artifactregistry/repository:Repository"
+
+
+class DockerBuildImage(TypedResource):
+    """An image that is built and pushed, by the provider `docker-build`."""
+
+    sdk = "pulumi-docker-build"
+    pulumi_type = "docker-build:index:Image"
+    outputs = ("ref",)
 
 
 class ComputeNetwork(GcpResource):
@@ -160,6 +183,13 @@ version. Source: https://cloud.google.com/stackdriver/docs/managed-prometheus/se
 
 
 @cache
-def _provider_version() -> str:
-    """Version of the provider plugin: that of the installed pulumi-gcp, which the lock file pins."""
-    return version("pulumi-gcp")
+def _provider_version(sdk: str) -> str:
+    """Version of the provider plugin: that of the installed SDK, which the lock file pins."""
+    return version(sdk)
+
+
+def access_token(parent: pulumi.Resource) -> pulumi.Output[str]:
+    """An access token of the user that the `gcp` provider acts as, as a secret; it expires within an hour."""
+    options = pulumi.InvokeOptions(parent=parent, version=_provider_version(GcpResource.sdk))
+    found = pulumi.runtime.invoke_output("gcp:organizations/getClientConfig:getClientConfig", {}, options)
+    return pulumi.Output.secret(found.apply(lambda config: str(config["accessToken"])))

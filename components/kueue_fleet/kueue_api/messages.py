@@ -42,7 +42,6 @@ HINTS: Final[Mapping[str, str]] = {
     "credentials": "add credentials: {type: ServiceAccountToken, rotation: ..., rotateBy: ...}",
     "rotation": 'add a serial for the token, such as rotation: "2026-11"',
     "clusterQueue": "add the name of the ClusterQueue behind it",
-    "image": "build it from the Dockerfile of this project, push it, and add its name with a tag or digest",
 }
 """What to do about a required field that is missing, where its name does not say."""
 _GONE: Final = {

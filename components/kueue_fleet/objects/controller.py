@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yaml
 
+from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import (
@@ -264,7 +265,7 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
                 "topologySpreadConstraints": [spread],
                 "terminationGracePeriodSeconds": 20,
                 **({"initContainers": plugins} if (plugins := plugin_containers(fleet)) else {}),
-                "containers": [_container(fleet, section.image)],
+                "containers": [_container(fleet)],
                 "volumes": [
                     {"name": "configuration", "configMap": {"name": CONTROLLER_NAME}},
                     {"name": "workers", **_workers_volume(fleet)},
@@ -287,7 +288,7 @@ def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
     return {"projected": {"sources": sources}} if sources else {"emptyDir": {}}
 
 
-def _container(fleet: FleetSpec, image: str) -> dict[str, Any]:
+def _container(fleet: FleetSpec) -> dict[str, Any]:
     # Measured: docs/controller.md.
     mebibytes = 256 + 3 * max(0, len(fleet.worker_names) - MOST_CLUSTERS)
 
@@ -299,7 +300,7 @@ def _container(fleet: FleetSpec, image: str) -> dict[str, Any]:
 
     return {
         "name": "controller",
-        "image": image,
+        "image": controller_image(fleet),
         "args": [
             f"--config={_FOLDER}/configuration/config.yaml",
             f"--workers={_FOLDER}/workers",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 
@@ -83,6 +84,12 @@ def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
             "dashboards and alerts",
             ("monitoring.dashboards.create", dashboard),
             ("monitoring.alertPolicies.create", alerts),
+        ),
+        _role(
+            "roles/artifactregistry.admin",
+            "the repository of the controller's image, and the image in it",
+            ("artifactregistry.repositories.create", built_image(fleet) is not None),
+            ("artifactregistry.repositories.uploadArtifacts", built_image(fleet) is not None),
         ),
         _role(
             "roles/serviceusage.serviceUsageAdmin",

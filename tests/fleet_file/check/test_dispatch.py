@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 
 from fleet_file.builders import REMOVED, changed, fleet, fleet_data, model_problems, problems
+from kueue_fleet.fleet_file.controller_image import built_image, controller_image
 from kueue_fleet.fleet_file.model.dispatch import AdmissionController
 from kueue_fleet.objects.controller_configuration import controller_configuration
 
@@ -75,11 +77,21 @@ def test_images_that_say_which(image: str) -> None:
     assert model_problems(AdmissionController, {"image": image}) == []
 
 
-def test_no_image_is_published_so_one_has_to_be_named() -> None:
-    assert model_problems(AdmissionController, {}) == [
-        "image: is missing; build it from the Dockerfile of this project, push it, and add its name with a tag or "
-        "digest"
-    ]
+def test_without_an_image_it_is_built_where_the_controller_runs() -> None:
+    assert model_problems(AdmissionController, {}) == []
+    spec = fleet({**OURS, AT: {}, "project": "example.com:lab-project"})
+    built = built_image(spec)
+    assert built is not None
+    assert controller_image(spec) == built.reference
+    assert built.reference == (
+        f"europe-west4-docker.pkg.dev/example.com/lab-project/{spec.name}/controller:{version('kueue-fleet')}"
+    )
+
+
+def test_no_image_is_built_where_one_is_named_or_no_controller_is_there() -> None:
+    assert (built_image(fleet()), controller_image(fleet())) == (None, None)
+    assert built_image(fleet(WITH)) is None
+    assert controller_image(fleet(WITH)) == IMAGE["image"]
 
 
 FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {

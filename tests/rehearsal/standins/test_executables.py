@@ -20,6 +20,7 @@ from kueue_fleet.rehearsal.standins.executables import (
 )
 
 ALL = [part.executable for part in PARTS]
+ALWAYS = ["pulumi-resource-gcp", "pulumi-resource-docker-build", "gke-gcloud-auth-plugin"]
 
 
 def _executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -42,7 +43,7 @@ def test_every_part_is_replaced_when_none_is_there(tmp_path: Path) -> None:
 def test_a_real_part_is_used_wherever_it_is_installed_except_google_clouds(tmp_path: Path) -> None:
     _installed(tmp_path / "bin")
     real = {name: _executable(tmp_path / "real" / name) for name in ALL}
-    assert _installed(tmp_path / "bin", real) == ["pulumi-resource-gcp", "gke-gcloud-auth-plugin"]
+    assert _installed(tmp_path / "bin", real) == ALWAYS
     links = {path.name: path.readlink() for path in (tmp_path / "bin").iterdir() if path.is_symlink()}
     assert links == {name: real[name] for name in ALL[:3]}
     _installed(tmp_path / "bin")
@@ -67,7 +68,7 @@ def test_without_the_offline_distribution_what_is_missing_is_named(
     assert not (tmp_path / "bin").exists()
     real = {name: _executable(tmp_path / "real" / name) for name in ALL if "policy" not in name}
     assert missing_parts(real) == []
-    assert _installed(tmp_path / "bin", real) == ["pulumi-resource-gcp", "gke-gcloud-auth-plugin"]
+    assert _installed(tmp_path / "bin", real) == ALWAYS
     assert not Path(tmp_path, "bin", "pulumi-analyzer-policy-python").exists()
 
 

@@ -156,8 +156,9 @@ class Watchdog(RuledModel):
 class AdmissionController(RuledModel):
     """The fleet's controller on the manager: dispatcher, admission checks, watchdog."""
 
-    image: Annotated[Text, Field(min_length=1)]
-    """The image that you built from this project's Dockerfile and pushed, with a tag or a digest; none is published."""
+    image: Annotated[Text, Field(min_length=1)] | None = None
+    """An image of the controller in a registry of yours, with a tag or a digest; default: `pulumi up` builds it and
+    pushes it to a repository of Artifact Registry that the fleet makes, in the region of the cluster that runs it."""
     replicas: Annotated[Count, Field(ge=1, le=5)] = 2
     """One leads, the others stand by; default 2."""
     namespace: DnsLabel = "kueue-fleet-system"
@@ -182,9 +183,9 @@ class AdmissionController(RuledModel):
 
     @rule
     def _image_problems(self) -> Iterator[Problem]:
-        repository, _, digest = self.image.partition("@")
+        repository, _, digest = (self.image or "").partition("@")
         tag = repository.rpartition("/")[2].partition(":")[2]
-        if not digest and tag in ("", "latest"):
+        if self.image is not None and not digest and tag in ("", "latest"):
             yield Problem(
                 "image", f"{self.image} does not say which version", "add a tag other than latest, or a digest"
             )

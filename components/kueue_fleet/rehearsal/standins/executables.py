@@ -81,6 +81,14 @@ GCP: Final = Part(
     module="kueue_fleet.rehearsal.standins.gcp_provider",
 )
 """The provider of Google Cloud's resources."""
+DOCKER_BUILD: Final = Part(
+    "pulumi-resource-docker-build",
+    "Pulumi's Docker Build provider",
+    "resource-docker-build",
+    "pulumi_docker_build",
+    module="kueue_fleet.rehearsal.standins.docker_build_provider",
+)
+"""The provider of images: the real one would push to a real registry."""
 GKE_AUTH: Final = Part(
     "gke-gcloud-auth-plugin",
     "Google's credential plugin for kubectl",
@@ -89,7 +97,7 @@ GKE_AUTH: Final = Part(
     module="kueue_fleet.rehearsal.standins.gke_auth",
 )
 """Prints credentials for kubectl."""
-PARTS: Final = (LANGUAGE_HOST, POLICY_ANALYZER, KUBERNETES, GCP, GKE_AUTH)
+PARTS: Final = (LANGUAGE_HOST, POLICY_ANALYZER, KUBERNETES, GCP, DOCKER_BUILD, GKE_AUTH)
 """All of them."""
 
 
@@ -134,9 +142,9 @@ def _standin_modules() -> dict[str, str]:
 def install_standins(bin_dir: Path, python: Path, *, present: Mapping[str, Path]) -> list[Part]:
     """Writes the launchers into `bin_dir` and returns the parts that are stood in for.
 
-    `present` holds the real parts by executable name (`find_real_parts`). They are used, but for Google Cloud's two,
-    which a rehearsal must never reach; `bin_dir` gets links to them, as a rehearsal does not look into the user's own
-    Pulumi home.
+    `present` holds the real parts by executable name (`find_real_parts`). They are used, but for those
+    that reach Google Cloud, which a rehearsal must never do; `bin_dir` gets links to them, as a rehearsal does not look
+    into the user's own Pulumi home.
     Raises FileNotFoundError when an SDK that a stand-in serves is not installed for `python`, and RehearsalError when
     a part has to be there and is not (`missing_parts`).
     """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.gcp_facts import Fact, load_facts
+from kueue_fleet.rehearsal.standins.gcp_facts import Fact, Facts, load_facts
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Asset, Value, reveal
 
 Problem = tuple[str, str]
@@ -22,20 +22,24 @@ _SCALARS: Final = {"string": "a string", "int": "a whole number", "float": "a nu
 _COLLECTIONS: Final = {"list": "a list", "set": "a list", "map": "an object", "block": "an object"}
 
 
-def check_inputs(token: str, inputs: Mapping[str, Value]) -> list[Problem]:
-    """Everything in `inputs` that the provider refuses. What a preview cannot know is not looked at."""
-    return list(_Checks(token, reveal(dict(inputs))).problems())
+def check_inputs(token: str, inputs: Mapping[str, Value], facts: Facts | None = None) -> list[Problem]:
+    """Everything in `inputs` that the provider refuses. What a preview cannot know is not looked at.
+
+    `facts` are by default those of Google's provider.
+    """
+    return list(_Checks(token, reveal(dict(inputs)), facts or load_facts()).problems())
 
 
 class _Checks:
     """The checks of one resource's inputs."""
 
-    def __init__(self, token: str, inputs: Mapping[str, Any]) -> None:
+    def __init__(self, token: str, inputs: Mapping[str, Any], facts: Facts) -> None:
         self._token = token
+        self._facts = facts.resources[token]
         self._inputs = inputs
 
     def problems(self) -> Iterator[Problem]:
-        yield from self._block(load_facts().resources[self._token], self._inputs, "", "")
+        yield from self._block(self._facts, self._inputs, "", "")
 
     def _block(self, facts: Mapping[str, Fact], given: Mapping[str, Any], path: str, plain: str) -> Iterator[Problem]:
         """`path` has the indices of lists, `plain` has not."""
@@ -50,7 +54,8 @@ class _Checks:
 
     def _unknown(self, here: str, name: str, facts: Mapping[str, Fact]) -> Problem:
         near = difflib.get_close_matches(name, [name for name, fact in facts.items() if fact.is_input], n=1, cutoff=0.0)
-        return here, f"{here}: pulumi-gcp has no such property{f'; did you mean {near[0]}?' if near else ''}"
+        sdk = f"pulumi-{self._token.partition(':')[0]}"
+        return here, f"{here}: {sdk} has no such property{f'; did you mean {near[0]}?' if near else ''}"
 
     def _property(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Problem]:
         yield from self._groups(fact, value, path)
@@ -59,7 +64,7 @@ class _Checks:
                 yield path, f"{path}: required field is not set; set it"
             return
         if not fact.is_input:
-            yield path, f"{path}: is set by Google; remove it"
+            yield path, f"{path}: is set by {'Google' if self._token.startswith('gcp:') else 'the provider'}; remove it"
             return
         missing = [other for other in fact.together if self._at(other) is None]
         if missing:
@@ -98,7 +103,7 @@ class _Checks:
             yield from self._block(fact.children, value, f"{path}.", f"{plain}.")
         elif fact.kind == "map":
             for key, item in value.items():
-                yield from _scalar_type("string", item, f"{path}.{key}")
+                yield from self._item(fact, item, f"{path}.{key}", plain)
         else:
             yield from self._items(fact, value, path, plain)
 
@@ -107,25 +112,26 @@ class _Checks:
             most = "or more" if fact.most is None else f"to {fact.most}"
             yield path, f"{path}: {len(items)} items given; {fact.least} {most} are allowed"
         for index, item in enumerate(items):
-            here = f"{path}[{index}]"
-            if item is UNKNOWN:
-                continue
-            if not fact.of_blocks:
-                yield from _scalar_type("string", item, here)
-                yield from _form(self._token, f"{plain}[]", item, here)
-            elif isinstance(item, dict):
-                yield from self._block(fact.children, item, f"{here}.", f"{plain}[].")
-            else:
-                yield here, f"{here}: {type(item).__name__} given; it is an object"
+            yield from self._item(fact, item, f"{path}[{index}]", f"{plain}[]")
+
+    def _item(self, fact: Fact, item: Any, here: str, plain: str) -> Iterator[Problem]:
+        if item is UNKNOWN:
+            return
+        if not fact.of_blocks:
+            yield from _scalar_type("string", item, here)
+            yield from _allowed(fact, item, here)
+            yield from _form(self._token, plain, item, here)
+        elif isinstance(item, dict):
+            yield from self._block(fact.children, item, f"{here}.", f"{plain}.")
+        else:
+            yield here, f"{here}: {type(item).__name__} given; it is an object"
 
     def _scalar(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Problem]:
         wrong = list(_scalar_type(fact.kind, value, path))
         yield from wrong
         if wrong:
             return
-        if fact.allowed and str(value) not in fact.allowed:
-            allowed = ", ".join(word for word in fact.allowed if word)
-            yield path, f"{path}: {value!r} given; it is one of {allowed}"
+        yield from _allowed(fact, value, path)
         if fact.kind in ("int", "float"):
             if fact.minimum is not None and float(value) < fact.minimum:
                 yield path, f"{path}: {value} given; it is at least {fact.minimum:g}"
@@ -146,6 +152,12 @@ def _scalar_type(kind: str, value: Any, path: str) -> Iterator[Problem]:
         fits = True
     if not fits:
         yield path, f"{path}: {type(value).__name__} given; it is {_SCALARS[kind]}"
+
+
+def _allowed(fact: Fact, value: Any, path: str) -> Iterator[Problem]:
+    if fact.allowed and str(value) not in fact.allowed:
+        allowed = ", ".join(word for word in fact.allowed if word)
+        yield path, f"{path}: {value!r} given; it is one of {allowed}"
 
 
 def _is_number(value: Any, *, whole: bool) -> bool:

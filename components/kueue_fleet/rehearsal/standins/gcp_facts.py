@@ -24,7 +24,9 @@ CLUSTER: Final = "gcp:container/cluster:Cluster"
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 """Pulumi type of a GKE node pool."""
 DATA: Final = Path(__file__).with_name("gcp_facts.json")
-"""The facts."""
+"""The facts of Google's provider."""
+IMAGE_DATA: Final = Path(__file__).with_name("docker_build_facts.json")
+"""The facts of the provider docker-build, in the same notation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Fact:
     kind: str
     """`string`, `bool`, `int`, `float`, `block`, `list`, `set`, `map`."""
     of_blocks: bool = False
-    """Whether the items of a list or set are blocks, not texts."""
+    """Whether the items of a list, set or map are blocks, not texts."""
     required: bool = False
     optional: bool = False
     computed: bool = False
@@ -57,7 +59,7 @@ class Fact:
     some_of: tuple[str, ...] = ()
     """Of these at least one is set."""
     children: Mapping[str, Fact] = field(default_factory=dict)
-    """Properties of a block, or of each block of a list or set."""
+    """Properties of a block, or of each block of a list, set or map."""
 
     @property
     def is_input(self) -> bool:
@@ -84,9 +86,9 @@ class Facts:
 
 
 @functools.cache
-def load_facts() -> Facts:
+def load_facts(data: Path = DATA) -> Facts:
     """The facts of the data file."""
-    content = json.loads(DATA.read_text(encoding="utf-8"))
+    content = json.loads(data.read_text(encoding="utf-8"))
     groups = {name: tuple(paths) for name, paths in content["groups"].items()}
     return Facts(content["source"], {token: _tree(lines, groups) for token, lines in content["resources"].items()})
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import difflib
 import re
-import threading
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import provider_pb2
 
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
 from kueue_fleet.rehearsal.standins.autonaming import generated_name
@@ -36,7 +35,7 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
     previewed,
 )
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, fail, serve, standin_version
+from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, StandInProvider, fail, serve_provider
 from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
 from kueue_fleet.rehearsal.standins.property_values import (
     UnsupportedValueError,
@@ -56,6 +55,10 @@ PROTECTED: Final = (
 """What the real provider says of a cluster whose deletionProtection is on."""
 MAX_NAME_SUFFIX: Final = 7
 """Characters that a made-up name has at its end, at most."""
+CLIENT_CONFIG: Final = "gcp:organizations/getClientConfig:getClientConfig"
+"""The function that tells who the provider acts as, and where."""
+NO_TOKEN: Final = "a-rehearsal-has-no-access-token"  # noqa: S105  (none)
+"""Instead of Google's."""
 NOT_FOUND: Final = 404
 """HTTP status where something is not there."""
 
@@ -99,45 +102,21 @@ _IDS: Final = {
 T = TypeVar("T")
 
 
-class GcpProvider(provider_pb2_grpc.ResourceProviderServicer):
+class GcpProvider(StandInProvider):
     """The provider protocol for one project."""
 
     def __init__(self, version: str, log: EngineLog) -> None:
-        self._version = version
-        self._log = log
-        self._stop = threading.Event()
+        super().__init__(version, log)
         self._where: dict[str, str] = {}
 
-    # -- the plugin ---------------------------------------------------------------------------------------------
+    # -- functions, methods, components -------------------------------------------------------------------------
 
-    def Handshake(
-        self, request: provider_pb2.ProviderHandshakeRequest, context: grpc.ServicerContext
-    ) -> provider_pb2.ProviderHandshakeResponse:
-        """Answers what the provider understands."""
-        self._log.attach(request.engine_address)
-        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True, supports_autonaming_configuration=True)
-
-    def Attach(self, request: plugin_pb2.PluginAttach, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        """Uses another engine's log."""
-        self._log.attach(request.address)
-        return empty_pb2.Empty()
-
-    def GetPluginInfo(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
-        """The version served, marked as a stand-in's."""
-        return plugin_pb2.PluginInfo(version=standin_version(self._version))
-
-    def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        """Ends every wait."""
-        self.cancel()
-        return empty_pb2.Empty()
-
-    def cancel(self) -> None:
-        """Ends every wait."""
-        self._stop.set()
-
-    def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: a function reads the real Google Cloud, of which there is nothing here."""
-        fail(context, PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no functions"))
+    def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
+        """Its own settings; refused is every other function: it reads the real Google Cloud, and nothing is here."""
+        if request.tok != CLIENT_CONFIG:
+            fail(context, PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no such function"))
+        places = {key: self._where.get(key, "") for key in ("project", "region", "zone")}
+        return provider_pb2.InvokeResponse(**{"return": render_struct({**places, "accessToken": NO_TOKEN})})
 
     def Call(self, request: provider_pb2.CallRequest, context: grpc.ServicerContext) -> NoReturn:
         """Refused: no method of the provider is part of the stand-in."""
@@ -405,9 +384,4 @@ def _failures(failures: list[tuple[str, str]]) -> list[provider_pb2.CheckFailure
 
 def main(version: str, arguments: list[str]) -> int:
     """Serves the provider for the engine whose address is the last argument."""
-    provider = GcpProvider(version, EngineLog(arguments[-1] if arguments else None))
-
-    def add(server: grpc.Server) -> None:
-        provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
-
-    return serve(add, provider.cancel)
+    return serve_provider(GcpProvider, version, arguments)

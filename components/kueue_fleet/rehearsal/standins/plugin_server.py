@@ -1,11 +1,14 @@
 """What every plugin process does: serve gRPC on loopback, tell the engine the port, log to the engine, end with it.
 
+And what every provider answers alike.
+
 A plugin ends on SIGINT or SIGTERM (how the engine stops it) and when its parent is gone, so that a killed `pulumi`
 leaves nothing behind.
 """
 
 from __future__ import annotations
 
+# ruff: noqa: N802  (the names are the protocol's)
 import os
 import signal
 import sys
@@ -15,8 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn
 
 import grpc  # type: ignore[import-untyped]
-from google.protobuf import any_pb2  # type: ignore[import-untyped]
-from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, status_pb2
+from google.protobuf import any_pb2, empty_pb2  # type: ignore[import-untyped]
+from pulumi.runtime.proto import (
+    engine_pb2,
+    engine_pb2_grpc,
+    plugin_pb2,
+    provider_pb2,
+    provider_pb2_grpc,
+    status_pb2,
+)
 
 from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_values import render_struct
@@ -98,6 +108,50 @@ class EngineLog:
             self._stub.Log(request, timeout=5)
         except grpc.RpcError as error:
             print(f"the engine took no log message ({error.code()}): {message}", file=sys.stderr, flush=True)
+
+
+class StandInProvider(provider_pb2_grpc.ResourceProviderServicer):
+    """The part of the provider protocol that has nothing to do with resources."""
+
+    def __init__(self, version: str, log: EngineLog) -> None:
+        self._version = version
+        self._log = log
+        self._stop = threading.Event()
+
+    def Handshake(
+        self, request: provider_pb2.ProviderHandshakeRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.ProviderHandshakeResponse:
+        """Answers what the provider understands."""
+        self._log.attach(request.engine_address)
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True, supports_autonaming_configuration=True)
+
+    def Attach(self, request: plugin_pb2.PluginAttach, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        """Uses another engine's log."""
+        self._log.attach(request.address)
+        return empty_pb2.Empty()
+
+    def GetPluginInfo(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
+        """The version served, marked as a stand-in's."""
+        return plugin_pb2.PluginInfo(version=standin_version(self._version))
+
+    def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        """Ends every wait."""
+        self.cancel()
+        return empty_pb2.Empty()
+
+    def cancel(self) -> None:
+        """Ends every wait; also for the end of the process."""
+        self._stop.set()
+
+
+def serve_provider(provider_class: type[StandInProvider], version: str, arguments: list[str]) -> int:
+    """Serves a provider for the engine whose address is the last argument; returns the exit code."""
+    provider = provider_class(version, EngineLog(arguments[-1] if arguments else None))
+
+    def add(server: grpc.Server) -> None:
+        provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
+
+    return serve(add, provider.cancel)
 
 
 def fail(context: grpc.ServicerContext, error: PluginError) -> NoReturn:

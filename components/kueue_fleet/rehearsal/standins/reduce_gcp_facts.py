@@ -1,23 +1,28 @@
-"""Writes `gcp_facts.json`: what the Google provider's schema says, one line for each property.
+"""Writes `gcp_facts.json`: what the Google provider's schema says, one line for each property; and, from the Pulumi
+schema of the provider docker-build, `docker_build_facts.json`.
 
 Left out, because nothing here decides by them: Terraform's own names, timeouts, whether a property is deprecated or
 sensitive, and `forceNewFrom`. That one says that a block around the property replaces the resource. It does so when
 it comes or goes, which is in the line of the block; a property of it that only changes its value updates.
 
     python -m kueue_fleet.rehearsal.standins.reduce_gcp_facts facts.json "terraform-provider-google-beta 8.0, 2026-08"
+    python -m kueue_fleet.rehearsal.standins.reduce_gcp_facts schema.json "pulumi-docker-build 0.0.22, its schema.json"
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kueue_fleet.rehearsal.standins.gcp_facts import DATA
+from kueue_fleet.rehearsal.standins.gcp_facts import DATA, IMAGE_DATA
 
 _SCALARS = ("string", "bool", "int", "float")
+_PULUMI_SCALARS = {"string": "string", "boolean": "bool", "integer": "int", "number": "float"}
+IMAGE = "docker-build:index:Image"
+"""Pulumi type of an image."""
 
 
 def reduced(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -72,11 +77,43 @@ def _parent(path: str) -> str:
     return path.rpartition(".")[0] or path
 
 
+def reduced_schema(schema: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The content of the data file of docker-build. Raises ValueError for what the notation cannot say."""
+    image = schema["resources"][IMAGE]
+    lines = dict(_inputs(image["inputProperties"], image["requiredInputs"], schema["types"], ""))
+    outputs = {name: "string computed" for name in image["properties"] if name not in image["inputProperties"]}
+    return {"source": source, "groups": {}, "resources": {IMAGE: dict(sorted((lines | outputs).items()))}}
+
+
+def _inputs(
+    properties: Mapping[str, Any], required: Sequence[str], types: Mapping[str, Any], path: str
+) -> Iterator[tuple[str, str]]:
+    for name, said in properties.items():
+        kind = said.get("type", "")
+        item = said.get("items") or said.get("additionalProperties") or said
+        target = types[item["$ref"].removeprefix("#/types/")] if "$ref" in item else {}
+        is_block = "properties" in target or target.get("type") == "object"
+        scalar = _PULUMI_SCALARS.get(target.get("type") or item.get("type", ""))
+        if not (is_block or scalar):
+            raise ValueError(f"{path}{name}: {item} cannot be said in this notation")
+        element = "block" if is_block else scalar
+        words = [f"{'list' if kind == 'array' else 'map'}({element})" if item is not said else str(element)]
+        words.append("required" if name in required else "optional")
+        if "default" in said:
+            words.append(f"default={json.dumps(said['default'])}")
+        if "enum" in target:
+            words.append(f"in={'|'.join(each['value'] for each in target['enum'])}")
+        yield f"{path}{name}", " ".join(words)
+        inside = f"{path}{name}." if item is said else f"{path}{name}[]."
+        yield from _inputs(target.get("properties", {}), target.get("required", ()), types, inside)
+
+
 def main(arguments: list[str]) -> int:
     """Writes the data file from the file and the source that are named."""
     path, source = arguments
-    content = reduced(json.loads(Path(path).read_text(encoding="utf-8")), source)
-    DATA.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    raw = json.loads(Path(path).read_text(encoding="utf-8"))
+    content, data = (reduced_schema(raw, source), IMAGE_DATA) if "types" in raw else (reduced(raw, source), DATA)
+    data.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{sum(map(len, content['resources'].values()))} properties of {len(content['resources'])} types")
     return 0
 
