@@ -193,7 +193,7 @@ class RecordingMonitor(mocks.MockMonitor):
     def Invoke(self, request: Any) -> Any:
         """A function of a provider; this thread has no loop either."""
         arguments = rpc.deserialize_properties(request.args, keep_unknowns=True)
-        answer = self.mocks.call(mocks.MockCallArgs(token=request.tok, args=arguments, provider=request.provider))
+        answer, _ = self.mocks.call(mocks.MockCallArgs(token=request.tok, args=arguments, provider=request.provider))
         return resource_pb2.ResourceInvokeResponse(**{"return": _at_once(rpc.serialize_properties(answer, {}))})
 
     def RegisterResourceOutputs(self, request: Any) -> Any:
@@ -249,9 +249,9 @@ class CloudMocks(mocks.Mocks):
                 pass
         return f"{args.name}-id", state
 
-    def call(self, args: mocks.MockCallArgs) -> dict[Any, Any]:
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
         if args.token == "gcp:organizations/getClientConfig:getClientConfig":
-            return {"accessToken": "token-of-the-user"}
+            return {"accessToken": "token-of-the-user"}, None
         raise AssertionError(f"unexpected call of {args.token}")
 
 

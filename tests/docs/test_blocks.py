@@ -45,7 +45,7 @@ PROGRAMS = {
     "pytest",
 }
 ELSEWHERE = re.compile(
-    r"\b(gcloud|git clone|kubectl|make|npm|pip install|pulumi|kueue-fleet (rehearse|status|controller))\b"
+    r"\b(docker build|gcloud|git clone|kubectl|make|npm|pip install|pulumi|kueue-fleet (rehearse|status|controller))\b"
 )
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 SECTIONS = {field.alias or name: name for name, field in FleetSpec.model_fields.items()}

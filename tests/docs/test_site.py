@@ -20,7 +20,7 @@ SHOWN = {
     "etcd": "etcd",
     "pulumi": "Pulumi CLI",
 }
-PACKAGES = ("pulumi", "pulumi-gcp", "pulumi-kubernetes", "pydantic")
+PACKAGES = ("pulumi", "pulumi-gcp", "pulumi-docker-build", "pulumi-kubernetes", "pydantic")
 
 
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:

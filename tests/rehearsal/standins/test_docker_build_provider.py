@@ -11,6 +11,7 @@ from pulumi.runtime.proto import provider_pb2
 
 from kueue_fleet.rehearsal.standins import docker_build_provider
 from kueue_fleet.rehearsal.standins.docker_build_provider import IMAGE, DockerBuildProvider, context_hash
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.plugin_server import EngineLog
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret, parse_struct, render_struct, reveal
 
@@ -56,7 +57,7 @@ def changes(state: dict[str, Any], inputs: dict[str, Any]) -> list[str]:
 def created(inputs: dict[str, Any], log: Log, *, preview: bool = False) -> dict[str, Any]:
     request = provider_pb2.CreateRequest(type=IMAGE, urn="urn:x", properties=render_struct(inputs), preview=preview)
     answer = DockerBuildProvider("0.0.22", log).Create(request, None)
-    state = reveal(parse_struct(answer.properties))
+    state: dict[str, Any] = reveal(parse_struct(answer.properties))
     assert answer.id == ("" if preview else state["digest"])
     return state
 
@@ -105,7 +106,7 @@ def test_what_a_preview_cannot_know_is_not_looked_at(inputs: dict[str, Any]) -> 
 
 
 def test_another_type_is_refused_by_name() -> None:
-    with pytest.raises(docker_build_provider.PluginError, match="docker-build:index:Index: the stand-in"):
+    with pytest.raises(PluginError, match="docker-build:index:Index: the stand-in"):
         docker_build_provider._known("docker-build:index:Index")
 
 
