@@ -20,11 +20,15 @@ from alerting import Collector, Labels, firing
 from controller_lab import JOBS, MANAGER, fleet_data, job
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, WorkerToken, worker_tokens
 from kueue_fleet.gcp.alerts import alert_policies
 from kueue_fleet.kube.tokens import token_life
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME, TOKENS_ROLE_NAME
+from kueue_fleet.rehearsal.pulumi_cli import PulumiResult
 from kueue_fleet.rehearsal.session import Session
+from kueue_fleet.rehearsal.standins.docker_build_provider import IMAGE, NOTHING_BUILT
+from kueue_fleet.rehearsal.standins.gcp_provider import NO_TOKEN
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +43,12 @@ class Deployed:
 
     clusters: dict[str, OneCluster]
     fleet: FleetSpec
+    warnings: list[str]
+    """Of the providers."""
+    again: PulumiResult
+    """Of a second `pulumi up`."""
+    state: str
+    """Pulumi's, as it is stored."""
     first_tokens: dict[str, str]
     """Those that `pulumi up` made, by account."""
 
@@ -68,6 +78,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     prices = {"europe-west4": {"l4": 1.0}}
     data = fleet_data({WORKER: "europe-west4"}, prices=prices, watchdog={"stuckAfter": "2s"})
     data["jobSet"] = {"enabled": True}
+    del data["admissionController"]["image"]
     del data["kueue"]  # what other tests have less of, to be quicker
     settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
     (folder / "stacks" / "Pulumi.controller.yaml").write_text(yaml.safe_dump(settings))
@@ -81,10 +92,15 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         run = session.pulumi().up()
         for _ in run:
             pass
+        again = session.pulumi().up()
+        for _ in again:
+            pass
+        [state] = session.paths.pulumi_backend.rglob("stacks/*/controller.json")
         token = session.paths.admin_token.read_text().strip()
         clusters = {made["name"]: one_of(session, made, token) for made in session.client.clusters()}
         fleet = parse_fleet(data)
-        yield Deployed(clusters, fleet, first_tokens(clusters[WORKER], fleet))
+        told = (run.result.warnings, again.result, state.read_text())
+        yield Deployed(clusters, fleet, *told, first_tokens(clusters[WORKER], fleet))
 
 
 def first_tokens(worker: OneCluster, fleet: FleetSpec) -> dict[str, str]:
@@ -101,6 +117,21 @@ def one_of(session: Session, made: Json, token: str) -> OneCluster:
     return OneCluster(
         made["name"], nobody, session.engines, f"https://{made['endpoint']}", ca_file.parent, token, ca_file
     )
+
+
+def test_its_image_is_the_one_that_up_builds_and_nothing_is_built_here(deployed: Deployed) -> None:
+    made = deployed.manager.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{CONTROLLER_NAME}")
+    image = made["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert re.fullmatch(rf"{re.escape(str(controller_image(deployed.fleet)))}@sha256:[0-9a-f]{{64}}", image)
+    [warning] = deployed.warnings
+    assert warning == f"{controller_image(deployed.fleet)}: {NOTHING_BUILT}"
+
+
+def test_a_second_up_changes_nothing_and_the_token_is_not_in_clear_in_the_state(deployed: Deployed) -> None:
+    assert deployed.again.unchanged, deployed.again.changes
+    assert deployed.again.warnings == []
+    assert IMAGE in deployed.state
+    assert NO_TOKEN not in deployed.state
 
 
 KUEUE_PODS = "/api/v1/namespaces/kueue-system/pods"

@@ -288,6 +288,8 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
     changes = run.result.changes
     words = ", ".join(f"{number} {op}" for op, number in sorted(changes.items())) or "nothing to do"
     say("nothing changed" if run.result.unchanged and changes else words)
+    for warning in run.result.warnings:
+        console.warning(warning)
 
 
 def _say_what_next(session: Session, fleet: FleetSpec, stays: bool) -> None:

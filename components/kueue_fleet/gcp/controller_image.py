@@ -11,10 +11,11 @@ from pathlib import Path
 import pulumi
 from pulumi.runtime.settings import SETTINGS
 
-import kueue_fleet
 from kueue_fleet.fleet_file.controller_image import BuiltImage
 from kueue_fleet.gcp.resources import ArtifactRegistryRepository, DockerBuildImage, access_token
 
+PACKAGE = Path(__file__).resolve().parents[1]
+"""The package kueue_fleet, from which the image is built."""
 PLATFORM = "linux/amd64"
 """What the Dockerfile's locked wheels are tested on. GKE taints nodes of other architectures."""
 TOKEN_USER = "oauth2accesstoken"  # noqa: S105  (no secret)
@@ -44,8 +45,8 @@ class ControllerImage(pulumi.ComponentResource):
     ) -> None:
         """Declare the repository with its cleanup policies, and the image, which a preview does not build.
 
-        `labels` are Google Cloud labels. The access token is a secret of the state and expires within an hour; another
-        one is no change. An image that is replaced or deleted stays in the registry until its cleanup policies, or the
+        `labels` are Google Cloud labels. The access token is a secret of the state and expires within an hour; a new
+        one does not change the image. An image that is replaced or deleted stays in the registry until its cleanup policies, or the
         end of the repository, remove it: pods may still run it.
         """
         super().__init__("kueue-fleet:index:ControllerImage", name, None, opts)
@@ -71,13 +72,12 @@ class ControllerImage(pulumi.ComponentResource):
             },
             pulumi.ResourceOptions(parent=self),
         )
-        package = Path(kueue_fleet.__file__).parent
         image = DockerBuildImage(
             name,
             {
                 "tags": [built.reference],
-                "context": {"location": _from_program(package)},
-                "dockerfile": {"location": _from_program(package / "controller" / "image" / "Dockerfile")},
+                "context": {"location": _from_program(PACKAGE)},
+                "dockerfile": {"location": _from_program(PACKAGE / "controller" / "image" / "Dockerfile")},
                 "platforms": [PLATFORM],
                 "labels": {"org.opencontainers.image.version": built.version},
                 "push": True,

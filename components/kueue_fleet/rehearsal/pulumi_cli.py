@@ -81,6 +81,8 @@ class PulumiResult:
     """What a finished command says of itself: resources by operation, as in Pulumi's summary."""
 
     changes: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    """What providers warn of; what the program itself warns of, `check` has said before."""
 
     @property
     def unchanged(self) -> bool:
@@ -327,9 +329,14 @@ class PulumiRun:
                 self._under_way.pop(raw[key]["metadata"]["urn"], None)
 
     def _note(self, diagnostic: Mapping[str, Any]) -> None:
-        if diagnostic.get("severity") == "error" and not diagnostic.get("ephemeral"):
-            message = _MARKUP.sub("", diagnostic.get("message", "")).strip().removeprefix("error: ")
-            self._diagnostics.append((diagnostic.get("urn", ""), message))
+        urn, severity = diagnostic.get("urn", ""), diagnostic.get("severity")
+        message = _MARKUP.sub("", diagnostic.get("message", "")).strip().removeprefix(f"{severity}: ")
+        if diagnostic.get("ephemeral"):
+            return
+        if severity == "error":
+            self._diagnostics.append((urn, message))
+        elif severity == "warning" and urn and not _type_of(urn).startswith(("kueue-fleet:", "pulumi:")):
+            self.result.warnings.append(message)
 
     def _log_tail(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
