@@ -46,8 +46,8 @@ class ControllerImage(pulumi.ComponentResource):
         """Declare the repository with its cleanup policies, and the image, which a preview does not build.
 
         `labels` are Google Cloud labels. The access token is a secret of the state and expires within an hour; a new
-        one does not change the image. An image that is replaced or deleted stays in the registry until its cleanup policies, or the
-        end of the repository, remove it: pods may still run it.
+        one does not change the image. An image that is replaced or deleted stays in the registry until its cleanup
+        policies, or the end of the repository, remove it: pods may still run it.
         """
         super().__init__("kueue-fleet:index:ControllerImage", name, None, opts)
         self.repository = ArtifactRegistryRepository(
