@@ -91,6 +91,10 @@ wheels: $(READY) ## wheels of kueue-fleet and its stand-ins, in build/wheels, as
 	@$(BIN)/uv build --quiet --all-packages --wheel --out-dir build/wheels build/release
 	@ls build/wheels/kueue_fleet-*.whl
 
+.PHONY: sdk
+sdk: $(READY) ## the components as an npm package for TypeScript, in build/sdk; compiles the example with it (OWNER=name)
+	@PYTHONPATH=tests $(BIN)/python -m engines.typescript_sdk $(OWNER)
+
 .PHONY: browser
 browser: ## find the Chromium that looks at the report in the tests; as root on Debian, install one
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable \
