@@ -23,7 +23,7 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.gcp.resources import ServiceAccount
-from kueue_fleet.kueue_api import SpecError
+from kueue_fleet.kueue_api import SpecError, errors_of
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
 from pulumi_mocks import Recorded, Recording
@@ -545,6 +545,51 @@ def test_a_cluster_that_exists_is_read_and_only_filled(one_worker: Recording) ->
     upserts = {r.place: r.inputs.get("upsertExistingObjects") for r in recording.of_type("pulumi:providers:kubernetes")}
     assert upserts == {MANAGER: None, WORKER: "true"}
     assert recording.one("pulumi:providers:kubernetes", WORKER).inputs["enablePatchForce"] == "true"
+
+
+EXISTING_ID = f"projects/lab-project/locations/us-east4/clusters/{WORKER}"
+
+
+class Made(pulumi.CustomResource):
+    """A cluster that the program makes in its own way."""
+
+    link: pulumi.Output[str]
+
+    def __init__(self) -> None:
+        super().__init__("test:index:Made", "made", {"link": EXISTING_ID})
+
+
+def test_a_cluster_that_exists_may_be_an_output_of_a_resource_which_it_waits_for() -> None:
+    spec = parse_fleet(existing_data(WORKER))
+
+    def program() -> None:
+        Fleet(spec.name, spec, existing_clusters={WORKER: Made().link})
+
+    recording = pulumi_mocks.run(program)
+    assert recording.read == (EXISTING_ID,)
+    made, provider = recording.one("test:index:Made"), recording.one("pulumi:providers:kubernetes", WORKER)
+    assert recording.is_before(made, provider), "nothing is put into a cluster that is not there yet"
+
+
+def test_an_id_of_another_stack_that_is_another_cluster_is_refused() -> None:
+    spec = parse_fleet(existing_data(WORKER))
+
+    def program() -> None:
+        identifiers = pulumi.Output.from_input({WORKER: EXISTING_ID.replace("us-east4", "us-east1")})
+        Fleet(spec.name, spec, existing_clusters={WORKER: identifiers.apply(lambda found: found[WORKER])})
+
+    with pytest.raises(ValueError, match=r"worker-us-east4: is projects/lab-project/locations/us-east4/.*us-east1/"):
+        pulumi_mocks.run(program)
+
+
+def test_ids_are_of_clusters_of_the_file_that_exist() -> None:
+    spec = fleet(WORKER)
+    with pytest.raises(SpecError) as refused:
+        pulumi_mocks.run(lambda: Fleet(spec.name, spec, existing_clusters={WORKER: EXISTING_ID, "other": "x"}))
+    assert [str(problem) for problem in errors_of(refused.value.problems)] == [
+        f"clusters[{WORKER}].existing: not set, but the program gives the cluster's id; set it",
+        "clusters: the program gives an id for other, which is not there; remove it",
+    ]
 
 
 def test_where_all_clusters_exist_there_is_no_network_and_the_api_servers_are_reached_as_their_owner_allows() -> None:

@@ -95,6 +95,7 @@ class Fleet(pulumi.ComponentResource):
         team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
         controller_image: "pulumi.Input[str] | None" = None,
         node_service_accounts: "Mapping[str, pulumi.Input[str]] | None" = None,
+        existing_clusters: "Mapping[str, pulumi.Input[str]] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
@@ -109,7 +110,9 @@ class Fleet(pulumi.ComponentResource):
         state, whether it comes from `config.get_secret_object` or is plain. `controller_image` takes the place of
         `admissionController.image`, such as one that the program builds in its own way; without either the fleet builds
         and pushes one. `node_service_accounts` takes, by cluster, the place of `clusters[].nodeServiceAccount`, such as
-        accounts that the program makes.
+        accounts that the program makes. `existing_clusters` has ids, `projects/P/locations/L/clusters/N`, of clusters
+        with `existing: true`, by name: outputs of the stack or the resources that make them. The fleet waits for them,
+        and refuses the id of another cluster; without an id a cluster is found by its name.
 
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
@@ -119,6 +122,7 @@ class Fleet(pulumi.ComponentResource):
             *check_fleet(spec),
             *_given_twice(spec, network),
             *_accounts_given_twice(spec, accounts),
+            *_not_existing(spec, existing_clusters or {}),
             *_not_given(spec, team_secrets),
         ]
         if errors_of(problems):
@@ -134,7 +138,7 @@ class Fleet(pulumi.ComponentResource):
         self._prefix = _prefix(name)
         self._short_names = short_names
         self._team_secrets = team_secrets
-        self._node_service_accounts = accounts
+        self._node_service_accounts, self._existing_clusters = accounts, existing_clusters or {}
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.services = self._services(name)
         self.image = self._image(name) if controller_image is None else None
@@ -277,6 +281,7 @@ class Fleet(pulumi.ComponentResource):
             entry,
             project=self.spec.project,
             node_service_account=self._node_service_accounts.get(entry.name),
+            existing_id=self._existing_clusters.get(entry.name),
             managed_prometheus=self.spec.observability.managed_prometheus,
             deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
@@ -428,6 +433,15 @@ def _accounts_given_twice(spec: FleetSpec, accounts: Mapping[str, object]) -> It
             yield Problem(
                 f"clusters[{name}].nodeServiceAccount", "set, but the program gives the account", "keep one of the two"
             )
+
+
+def _not_existing(spec: FleetSpec, ids: Mapping[str, object]) -> Iterator[Problem]:
+    """Ids of the program, of clusters that the file does not have, or has the fleet make."""
+    for name in ids:
+        if name not in spec.cluster_names:
+            yield Problem("clusters", f"the program gives an id for {name}, which is not there", "remove it")
+        elif not spec.cluster(name).existing:
+            yield Problem(f"clusters[{name}].existing", "not set, but the program gives the cluster's id", "set it")
 
 
 def _not_given(spec: FleetSpec, team_secrets: object) -> Iterator[Problem]:

@@ -64,6 +64,7 @@ class GkeCluster(pulumi.ComponentResource):
         pod_range_name: "pulumi.Input[str] | None" = None,
         service_range_name: "pulumi.Input[str] | None" = None,
         node_service_account: "pulumi.Input[str] | None" = None,
+        existing_id: "pulumi.Input[str] | None" = None,
         managed_prometheus: bool = True,
         deletion_protection: bool = True,
         labels: Mapping[str, str] | None = None,
@@ -74,12 +75,14 @@ class GkeCluster(pulumi.ComponentResource):
         `network` and `subnetwork`, of a cluster that is made, are self links or names; `access` says how the API server
         is reached, by default by its DNS name alone; `pod_range_name` and `service_range_name` are secondary ranges of
         the subnet, by default GKE's choice; `node_service_account` takes the place of the entry's, such as one that
-        the program makes; `managed_prometheus` runs Google's collectors, which Autopilot always does;
-        `deletion_protection` sets GKE's own protection and Pulumi's `protect`, and must be false in the state before
-        the cluster can be destroyed; `labels` are Google Cloud labels.
+        the program makes; `existing_id` is the id of a cluster that exists, `projects/P/locations/L/clusters/N`, such
+        as an output of what makes it, and has to be the one of the entry; `managed_prometheus` runs Google's
+        collectors, which Autopilot always does; `deletion_protection` sets GKE's own protection and Pulumi's `protect`,
+        and must be false in the state before the cluster can be destroyed; `labels` are Google Cloud labels.
 
         Raises:
-            ValueError: the entry has another role than the class, or a cluster that is made has no network.
+            ValueError: the entry has another role than the class, a cluster that is made has no network or has an
+                `existing_id`, or that is the id of another cluster; from within Pulumi where it is an output.
         """
         if spec.role != self.role:
             raise ValueError(
@@ -91,10 +94,15 @@ class GkeCluster(pulumi.ComponentResource):
         self.workload_pool = f"{project}.svc.id.goog"
         access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
+        if existing_id is not None and not spec.existing:
+            raise ValueError(f"cluster {spec.name}: has an id of the program, but not existing: true; add it")
+        known: pulumi.Input[str] = self.identifier
         if spec.existing:
-            self.cluster = ContainerCluster(
-                name, {"name": None}, pulumi.ResourceOptions(parent=self, id=self.identifier)
-            )
+            if existing_id is not None:
+                known = pulumi.Output.from_input(existing_id).apply(
+                    lambda given: _same_cluster(spec.name, self.identifier, given)
+                )
+            self.cluster = ContainerCluster(name, {"name": None}, pulumi.ResourceOptions(parent=self, id=known))
         roles: list[ProjectIamMember] = []
         given = spec.node_service_account if node_service_account is None else node_service_account
         if given is not None:
@@ -133,8 +141,9 @@ class GkeCluster(pulumi.ComponentResource):
             )
         self.deleted_with = None if spec.existing else self.cluster
         self._addresses(access)
-        self.kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate).apply(
-            lambda parts: cluster_kubeconfig(spec.name, *parts)
+        # With the id: what is in the cluster depends on the resource that makes it, and goes before it.
+        self.kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate, known).apply(
+            lambda parts: cluster_kubeconfig(spec.name, *parts[:2])
         )
         own_nodes = not (autopilot or spec.existing)
         self.system_pool = self._system_pool(name, project, spec, labels, deletion_protection) if own_nodes else None
@@ -204,6 +213,16 @@ class StandaloneCluster(GkeCluster):
 
     pulumi_type = "kueue-fleet:index:StandaloneCluster"
     role = "standalone"
+
+
+def _same_cluster(name: str, identifier: str, given: str) -> str:
+    """`given`, which is the id of the cluster. Raises ValueError."""
+    if given != identifier:
+        raise ValueError(
+            f"cluster {name}: is {identifier} in the fleet, but the program gives {given}; correct project, region or "
+            "name in the file, or pass another id"
+        )
+    return given
 
 
 def _ca_certificate(master_auth: Mapping[str, Any]) -> str:

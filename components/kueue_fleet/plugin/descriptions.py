@@ -35,6 +35,8 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "network": "Self link or name of the network.",
     "networkName": "The network's name in Google Cloud; by default the resource's name.",
     "nodeServiceAccount": "Address of the nodes' account, in the place of the entry's.",
+    "existingClusters": "Ids of clusters that exist, by name, such as outputs of the stack that makes them.",
+    "existingId": "Id of a cluster that exists, such as an output of what makes it; it has to be the entry's.",
     "nodeServiceAccounts": "Addresses of nodes' accounts by cluster, in the place of the file's.",
     "objectName": "Name of the object in the cluster; by default the resource's name.",
     "objects": "Kubernetes objects, as `kueue-fleet render` prints them.",
