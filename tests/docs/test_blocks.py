@@ -28,6 +28,7 @@ from small_fleets import MANAGER, WORKER, fleet_data
 LANGUAGES = {"", "console", "json", "python", "sh", "mermaid", "text", "ts", "yaml"}
 PROGRAMS = {
     "actions/check-fleet/check-fleet",
+    "base64",
     "cd",
     "gcloud",
     "git",
