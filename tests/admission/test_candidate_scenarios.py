@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import yaml
 
 from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.model import Workload, WorkloadStatus
-from kueue_fleet.admission.preemption.candidates import sort_candidates
+from kueue_fleet.admission.preemption.candidates import victim_key
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 
 FILE = Path(__file__).parent / "scenarios" / "candidates.yaml"
@@ -25,7 +26,7 @@ def candidate(name: str, fields: dict[str, Any], gates: Gates) -> WorkloadInfo:
         namespace="",
         name=name,
         uid=name,
-        queue="",
+        queue=f"of-{name}",
         pod_sets=(),
         priority=fields.get("priority", 0),
         priority_boost=fields.get("priority_boost", 0),
@@ -37,10 +38,17 @@ def candidate(name: str, fields: dict[str, Any], gates: Gates) -> WorkloadInfo:
     return info
 
 
+def usage_in(candidates: dict[str, Any]) -> Callable[[WorkloadInfo], float] | None:
+    """What the LocalQueue of each candidate has used, where the case says it."""
+    if not any("usage" in fields for fields in candidates.values()):
+        return None
+    return lambda info: float(candidates[info.workload.name]["usage"])
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_the_order(case: dict[str, Any]) -> None:
     gates = Gates(**case.get("gates", {}))
     for given in permutations(case["candidates"].items()):
         candidates = [candidate(name, fields, gates) for name, fields in given]
-        sort_candidates(candidates, OWN)
+        candidates.sort(key=victim_key(usage_in(case["candidates"]), OWN))
         assert [info.workload.name for info in candidates] == case["want"]

@@ -26,12 +26,10 @@ from differential.batch import answers
 from differential.compare import mismatch
 from differential.generate import scenario
 from differential.lab import Lab, kueue
-from differential.settings import SETTINGS
+from differential.settings import SETTINGS, side_by_side
 from differential.shrink import shrunk
 
 Json = dict[str, Any]
-BATCH = 200
-"""So many scenarios run side by side; more take proportionally longer."""
 BATCHES = 4
 """So many batches run on one control plane, which keeps what they leave."""
 TIMES = 3
@@ -53,7 +51,8 @@ class Asking:
 
     def go_on(self, lab: Lab, batch: str) -> None:
         """One batch; a scenario that differs waits to be asked again, but not for ever."""
-        cases, self.waiting = self.waiting[:BATCH], self.waiting[BATCH:]
+        count = side_by_side(lab.setting)
+        cases, self.waiting = self.waiting[:count], self.waiting[count:]
         for case, answer in zip(cases, answers(lab, cases, batch), strict=True):
             name = case["name"]
             self._times[name] = self._times.get(name, 0) + 1
@@ -136,7 +135,7 @@ def main() -> int:
     parser.add_argument("command", choices=("record", "settle", "shrink", "count"))
     parser.add_argument("--setting", choices=SETTINGS, default="classical")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=BATCH)
+    parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--index", type=int, default=0)
     given = parser.parse_args()
     if given.command == "record":

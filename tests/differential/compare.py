@@ -6,7 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 from differential import states
-from differential.replay import CHANCES, Chance, Replay, just_before, same_heads
+from differential.replay import Chance, Replay, chances_for, just_before, same_heads
 from kueue_fleet.admission.reasons import QuotaReservedReason
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 def mismatch(case: Json, answer: Json) -> str | None:
     """None if the core answers as Kueue did, in one of the ways Kueue's speed may lead to; else what differs."""
     banner = None
-    for chance in CHANCES:
+    for chance in chances_for(case):
         late: set[int] = set()
         for _ in range(LATEST):
             found = differs(case, answer, chance, late)
@@ -65,6 +65,8 @@ def differs(case: Json, answer: Json, chance: Chance, late: set[int]) -> Differe
             if not same_heads(mine, item[3]):
                 lines = [f"  cycle {item[2]}, core  {mine}", f"  cycle {item[2]}, Kueue {item[3]}"]
                 return difference(lines, item[2])
+        if run.unlike:
+            return difference([f"  usage differs: {run.unlike}"], None)
         for name, state in one["changes"].items():
             standing[name] = state
             if not state:

@@ -56,6 +56,11 @@ class _Maker:
         case["cohorts"] = self._cohorts()
         case["queues"] = {name: self._queue(name) for name in self.queue_names}
         case["localQueues"] = {f"l{name}": name for name in self.queue_names}
+        if self.setting == "usage":
+            case["localQueues"] |= {f"m{name}": name for name in self.queue_names}
+            case["weights"] = {
+                name: rng.choice(["0", "0.5", "2"]) for name in case["localQueues"] if rng.random() < 0.3
+            }
         if self.checks:
             case["checks"] = [CHECK]
         first = rng.choice([1, 2, 3, 4, 6])
@@ -148,6 +153,8 @@ class _Maker:
             queue["weight"] = rng.choice(["0", "0.5", "2", "3"])
         if rng.random() < 0.04:
             queue["stopPolicy"] = "Hold"
+        if self.setting == "usage" and rng.random() < 0.9:
+            queue["admissionScope"] = {"admissionMode": "UsageBasedAdmissionFairSharing"}
         if self.checks and rng.random() < 0.7:
             flavors = list(queue["groups"][0])
             queue["checks"] = {CHECK: [] if rng.random() < 0.5 else [rng.choice(flavors)]}
@@ -185,7 +192,8 @@ class _Maker:
             if number == 0 and pod_set["count"] > 1 and rng.random() < 0.4 and not self.levels:
                 pod_set["min"] = 1
             pod_sets["main" if number == 0 else "aux"] = pod_set
-        workload = {"queue": f"l{rng.choice(self.queue_names)}", "priority": priority, "podSets": pod_sets}
+        local = rng.choice("lm") if self.setting == "usage" else "l"
+        workload = {"queue": f"{local}{rng.choice(self.queue_names)}", "priority": priority, "podSets": pod_sets}
         if self.setting == "pods-ready" and rng.random() < 0.6:
             workload["ready"] = True
         return f"w{self.workloads:02}", workload
@@ -193,7 +201,8 @@ class _Maker:
     def _step(self, case: Json) -> list[Any]:
         rng = self.rng
         kinds = {"submit": 50, "finish": 18, "delete": 4, "quota": 8, "stop": 4, "reclaim": 5, "priority": 4}
-        kinds["hold"] = 3
+        if self.setting != "usage":
+            kinds["hold"] = 3
         if self.checks:
             kinds["check"] = 60
         if self.setting == "pods-ready":

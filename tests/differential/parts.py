@@ -84,7 +84,9 @@ class Parts:
 
     def local_queue(self, name: str, stop_policy: str) -> Json:
         """A LocalQueue."""
-        spec = {"clusterQueue": self.prefix + self.case["localQueues"][name], "stopPolicy": stop_policy}
+        spec: Json = {"clusterQueue": self.prefix + self.case["localQueues"][name], "stopPolicy": stop_policy}
+        if name in self.case.get("weights", {}):
+            spec["fairSharing"] = {"weight": self.case["weights"][name]}
         metadata = {"name": self.prefix + name, "namespace": self.namespace}
         return {"kind": "LocalQueue", "metadata": metadata, "spec": spec}
 

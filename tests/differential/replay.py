@@ -7,7 +7,7 @@ What was decided at each of them is the core's, and is compared.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -34,6 +34,7 @@ from kueue_fleet.admission.events import (
 )
 from kueue_fleet.admission.model import CheckState, Objects
 from kueue_fleet.admission.queue.queues import Queues
+from kueue_fleet.admission.queue.usage_ledger import NANO
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.admission.reasons import EvictionReason
@@ -41,6 +42,7 @@ from kueue_fleet.admission.scheduler.entry import Outcome
 from kueue_fleet.admission.timers import Timer
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
 from kueue_fleet.admission.workload.workload_controller import WorkloadController
+from kueue_fleet.kueue_api.quantity import Quantity
 
 Json = dict[str, Any]
 
@@ -60,10 +62,22 @@ class Chance:
     """How many of its own writes Kueue needs to let a workload queue again whose check asked for a little delay."""
     late_alone: bool = False
     """Whether queues without a cohort, too, are looked at again only when Kueue logs it, which it does not always."""
+    late_order: bool = False
+    """Whether penalties that are settled before the next cycle change the order of LocalQueues later only."""
 
 
 CHANCES = tuple(Chance(*one) for one in product((False, True), (True, False), (2, 1), (False, True)))
 """The most likely one first."""
+
+
+def chances_for(case: Json) -> tuple[Chance, ...]:
+    """The ways that Kueue may go in a scenario."""
+    late = tuple(replace(one, late_order=True) for one in CHANCES) if case["setting"] == "usage" else ()
+    return (*CHANCES, *late)
+
+
+TOLERANCE = 0.03
+"""How much a sample of usage may differ: Kueue logs it after it has written it, which takes part of a half-life."""
 JUST_BEFORE_MS = 40
 """Kueue logs what it sees before it takes it to heart; a cycle that starts so soon after it may not know of it."""
 
@@ -100,8 +114,11 @@ def parse(case: Json, workloads: Json) -> Parsed:
     }
     manifests = expand.manifests(given)
     for item in manifests:
-        if item["kind"] == "LocalQueue" and item["metadata"]["name"] in case.get("stopped", {}):
-            item["spec"]["stopPolicy"] = case["stopped"][item["metadata"]["name"]]
+        name = item["metadata"]["name"]
+        if item["kind"] == "LocalQueue" and name in case.get("stopped", {}):
+            item["spec"]["stopPolicy"] = case["stopped"][name]
+        if item["kind"] == "LocalQueue" and name in case.get("weights", {}):
+            item["spec"]["fairSharing"] = {"weight": case["weights"][name]}
     return parse_objects(manifests, parse_configuration(deciding(case["setting"])))
 
 
@@ -134,6 +151,11 @@ class _Controller(WorkloadController):
         super().time_out(info)
         if info.requeue_at is not None:
             info.requeue_at = float(int(info.requeue_at))
+
+    def settle_usage(self, info: WorkloadInfo) -> None:
+        """The workload counts at once; its penalty is settled when Kueue logs it."""
+        if self.queues.cache.ledger is not None:
+            self.queues.cache.ledger.count(info)
 
     def finish_backoff(self, info: WorkloadInfo) -> None:
         """Kueue needs a write of its own for that, and one more before it to forget how long the workload waits."""
@@ -169,6 +191,12 @@ class _Engine(Engine):
 
     def __init__(self, objects: Objects, chance: Chance) -> None:
         super().__init__(objects, partial(_Controller, chance=chance))
+        if self.cache.ledger is not None:
+            vars(self.cache.ledger)["catch_up"] = lambda used: None
+            if chance.late_order:
+                vars(self.queues)["usage_of"] = lambda local_queue: self._ranks.get(local_queue, 0.0)
+        self._sampled: set[str] = set()
+        self._ranks: dict[str, float] = {}
 
     def retry_at(self, node: str) -> None:
         """Kueue looks at the parked workloads of this cohort or queue now."""
@@ -176,6 +204,44 @@ class _Engine(Engine):
             name = f"{kind} {node}"
             self.controller.owed.discard(name)
             self.queues.reactivate(name) if kind == "cohort" or self._is_alone(node) else None
+
+    def sample(self, local_queue: str, consumed: Json, workload: str | None) -> bool:
+        """Kueue sampled the usage of a LocalQueue; whether the core's is the same, but for the time that its log took.
+
+        From here on it is Kueue's, since milliseconds decide which of two equal LocalQueues has used more.
+        """
+        ledger = self.cache.ledger
+        assert ledger is not None
+        used = ledger.used[local_queue]
+        first = local_queue not in self._sampled
+        self._sampled.add(local_queue)
+        info = self.workloads.get(workload) if workload is not None else None
+        ledger.sample(used, self.now)
+        if info is not None:
+            ledger.settle(info)
+        kueues = {name: round(Quantity(text).decimal * NANO) for name, text in consumed.items()}
+        most = {name: max(used.admitted.get(name, 0), kueues.get(name, 0)) for name in {*used.consumed, *kueues}}
+        same = all(
+            abs(used.consumed.get(name, 0) - kueues.get(name, 0)) <= TOLERANCE * amount for name, amount in most.items()
+        )
+        used.consumed = kueues
+        if workload is None:
+            self._ranks[local_queue] = ledger.usage(local_queue)
+        return same or first
+
+    def rank_local_queues(self) -> None:
+        """Kueue orders the LocalQueues of a queue again when it takes the head, if penalties are pending.
+
+        But for that it does so when it samples one of them: a penalty that is settled before the next cycle comes late.
+        """
+        ledger = self.cache.ledger
+        if ledger is None:
+            return
+        targets = {queue.key: queue.cluster_queue for queue in self.objects.local_queues}
+        pending = {targets[key] for key, used in ledger.used.items() if used.penalties}
+        for key, queue in targets.items():
+            if queue in pending or ledger.usage(key) == float("inf"):
+                self._ranks[key] = ledger.usage(key)
 
     def open(self) -> None:
         """All queues open, and Kueue will look at them again; it logs that only where something is parked by then."""
@@ -221,10 +287,13 @@ class Replay:
         self.why: dict[str, str] = {}
         self.seen: dict[str, set[str]] = {}
         """Every state a workload was left in by a cycle since it began to wait."""
+        self.unlike: list[list[Any]] = []
+        """Samples of usage that differ."""
         self._idle_cycles = 0
         self.evicted: dict[str, str] = {}
-        self._alone = {"setting": case["setting"], "localQueues": {}}
-        """What a workload is read with; it refers to objects by name only."""
+        beside = {name: case[name] for name in ("setting", "limitRanges", "runtimeClasses") if name in case}
+        self._alone = {**beside, "localQueues": {}}
+        """What a workload is read with; it refers to other objects by name only."""
         parsed = parse(self.case, self._dated(case["workloads"]))
         self.engine = _Engine(parsed.objects, chance)
         self._first = parsed.workloads
@@ -243,29 +312,43 @@ class Replay:
             self.engine.open()
         for item in with_late(one["trace"], late):
             kind, now = item[0], max(expand.ZERO + item[1] / 1000, self.engine.now)
-            if kind not in "cp":
+            if kind not in "cpt":
                 self._idle_cycles = 0
-            if kind == "e":
-                self._do(now, event)
-            elif kind == "m":
-                self._handle(TimePassed(now))
-                self.engine.retry_at(item[2])
-            elif kind == "r":
-                self._handle(PodsReadyChanged(now, f"{NAMESPACE}/{item[2]}", True))
-            elif kind == "p":
-                self._handle(TimePassed(now))
-                if self.engine.controller.requeue(f"{NAMESPACE}/{item[2]}"):
-                    self._come_back(item[2])
-            elif kind == "u":
-                self._handle(TimePassed(now))
-                self._note(self.engine.echo(f"{NAMESPACE}/{item[2]}", voids=self.chance.echoes))
-            else:
+            if kind == "c":
                 yield item, self._cycles(now, item)
+            else:
+                self._take(now, item, event)
         self._handle(TimePassed(max(expand.ZERO + one["end"] / 1000, self.engine.now)))
         for key in sorted(self.engine.controller.timeouts):
             self._note(self.engine.controller.pods_not_ready(key))
         self.engine.settle()
         self._set_times(one["times"])
+
+    def _take(self, now: float, item: list[Any], event: Any) -> None:
+        """What Kueue saw or did beside its cycles."""
+        match item[0]:
+            case "e":
+                self._do(now, event)
+            case "m":
+                self._handle(TimePassed(now))
+                self.engine.retry_at(item[2])
+            case "r":
+                self._handle(PodsReadyChanged(now, f"{NAMESPACE}/{item[2]}", True))
+            case "p":
+                self._handle(TimePassed(now))
+                if self.engine.controller.requeue(f"{NAMESPACE}/{item[2]}"):
+                    self._come_back(item[2])
+            case "u":
+                self._handle(TimePassed(now))
+                self._note(self.engine.echo(f"{NAMESPACE}/{item[2]}", voids=self.chance.echoes))
+            case _:
+                self._handle(TimePassed(now))
+                self._sample(item)
+
+    def _sample(self, item: list[Any]) -> None:
+        workload = f"{NAMESPACE}/{item[4]}" if item[0] == "s" else None
+        if not self.engine.sample(f"{NAMESPACE}/{item[2]}", item[3], workload):
+            self.unlike.append(item)
 
     def _cycles(self, start: float, item: list[Any]) -> list[list[str]]:
         """The heads of several cycles that are all alike, or of the first that differs."""
@@ -286,6 +369,7 @@ class Replay:
 
     def _cycle(self, now: float) -> list[list[str]]:
         whole = float(int(now)) if self.chance.whole_seconds else now
+        self.engine.rank_local_queues()
         decisions = self._handle(CycleStarted(max(now, self.engine.now)))
         outcomes = {
             one.key: str(one.requeue_reason) or "generic" for one in decisions if isinstance(one, Parked | Requeued)

@@ -16,7 +16,7 @@ from differential.trace import Log, Trace
 
 Json = dict[str, Any]
 
-LEAST_SCENARIOS = 4600
+LEAST_SCENARIOS = 4657
 LEAST_OF_A_FEATURE = 20
 
 
@@ -38,7 +38,7 @@ def test_the_corpus_is_large_and_covers_every_feature() -> None:
 
 EVERY_FEATURE = (
     "setting classical", "setting fair", "setting fair-final", "setting fair-initial", "setting topology",
-    "setting pods-ready", "setting limits", "LimitRanges", "overhead of a RuntimeClass", "decided Misconfigured",
+    "setting pods-ready", "setting limits", "setting usage", "LimitRanges", "overhead of a RuntimeClass", "decided Misconfigured",
     "hierarchical cohorts", "borrowing or lending limits", "several flavors", "several resource groups",
     "both fungibility preferences", "taints", "node selectors or affinity", "StrictFIFO", "BestEffortFIFO",
     "borrowWithinCohort", "several pod sets", "partial admission", "decided with fewer pods", "admission checks",
@@ -87,6 +87,18 @@ def test_another_outcome_of_one_cycle_is_a_mismatch() -> None:
     banner = mismatch(case, wrong)
     assert banner is not None
     assert "cycle 1, core" in banner
+
+
+def test_another_usage_of_a_local_queue_is_a_mismatch() -> None:
+    """But for the first sample, of which the core cannot know since when it counts."""
+    for case, answer in records():
+        wrong = copy.deepcopy(answer)
+        samples = [item for one in wrong["rounds"] for item in one["trace"] if item[0] == "t" and item[3].get("cpu")]
+        if len({item[2] for item in samples}) < len(samples):
+            samples[-1][3]["cpu"] = "90"
+            assert "usage differs" in (mismatch(case, wrong) or "")
+            return
+    raise AssertionError("no usage was sampled twice")
 
 
 def test_a_cycle_that_kueue_did_not_run_is_a_mismatch() -> None:

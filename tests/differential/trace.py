@@ -10,6 +10,8 @@ A trace is a list of items in order, times in milliseconds:
     ["p", MS, NAME]                    Kueue saw a new state of a workload without quota
     ["r", MS, NAME]                    Kueue saw that the pods of a workload are ready
     ["e", MS]                          Kueue saw the event of the round
+    ["t", MS, LOCALQUEUE, USED]        the usage of a LocalQueue was sampled, and is this now
+    ["s", MS, LOCALQUEUE, USED, NAME]  the same, because a workload was admitted whose penalty is part of it now
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ _MARKS = (
     b'"Workload re-queued', b"because it's already accounted", b'"Scheduling cycle complete"',
     b'"Attempting to move workloads"', b'"Resetting the head of the ClusterQueue"',
     b'"Workload create event"', b'"Workload update event"', b'"Workload delete event"',
+    b'"Updated AFS consumed',
     b'"ClusterQueue update event"', b'"Queue update event"',
     b'"ResourceFlavor create event"', b'"Cohort is being created or updated"',
     b'"ClusterQueue create event"', b'"LocalQueue create event"',
@@ -103,11 +106,12 @@ class Trace:
         """The heads of the last cycles, if they are the last items and admitted nobody."""
 
     def add(self, line: Line, kind: str, *rest: Any) -> None:
-        """One item that is not a cycle."""
+        """One item that is not a cycle. Samples leave cycles that repeat themselves as they are."""
         if kind == "p" and self._idle and rest[0] in (name for name, _ in self._idle[-1]):
             return
         self._items.append((line.number, line.at, [kind, *rest]))
-        self._idle = []
+        if kind != "t":
+            self._idle = []
 
     def cycle(self, start: Line) -> Cycle:
         """The cycle that began with this line."""
@@ -129,7 +133,10 @@ class Trace:
         known = heads in self._idle[-PERIOD:]
         self._idle.append(heads)
         if len(self._idle) > 2 * PERIOD and self._idle[-PERIOD:] == self._idle[-2 * PERIOD : -PERIOD]:
-            del self._idle[-PERIOD:], self._items[-PERIOD:]
+            del self._idle[-PERIOD:]
+            cycles = [place for place, (_, _, item) in enumerate(self._items) if item[0] == "c"]
+            for place in reversed(cycles[-PERIOD:]):
+                del self._items[place]
         return not known
 
     def take(self, base: float, first_cycle: int) -> list[list[Any]]:

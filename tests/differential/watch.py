@@ -89,6 +89,8 @@ class Watch:
                 self._in_cycle.clear()
             elif line.text in ("Attempting to move workloads", "Resetting the head of the ClusterQueue"):
                 self._moved(line)
+            elif line.text.startswith("Updated AFS"):
+                self._sampled(line)
             elif "schedulingCycle" in line.data and "workload" in line.data:
                 self._scheduled(line)
             else:
@@ -100,6 +102,17 @@ class Watch:
         found = self.match(root or line.data["clusterQueue"])
         if found is not None and (root or "cohortName" not in found[0].case["queues"][found[1]]):
             found[0].trace.add(line, "m", found[1])
+
+    def _sampled(self, line: Line) -> None:
+        data = line.data
+        found = self.match(data["localQueue"]["name"] if "localQueue" in data else data["name"])
+        if found is None:
+            return
+        one, name = found
+        if "consumed" in data:
+            one.trace.add(line, "s", name, data["consumed"], data["workload"]["name"].removeprefix(one.prefix))
+        elif data["consumedResources"]:
+            one.trace.add(line, "t", name, data["consumedResources"])
 
     def _scheduled(self, line: Line) -> None:
         found = self.match(line.data["workload"]["name"])

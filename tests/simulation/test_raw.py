@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import constant
 from kueue_fleet.simulation.documents import read_documents
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.objects_run import prepare_objects
 from kueue_fleet.simulation.raw import read_raw
+from kueue_fleet.simulation.records import State
 from simulation.objects import API, at, cluster, documents, job
 
 
@@ -241,3 +243,20 @@ def test_documents_know_their_line() -> None:
         "x.yaml:4: items[0]",
         "x.yaml:4: items[1]",
     ]
+
+
+def test_local_queues_take_turns_by_their_usage() -> None:
+    """Ten jobs of `lq` come before one of `other`, which waits for one of them and not for ten; and the run ends."""
+    scope = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
+    given = cluster(**scope)
+    given.append({**given[2], "metadata": {"name": "other", "namespace": "default"}})
+    given += [job(f"j{number}", number, "60") for number in range(10)]
+    given.append(job("last", 20, "60", **{"queue-name": "other"}))
+    started = {}
+    for on in (True, False):
+        settings = {"admissionFairSharing": {"usageHalfLifeTime": "1h", "usageSamplingInterval": "1m"}} if on else {}
+        found = prepare_objects(read_raw(documents(*given), parse_configuration(settings)), Delays()).run()
+        assert {each.state for each in found.records} == {State.FINISHED}
+        admitted = {each.name: each.first_admitted_at or 0.0 for each in found.records}
+        started[on] = admitted["last"] - admitted["j0"]
+    assert started[True] < 80 < 590 < started[False]

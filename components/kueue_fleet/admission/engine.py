@@ -86,7 +86,10 @@ class Engine:
     def snapshot(self) -> Snapshot:
         """The state as plain data. Progress of flavor searches and parking are not part of it."""
         workloads = (self.workloads[key].as_workload() for key in sorted(self.workloads))
-        return Snapshot(self.objects, tuple(workloads), self.now)
+        objects, ledger = self.objects, self.cache.ledger
+        if ledger is not None:
+            objects = replace(objects, local_queues=ledger.as_local_queues(objects.local_queues))
+        return Snapshot(objects, tuple(workloads), self.now)
 
     @property
     def wants_cycle(self) -> bool:
@@ -118,11 +121,16 @@ class Engine:
             raise InvariantError(f"{event!r} is before the time of the engine, {self.now}")
         self.queues.decisions = []
         while (due := self.queues.timers.pop_due(event.now)) is not None:
-            self.queues.now = max(self.now, due[0])
+            self._set_now(max(self.now, due[0]))
             self.controller.on_timer(due[1], due[2])
-        self.queues.now = event.now
+        self._set_now(event.now)
         self._dispatch(event)
         return self.queues.decisions
+
+    def _set_now(self, now: float) -> None:
+        self.queues.now = now
+        if self.cache.ledger is not None:
+            self.cache.ledger.now = now
 
     def _dispatch(self, event: Event) -> None:
         match event:
@@ -190,6 +198,8 @@ class Engine:
         info.submitted(self.now)
         self.workloads[key] = info
         if info.is_reserved:
+            if not info.is_admitted:
+                self.cache.charge(info)
             if info.workload.active and self.cache.add(info):
                 self.controller.reconcile(info)
                 self.controller.resume_second_pass(info)
@@ -205,6 +215,7 @@ class Engine:
             return
         if isinstance(event, Finished):
             lifecycle.finish(info, self.now)
+        self.cache.drop_penalty(info)
         self.cache.remove(info)
         self.queues.dequeue(info)
         for kind in (Timer.BACKOFF, Timer.PODS_READY, Timer.MAX_EXECUTION, Timer.SECOND_PASS):
@@ -251,6 +262,7 @@ class Engine:
                 self.controller.evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
             self.controller.stop_counting(info)
         else:
+            self.cache.drop_penalty(info)
             self.queues.enqueue(info)
 
     def _change_check(self, event: CheckStateChanged) -> None:
@@ -347,6 +359,7 @@ class Engine:
             self.controller.sync_admitted(info)
             return
         self.queues.pending[queue.name].delete(info.key)
+        self.cache.charge(info)
         lifecycle.reserve(info, admission, self.now)
         self._take_over(info, queue, entry.assignment)
         self.queues.decide(QuotaReserved(self.now, info.key, admission, entry.assignment.borrowing))

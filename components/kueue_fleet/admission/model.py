@@ -6,7 +6,8 @@ clock the caller uses. Names, defaults and meanings are Kueue's v1beta2 ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -88,21 +89,33 @@ class ClusterQueue:
     fair_weight: float = 1.0
     stop_policy: StopPolicy = "None"
     terminating: bool = False
+    usage_based: bool = False
+    """Whether its LocalQueues are ordered by their usage (admissionScope)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """A LocalQueue: where a namespace submits to a ClusterQueue."""
+    """A LocalQueue: where a namespace submits to a ClusterQueue.
+
+    `consumed` is what it has used by the time `sampled`, in billionths, see `queue.usage_ledger`.
+    """
 
     namespace: str
     name: str
     cluster_queue: str
     stop_policy: StopPolicy = "None"
+    fair_weight: float = 1.0
+    consumed: tuple[tuple[str, int], ...] = ()
+    sampled: float | None = None
 
     @property
     def key(self) -> str:
         """Namespace and name."""
         return f"{self.namespace}/{self.name}"
+
+    def having_used(self, consumed: Mapping[str, int], sampled: float) -> LocalQueue:
+        """The same LocalQueue with this usage."""
+        return replace(self, consumed=tuple(sorted(consumed.items())), sampled=sampled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,14 +281,24 @@ class WaitForPodsReady:
 
 
 @dataclass(frozen=True, slots=True)
+class AdmissionFairSharing:
+    """Kueue's admissionFairSharing. Seconds; a half-life of 0 forgets usage at once. Weights are 1 by default."""
+
+    half_life: float
+    sampling_interval: float = 300.0
+    resource_weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """The parts of Kueue's Configuration that decide.
 
-    `fair_sharing` None is the classical mode. `requeue_batch` is how long Kueue collects events before it looks at
-    parked workloads again (1 s in 0.19.2).
+    `fair_sharing` None is the classical mode, `admission_fair_sharing` None: LocalQueues have no order.
+    `requeue_batch` is how long Kueue collects events before it looks at parked workloads again (1 s in 0.19.2).
     """
 
     fair_sharing: tuple[FairSharingStrategy, ...] | None = None
+    admission_fair_sharing: AdmissionFairSharing | None = None
     wait_for_pods_ready: WaitForPodsReady | None = WaitForPodsReady()
     ignore_undeclared_resources: bool = False
     requeue_batch: float = 1.0

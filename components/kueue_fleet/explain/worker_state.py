@@ -102,8 +102,9 @@ def position_of(engine: Engine, info: WorkloadInfo) -> Position | None:
     if info.cluster_queue not in engine.cache.queues or info.key not in engine.pending(info.cluster_queue):
         return None
     pending = engine.pending(info.cluster_queue)
-    ahead = [other for other in pending.infos() if other.order < info.order]
-    first = nsmallest(LISTED, ahead, key=lambda other: other.order)
+    mine = pending.order_of(info)
+    ahead = [other for other in pending.infos() if pending.order_of(other) < mine]
+    first = nsmallest(LISTED, ahead, key=pending.order_of)
     listed = tuple(Waiting(other.key, other.priority, _reason(engine, other)) for other in first)
     return Position(len(ahead) + 1, len(pending), pending.strategy, listed)
 

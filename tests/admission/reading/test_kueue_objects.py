@@ -248,7 +248,6 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         ("configuration", "feature"),
         [
-            ({"admissionFairSharing": {"usageHalfLifeTime": "1h"}}, "admission fair sharing"),
             ({"featureGates": {"TASProfileMixed": False}}, "TASProfileMixed=false"),
         ],
     )

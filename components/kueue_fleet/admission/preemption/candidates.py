@@ -5,7 +5,10 @@ Source: kueue@v0.19.2 pkg/scheduler/preemption/common/{ordering,preemption_polic
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cmp_to_key, partial
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
@@ -60,9 +63,24 @@ VictimOrder = tuple[bool, bool, int, float, str]
 """Sorts candidates: the first is preempted first."""
 
 
-def sort_candidates(candidates: list[WorkloadInfo], own_queue: str) -> None:
-    """Sort in place: already evicted, other queues' first, lower priority, most recently reserved, uid."""
-    candidates.sort(key=lambda info: victim_order(info, own_queue))
+def victim_key(usage: Callable[[WorkloadInfo], float] | None, own_queue: str = "") -> Callable[[WorkloadInfo], Any]:
+    """What candidates are sorted by: already evicted, not of `own_queue`, lower priority, most recently reserved, uid.
+
+    Without `own_queue` they are all of one side. With `usage`, workloads of the LocalQueue that has used more come
+    before lower priority, within one ClusterQueue; Kueue compares LocalQueues of different names only.
+    """
+    if usage is None:
+        return partial(victim_order, own_queue=own_queue) if own_queue else attrgetter("victim_order")
+
+    def compare(a: WorkloadInfo, b: WorkloadInfo) -> int:
+        first, second = victim_order(a, own_queue), victim_order(b, own_queue)
+        if first[:2] == second[:2] and a.cluster_queue == b.cluster_queue and a.workload.queue != b.workload.queue:
+            more, less = usage(a), usage(b)
+            if more != less:
+                return -1 if more > less else 1
+        return -1 if first < second else 1
+
+    return cmp_to_key(compare)
 
 
 def victim_order(info: WorkloadInfo, own_queue: str) -> VictimOrder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from kueue_fleet.admission.preemption.candidates import Target, candidates_in
+from kueue_fleet.admission.preemption.candidates import Target, candidates_in, victim_key
 from kueue_fleet.admission.preemption.simulation import PreemptionContext, add, drop_unneeded_victims, fits, trial
 from kueue_fleet.admission.queue.cluster_queue import queues_of
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, fits_in_quota, within_nominal
@@ -86,7 +86,7 @@ def _own_candidates(context: PreemptionContext) -> list[_Candidate]:
     found = candidates_in(
         queue, context.info, queue.spec.preemption.within_cluster_queue, context.frs, context.cache.gates
     )
-    found.sort(key=_victim_order)
+    found.sort(key=victim_key(context.cache.by_usage))
     return [(info, Variant.WITHIN_QUEUE, None) for info in found]
 
 
@@ -95,10 +95,6 @@ def _count_evicted(candidates: list[_Candidate]) -> int:
         if info.evicted_at is None:
             return index
     return len(candidates)
-
-
-def _victim_order(info: WorkloadInfo) -> tuple[bool, int, float, str]:
-    return info.victim_order
 
 
 def _cohort_candidates(context: PreemptionContext) -> tuple[list[_Candidate], list[_Candidate]]:
@@ -115,8 +111,9 @@ def _cohort_candidates(context: PreemptionContext) -> tuple[list[_Candidate], li
         fitting, rest = fits_in_quota(cohort, rest)
         advantage = advantage or fitting
         done = cohort
+    key = victim_key(context.cache.by_usage)
     for candidates in (by_hierarchy, by_priority):
-        candidates.sort(key=lambda candidate: candidate[0].victim_order)
+        candidates.sort(key=lambda candidate: key(candidate[0]))
     return by_hierarchy, by_priority
 
 

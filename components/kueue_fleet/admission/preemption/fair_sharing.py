@@ -16,7 +16,7 @@ from kueue_fleet.admission.preemption.candidates import (
     Target,
     VictimOrder,
     candidates_in,
-    sort_candidates,
+    victim_key,
     victim_order,
 )
 from kueue_fleet.admission.preemption.simulation import PreemptionContext, add, drop_unneeded_victims, fits, trial
@@ -34,7 +34,7 @@ def fair_targets(context: PreemptionContext) -> list[Target]:
     candidates = _candidates(context)
     if not candidates:
         return []
-    sort_candidates(candidates, context.queue.name)
+    candidates.sort(key=victim_key(context.cache.by_usage, context.queue.name))
     strategies = context.cache.configuration.fair_sharing or (
         FairSharingStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,
         FairSharingStrategy.LESS_THAN_INITIAL_SHARE,

@@ -14,6 +14,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 
+from kueue_fleet.admission.queue.usage_ledger import local_queue_of
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.kueue_api.cluster_queue import QueueingStrategy
@@ -71,13 +72,14 @@ class _Entry:
 class _Group:
     """Workloads of one shape that may, or may not, use the queue by their namespace.
 
-    `parked_for` is why the whole shape was parked, None while it is not.
+    `parked_for` is why the whole shape was parked, None while it is not. `local` is their LocalQueue where it matters.
     """
 
-    __slots__ = ("competing", "matches", "parked", "parked_for")
+    __slots__ = ("competing", "local", "matches", "parked", "parked_for")
 
-    def __init__(self, *, matches: bool) -> None:
+    def __init__(self, *, matches: bool, local: str) -> None:
         self.matches = matches
+        self.local = local
         self.competing = _Bag(Place.COMPETING)
         self.parked = _Bag(Place.PARKED)
         self.parked_for: QuotaReservedReason | None = None
@@ -86,14 +88,22 @@ class _Group:
 class PendingQueue:
     """Pending workloads of one ClusterQueue.
 
-    `namespace_matches` says whether a namespace may use the queue.
+    `namespace_matches` says whether a namespace may use the queue. With `usage`, which has the usage of a LocalQueue,
+    workloads of the LocalQueue with the least come first.
     """
 
-    def __init__(self, strategy: QueueingStrategy, namespace_matches: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        strategy: QueueingStrategy,
+        namespace_matches: Callable[[str], bool],
+        usage: Callable[[str], float] | None = None,
+    ) -> None:
         self.strategy = strategy
         self._namespace_matches = namespace_matches
+        self._usage = usage
+        self._locals: dict[str, None] = {} if usage else {"": None}
         self._entries: dict[str, _Entry] = {}
-        self._groups: dict[tuple[int, bool], _Group] = {}
+        self._groups: dict[tuple[int, bool, str], _Group] = {}
         self._parked_groups: dict[int, _Group] = {}
         self._heads: list[_Entry] = []
         self._held: dict[str, _Entry] = {}
@@ -113,6 +123,15 @@ class PendingQueue:
     def has_competitors(self) -> bool:
         """Whether `pop` would give a workload."""
         return self._head() is not None
+
+    @property
+    def is_by_usage(self) -> bool:
+        """Whether its LocalQueues are ordered by their usage."""
+        return self._usage is not None
+
+    def order_of(self, info: WorkloadInfo) -> tuple[float, Key]:
+        """Sorts pending workloads as `pop` gives them, but for preemptors that wait for their preemptions."""
+        return (self._usage(local_queue_of(info)) if self._usage else 0.0), info.order
 
     def place_of(self, key: str) -> Place | None:
         """Where the workload is; None if it is not here."""
@@ -164,7 +183,7 @@ class PendingQueue:
     def pop(self) -> WorkloadInfo | None:
         """Take the head out, in flight; None if none competes."""
         self._pop_cycle += 1
-        entry = self._sticky() or self._head()
+        entry = self._head() if self._usage else self._sticky() or self._head()
         if entry is None:
             return None
         entry.bag = self._flight_bag
@@ -197,10 +216,8 @@ class PendingQueue:
             return self._put(info, Place.COMPETING)
         place = self._put(info, Place.PARKED if expired else Place.HELD)
         if info.shape >= 0 and reason in _BULK and self.strategy == "BestEffortFIFO":
-            for matches in (True, False):
-                group = self._groups.get((info.shape, matches))
-                if group is not None:
-                    self._park_group(group, why or QuotaReservedReason.PENDING_EVALUATION)
+            for group in self._of_shape(info.shape):
+                self._park_group(group, why or QuotaReservedReason.PENDING_EVALUATION)
         return place
 
     def reactivate(self, now: float) -> int:
@@ -226,11 +243,23 @@ class PendingQueue:
 
     def _group(self, info: WorkloadInfo) -> _Group:
         # Without equivalence tracking nothing is parked by shape, and the shape -1 is one group like any other.
-        key = (info.shape, self._namespace_matches(info.workload.namespace))
+        local = local_queue_of(info) if self._usage else ""
+        key = (info.shape, self._namespace_matches(info.workload.namespace), local)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group(matches=key[1])
+            group = self._groups[key] = _Group(matches=key[1], local=local)
+            if self._usage:
+                self._locals[local] = None
+                group.parked_for = next(
+                    (each.parked_for for each in self._of_shape(info.shape) if each.parked_for), None
+                )
+                if group.parked_for is not None:
+                    self._parked_groups[id(group)] = group
         return group
+
+    def _of_shape(self, shape: int) -> list[_Group]:
+        keys = ((shape, matches, local) for local in self._locals for matches in (True, False))
+        return [self._groups[key] for key in keys if key in self._groups]
 
     def _put(self, info: WorkloadInfo, place: Place) -> Place:
         group = self._group(info)
@@ -249,13 +278,13 @@ class PendingQueue:
         bag = entry.group.competing
         entry.bag = bag
         heapq.heappush(bag.heap, entry)
-        if bag.heap[0] is entry:
+        if bag.heap[0] is entry and not self._usage:
             heapq.heappush(self._heads, entry)
 
     def _show_head(self, group: _Group) -> None:
         """Offer the group's first entry; older offers are recognised as stale."""
         head = group.competing.head()
-        if head is None:
+        if head is None or self._usage:
             return
         if len(self._heads) > 2 * len(self._groups) + 64:
             self._heads = [first for g in self._groups.values() if (first := g.competing.head()) is not None]
@@ -263,7 +292,18 @@ class PendingQueue:
         else:
             heapq.heappush(self._heads, head)
 
+    def _least_used(self, usage: Callable[[str], float]) -> _Entry | None:
+        """The first of the LocalQueue with the least usage; a preemptor that waits comes first in its LocalQueue."""
+        first = [head for group in self._groups.values() if (head := group.competing.head()) is not None]
+        sticky = self._sticky()
+        if sticky is not None:
+            first.append(sticky)
+        of = {local: usage(local) for local in {entry.group.local for entry in first}}
+        return min(first, key=lambda entry: (of[entry.group.local], entry is not sticky, entry.key), default=None)
+
     def _head(self) -> _Entry | None:
+        if self._usage:
+            return self._least_used(self._usage)
         heads = self._heads
         while heads:
             entry = heads[0]

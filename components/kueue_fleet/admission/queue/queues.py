@@ -42,10 +42,21 @@ class Queues:
         for name in self.names:
             spec = self.cache.queues[name].spec
             known = old.get(name)
-            if known is not None and known.strategy == spec.queueing_strategy:
+            ledger = self.cache.ledger if spec.usage_based else None
+            if (
+                known is not None
+                and known.strategy == spec.queueing_strategy
+                and known.is_by_usage == (ledger is not None)
+            ):
                 self.pending[name] = known
             else:
-                self.pending[name] = PendingQueue(spec.queueing_strategy, partial(self.cache.namespace_admitted, name))
+                matches = partial(self.cache.namespace_admitted, name)
+                usage = None if ledger is None else (lambda local_queue: self.usage_of(local_queue))
+                self.pending[name] = PendingQueue(spec.queueing_strategy, matches, usage)
+
+    def usage_of(self, local_queue: str) -> float:
+        """The usage by which the queues order a LocalQueue."""
+        return 0.0 if self.cache.ledger is None else self.cache.ledger.usage(local_queue)
 
     def place(self, info: WorkloadInfo) -> Place | None:
         """Where among the pending workloads of its queue it is; None if it is not."""

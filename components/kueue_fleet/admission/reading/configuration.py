@@ -10,7 +10,13 @@ from typing import Any
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.gates import parse_gates
-from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, FairSharingStrategy, WaitForPodsReady
+from kueue_fleet.admission.model import (
+    DEFAULT_STRATEGIES,
+    AdmissionFairSharing,
+    Configuration,
+    FairSharingStrategy,
+    WaitForPodsReady,
+)
 from kueue_fleet.admission.pods import ResourceRules, Transformation
 from kueue_fleet.kueue_api import configuration as api
 from kueue_fleet.kueue_api.problem import SpecError
@@ -20,8 +26,8 @@ from kueue_fleet.kueue_api.read_model import read_stored
 def parse_configuration(data: Mapping[str, Any]) -> Configuration:
     """What decides in a Configuration; everything else in it is ignored.
 
-    Raises ObjectError with all problems, NotModelledError for admission fair sharing and for feature gates that change
-    admission in a way the core does not follow.
+    Raises ObjectError with all problems, NotModelledError for feature gates that change admission in a way the core
+    does not follow.
     """
     try:
         given = read_stored(api.KueueConfiguration, data)
@@ -31,14 +37,13 @@ def parse_configuration(data: Mapping[str, Any]) -> Configuration:
     except ValueError as error:
         wanted = " or ".join(FairSharingStrategy)
         raise ObjectError([f"fairSharing.preemptionStrategies: {error}; write {wanted}"]) from None
-    if given.admission_fair_sharing is not None:
-        raise NotModelledError("admission fair sharing", "admissionFairSharing")
     gates, resources = given.feature_gates or {}, given.resources or api.Resources()
     if resources.device_class_mappings:
         raise NotModelledError("dynamic resource allocation (deviceClassMappings)", "resources")
     off = gates.get("DisableWaitForPodsReady")
     return Configuration(
         fair_sharing=fair_sharing,
+        admission_fair_sharing=_admission_fair_sharing(given.admission_fair_sharing, gates),
         wait_for_pods_ready=None if off else _pods_ready(given.wait_for_pods_ready or api.WaitForPodsReady()),
         ignore_undeclared_resources=resources.quota_check_strategy == "IgnoreUndeclared",
         requeue_batch=10.0 if gates.get("SchedulerLongRequeueInterval") else 1.0,
@@ -47,6 +52,19 @@ def parse_configuration(data: Mapping[str, Any]) -> Configuration:
             tuple(_transformation(item) for item in resources.transformations or ()),
         ),
         gates=parse_gates(gates),
+    )
+
+
+def _admission_fair_sharing(
+    given: api.AdmissionFairSharing | None, gates: Mapping[str, bool]
+) -> AdmissionFairSharing | None:
+    if given is None or not gates.get("AdmissionFairSharing", True):
+        return None
+    half_life, interval = given.usage_half_life_time, given.usage_sampling_interval
+    return AdmissionFairSharing(
+        half_life=0.0 if half_life is None else half_life.seconds,
+        sampling_interval=(interval.seconds if interval else 0.0) or 300.0,
+        resource_weights={name: float(weight) for name, weight in (given.resource_weights or {}).items()},
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kueue_fleet import kueue_api as api
 from kueue_fleet.admission.amounts import quota_amount, request_amount
@@ -29,6 +29,7 @@ from kueue_fleet.admission.model import (
     Workload,
 )
 from kueue_fleet.admission.pods import ResourceRules, Taint, Toleration
+from kueue_fleet.admission.queue.usage_ledger import NANO
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.manifests import JOBS, NAMESPACED, is_job
 from kueue_fleet.admission.reading.pod_resources import parse_limit_ranges, parse_overhead
@@ -49,6 +50,7 @@ from kueue_fleet.kueue_api.messages import REPLACED, unknown_field
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 from kueue_fleet.kueue_api.read_model import read_stored
 
+USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
 Manifest = object
@@ -230,6 +232,7 @@ def parse_cluster_queue(fields: Fields) -> ClusterQueue:
         fair_weight=float(spec.fair_sharing.weight.decimal),
         stop_policy=spec.stop_policy,
         terminating="deletionTimestamp" in fields.child("metadata"),
+        usage_based=bool(spec.admission_scope and spec.admission_scope.admission_mode == USAGE_BASED),
     )
 
 
@@ -237,7 +240,18 @@ def parse_local_queue(fields: Fields) -> LocalQueue:
     """A LocalQueue."""
     spec = _read_spec(fields, LocalQueueSpec)
     namespace = fields.child("metadata").text("namespace", "default")
-    return LocalQueue(namespace, _name(fields), spec.cluster_queue, spec.stop_policy)
+    status = fields.child("status").child("fairSharing").child("admissionFairSharingStatus")
+    return LocalQueue(
+        namespace,
+        _name(fields),
+        spec.cluster_queue,
+        spec.stop_policy,
+        float(spec.fair_sharing.weight.decimal) if spec.fair_sharing else 1.0,
+        tuple(
+            sorted((name, int(each.decimal * NANO)) for name, each in status.quantities("consumedResources").items())
+        ),
+        status.seconds("lastUpdate"),
+    )
 
 
 def parse_cohort(fields: Fields) -> Cohort:

@@ -7,7 +7,7 @@ Source: kueue@v0.19.2 pkg/cache/scheduler/cache.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from kueue_fleet.admission.errors import InvariantError
@@ -24,6 +24,7 @@ from kueue_fleet.admission.model import (
     Workload,
 )
 from kueue_fleet.admission.queue.cluster_queue import GroupLayout, QueueNode
+from kueue_fleet.admission.queue.usage_ledger import UsageLedger, local_queue_of
 from kueue_fleet.admission.quota.cohort_tree import FlavorResources, TreeNode, add_all, remove_all, seal
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.topology.domains import TopologyState
@@ -42,7 +43,7 @@ class Cache:
     """Trees, flavors and configuration of one cluster.
 
     `cohorts` has every cohort, also those that only exist by being named. `topologies` has the free capacity of each
-    topology-aware flavor.
+    topology-aware flavor, `ledger` the usage of LocalQueues under admission fair sharing.
     """
 
     def __init__(self, objects: Objects) -> None:
@@ -59,6 +60,7 @@ class Cache:
         self.topology_specs: dict[str, Topology] = {}
         self.topologies: dict[str, TopologyState] = {}
         self.namespaces: dict[str, dict[str, str]] = {}
+        self.ledger: UsageLedger | None = None
         self._eligible: dict[tuple[int, str], Evidence | None] = {}
         self._namespace_answers: dict[tuple[str, str], bool] = {}
         self.load(objects)
@@ -89,10 +91,52 @@ class Cache:
             node.generation += 1
             self.queues[spec.name] = node
         self._link(objects.cluster_queues)
+        self._load_ledger(objects)
         if self.topologies:
             for node in self.queues.values():
                 for info in node.workloads.values():
                     self.use_topology(info, 1)
+
+    def _load_ledger(self, objects: Objects) -> None:
+        settings = objects.configuration.admission_fair_sharing
+        if settings is None:
+            self.ledger = None
+        else:
+            self.ledger = self.ledger or UsageLedger(settings)
+            self.ledger.configure(settings, objects.local_queues)
+
+    def _ledger_of(self, info: WorkloadInfo) -> UsageLedger | None:
+        """Where the usage of the workload's LocalQueue is kept; None if nothing depends on it."""
+        queue = self.queues.get(info.cluster_queue) if self.ledger is not None else None
+        return self.ledger if queue is not None and queue.spec.usage_based else None
+
+    def charge(self, info: WorkloadInfo) -> None:
+        """A pending workload gets a reservation, or a reserved one appears: its LocalQueue pays for it in advance."""
+        ledger = self._ledger_of(info)
+        if ledger is not None:
+            covered = self.queues[info.cluster_queue].group_of
+            ledger.charge(info, covered if self.configuration.ignore_undeclared_resources else None)
+
+    def drop_penalty(self, info: WorkloadInfo) -> None:
+        """What was paid in advance for a workload that is gone or deactivated comes back."""
+        if self.ledger is not None:
+            self.ledger.drop_penalty(info)
+
+    def settle(self, info: WorkloadInfo) -> None:
+        """A workload with a reservation was admitted."""
+        ledger = self._ledger_of(info)
+        if ledger is not None:
+            ledger.count(info)
+            ledger.settle(info)
+
+    @property
+    def by_usage(self) -> Callable[[WorkloadInfo], float] | None:
+        """The usage of a workload's LocalQueue, 0.0 where it does not matter; None: nowhere."""
+        return None if self.ledger is None else self._usage
+
+    def _usage(self, info: WorkloadInfo) -> float:
+        ledger = self._ledger_of(info)
+        return 0.0 if ledger is None else ledger.usage(local_queue_of(info))
 
     def _link(self, specs: Iterable[ClusterQueue]) -> None:
         self.cohorts = {}
@@ -161,6 +205,8 @@ class Cache:
         queue.workloads[info.key] = info
         add_all(queue, info.usage)
         self.use_topology(info, 1)
+        if info.is_admitted and (ledger := self._ledger_of(info)) is not None:
+            ledger.count(info)
         if self.configuration.wait_for_pods_ready is not None and not info.pods_ready:
             queue.not_ready.add(info.key)
         return True
@@ -172,6 +218,8 @@ class Cache:
             return False
         remove_all(queue, info.usage)
         self.use_topology(info, -1)
+        if self.ledger is not None:
+            self.ledger.uncount(info)
         queue.not_ready.discard(info.key)
         queue.generation += 1
         return True

@@ -48,6 +48,7 @@ class WorkloadController:
         missing = lifecycle.why_not_admitted(info)
         if missing is None:
             lifecycle.admit(info, self.queues.now)
+            self.settle_usage(info)
             self.queues.cache.queues[info.cluster_queue].generation += 1
             self.second_passes.pop(info.key, None)
             self.queues.decide(Admitted(self.queues.now, info.key, info.cluster_queue))
@@ -57,6 +58,10 @@ class WorkloadController:
             self.queues.decide(ChecksPending(self.queues.now, info.key, missing, waiting))
             if missing is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS and info.checks:
                 self.plan_second_pass(info)
+
+    def settle_usage(self, info: WorkloadInfo) -> None:
+        """An admitted workload counts in the usage of its LocalQueue."""
+        self.queues.cache.settle(info)
 
     def evict(
         self,
@@ -107,6 +112,7 @@ class WorkloadController:
         self.queues.decide(Released(self.queues.now, info.key, name))
         self.queues.wake_others(info)
         if not info.workload.active:
+            self.queues.cache.drop_penalty(info)
             self.queues.enqueue(info)
             return
         if info.requeued is False and info.requeued_reason in (
