@@ -291,8 +291,8 @@ class Replay:
         """Samples of usage that differ."""
         self._idle_cycles = 0
         self.evicted: dict[str, str] = {}
-        beside = {name: case[name] for name in ("setting", "limitRanges", "runtimeClasses") if name in case}
-        self._alone = {**beside, "localQueues": {}}
+        beside: Json = {name: case.get(name, {}) for name in ("limitRanges", "runtimeClasses")}
+        self._alone: Json = {**beside, "setting": case["setting"], "localQueues": {}}
         """What a workload is read with; it refers to other objects by name only."""
         parsed = parse(self.case, self._dated(case["workloads"]))
         self.engine = _Engine(parsed.objects, chance)

@@ -38,7 +38,8 @@ def test_the_corpus_is_large_and_covers_every_feature() -> None:
 
 EVERY_FEATURE = (
     "setting classical", "setting fair", "setting fair-final", "setting fair-initial", "setting topology",
-    "setting pods-ready", "setting limits", "setting usage", "LimitRanges", "overhead of a RuntimeClass", "decided Misconfigured",
+    "setting pods-ready", "setting limits", "setting usage", "LimitRanges", "overhead of a RuntimeClass",
+    "decided Misconfigured",
     "hierarchical cohorts", "borrowing or lending limits", "several flavors", "several resource groups",
     "both fungibility preferences", "taints", "node selectors or affinity", "StrictFIFO", "BestEffortFIFO",
     "borrowWithinCohort", "several pod sets", "partial admission", "decided with fewer pods", "admission checks",

@@ -20,6 +20,7 @@ from kueue_fleet.admission.workload.state import WorkloadInfo
 Amounts = dict[str, int]
 """By resource, in billionths."""
 NANO: Final = 10**9
+"""So many are one byte or device."""
 _NANO_OF_CPU: Final = 10**6
 
 

@@ -50,7 +50,7 @@ from kueue_fleet.kueue_api.messages import REPLACED, unknown_field
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 from kueue_fleet.kueue_api.read_model import read_stored
 
-USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
+_USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
 Manifest = object
@@ -232,7 +232,7 @@ def parse_cluster_queue(fields: Fields) -> ClusterQueue:
         fair_weight=float(spec.fair_sharing.weight.decimal),
         stop_policy=spec.stop_policy,
         terminating="deletionTimestamp" in fields.child("metadata"),
-        usage_based=bool(spec.admission_scope and spec.admission_scope.admission_mode == USAGE_BASED),
+        usage_based=bool(spec.admission_scope and spec.admission_scope.admission_mode == _USAGE_BASED),
     )
 
 
