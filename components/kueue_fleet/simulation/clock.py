@@ -9,6 +9,7 @@ in a second than a number that the input gives.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,30 +60,64 @@ def drive(
     Timers that only try again what fails each time do not count as something happening.
     """
     pace = _Pace(agenda, sum(cluster.patience for cluster in clusters))
-    now, quiet, changes = start, 0, sum(cluster.changes for cluster in clusters)
+    every = _Clusters(clusters)
+    now, quiet = start, 0
     while True:
-        due = [wake for cluster in clusters if (wake := cluster.next_wake()) is not None]
-        if agenda.next_time is not None:
-            due.append(agenda.next_time)
-        if until is not None and (not due or quiet > _QUIET_WAKES or max(now, min(due)) > until):
+        due = min(every.next_wake(), math.inf if agenda.next_time is None else agenda.next_time)
+        over = due == math.inf or quiet > _QUIET_WAKES
+        if until is not None and (over or max(now, due) > until):
             return End(EndReason.UNTIL, until)
-        if not due or quiet > _QUIET_WAKES:
+        if over:
             return End(EndReason.NOTHING_MORE, now)
         if watch is not None and not watch(now - start):
             return End(EndReason.INTERRUPTED, now)
-        now = max(now, min(due))
-        happened = agenda.happened
-        left = pace.left(now, happened + sum(cluster.engine.cycles for cluster in clusters))
+        now = max(now, due)
+        happened, changes = agenda.happened, every.changes
+        left = pace.left(now, happened + every.cycles)
         if left <= 0:
             return End(EndReason.NEVER_SETTLES, now)
         if until is None and pace.repeats:
             return End(EndReason.REPEATS, now)
         agenda.happen(now, left)
-        for cluster in clusters:
-            cluster.wake(now)
-        before, changes = changes, sum(cluster.changes for cluster in clusters)
-        changed = agenda.happened > happened or agenda.next_time is not None or changes > before
+        every.wake(now)
+        changed = agenda.happened > happened or agenda.next_time is not None or every.changes > changes
         quiet = 0 if changed else quiet + 1
+
+
+class _Clusters:
+    """All clusters; one to which nothing was done is not asked again, so that time does not grow with the fleet."""
+
+    def __init__(self, clusters: Sequence[SimulatedCluster]) -> None:
+        self._clusters = clusters
+        self._wakes = [math.inf] * len(clusters)
+        self._counted = [(0, 0)] * len(clusters)
+        self.changes = self.cycles = 0
+        for cluster in clusters:
+            cluster.touched = True
+        self._ask()
+
+    def next_wake(self) -> float:
+        """When the first of them has anything to do; infinity: none has."""
+        return min(self._wakes, default=math.inf)
+
+    def wake(self, now: float) -> None:
+        """Wake those, in their order, that have something to do, or to which something was done."""
+        for cluster, wake in zip(self._clusters, self._wakes, strict=True):
+            if cluster.touched or wake <= now:
+                cluster.wake(now)
+        self._ask()
+
+    def _ask(self) -> None:
+        for index, cluster in enumerate(self._clusters):
+            if not cluster.touched:
+                continue
+            cluster.touched = False
+            wake = cluster.next_wake()
+            self._wakes[index] = math.inf if wake is None else wake
+            changes, cycles = self._counted[index]
+            self._counted[index] = cluster.changes, cluster.engine.cycles
+            self.changes += cluster.changes - changes
+            self.cycles += cluster.engine.cycles - cycles
 
 
 class _Pace:

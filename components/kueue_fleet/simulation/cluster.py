@@ -43,6 +43,8 @@ class SimulatedCluster:
         self.name = name
         self.engine = Engine(objects)
         self.changes = 0
+        self.touched = True
+        """Whether anything was done to it since this was set to False."""
         self._delays = DrawnDelays(delays, f"{seed}:{name}")
         self._listener = listener
         self._busy_until = float("-inf")
@@ -56,6 +58,7 @@ class SimulatedCluster:
 
     def handle(self, event: Event) -> None:
         """Give the engine an event now."""
+        self.touched = True
         self._fruitless = 0
         self._contention.see(event)
         for decision in self.engine.handle(event):
@@ -77,6 +80,7 @@ class SimulatedCluster:
 
     def wake(self, now: float) -> None:
         """Let due timers go off, and run a cycle if one could do anything."""
+        self.touched = True
         timer = self.engine.next_timer()
         if timer is not None and timer <= now:
             self.handle(TimePassed(now))
