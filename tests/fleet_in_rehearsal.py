@@ -18,7 +18,7 @@ from kubernetes import client, config
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
-from kueue_fleet.rehearsal.pulumi_cli import PulumiEvent, PulumiProject, PulumiResult
+from kueue_fleet.rehearsal.pulumi_cli import PulumiEvent, PulumiProject, PulumiResult, pulumi_environment
 from kueue_fleet.rehearsal.session import Session
 
 ROOT = Path(__file__).parents[1]
@@ -179,6 +179,11 @@ def shown_conditions(thing: dict[str, Any]) -> str:
     )
 
 
+def _without_checkpoints(*arguments: Any) -> dict[str, str]:
+    """Pulumi writes its state once, at the end; writing all of it at every step takes most of Pulumi's CPU."""
+    return {**pulumi_environment(*arguments), "PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+
+
 @contextmanager
 def copied(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]:
     """STACK in a project of its own, with a state folder of its own; nothing is up yet."""
@@ -190,6 +195,7 @@ def copied(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fle
     shutil.copy(ROOT / "stacks" / f"Pulumi.{stack}.yaml", folder / "stacks")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
+        patch.setattr("kueue_fleet.rehearsal.session.pulumi_environment", _without_checkpoints)
         session = Session.for_stack(stack, folder)
         session.prepare_engines(print)
         yield FleetInRehearsal(folder, session)
