@@ -17,8 +17,8 @@ from controller_lab import (
     ControllerLab,
     controller_lab,
     fleet_data,
-    install_kueue,
     job,
+    restart_kueue,
     route,
     wait_until_connected,
 )
@@ -205,10 +205,10 @@ def test_a_new_manager_deletes_what_runs_unless_it_is_told_not_to(lab: Controlle
 
     lab.replace_manager(origin="second", gcInterval="1s")
     stays(worker, "survivor", uid)
-    install_kueue(lab, MANAGER, gcInterval="0s")
+    restart_kueue(lab, MANAGER, gcInterval="0s")
     wait_until_connected(lab)
     stays(worker, "survivor", uid)
 
-    install_kueue(lab, MANAGER, gcInterval="1s")
+    restart_kueue(lab, MANAGER, gcInterval="1s")
     wait_until(lambda: worker.find(f"{JOBS}/survivor") is None)
     wait_until(lambda: not worker.items(f"{KUEUE}/workloads"))
