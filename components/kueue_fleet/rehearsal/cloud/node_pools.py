@@ -19,6 +19,7 @@ from kueue_fleet.gke.labels import (
     ARM_TAINT,
     FLEX_START,
     GPU_TAINT,
+    NETWORK_PROFILE,
     NODE_POOL,
     QUEUED_TAINT,
     SPOT,
@@ -137,6 +138,9 @@ class NodePool:
             all_labels[AUTOSCALED] = "true"
         if self.reservation is not None:
             all_labels["cloud.google.com/reservation-name"] = self.reservation
+        network = self.body.get("networkConfig") or {}
+        if network.get("acceleratorNetworkProfile"):
+            all_labels[NETWORK_PROFILE] = network["acceleratorNetworkProfile"]
         all_labels |= topology_labels(self.machine.name, self.name, _number(key, digest))
         all_labels |= labels or {}
         name = numbered_name(f"gke-{place.cluster}-{self.name}", digest)
