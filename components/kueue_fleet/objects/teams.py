@@ -86,7 +86,7 @@ def member_rules(kinds: Iterable[JobKind], *, submits: bool) -> list[dict[str, A
     jobs = KINDS["batch/job"]
     if jobs.plural not in by_group.get(jobs.group, ()):
         rules.append(_rule([jobs.group], [jobs.plural], _READ))
-    rules.append(_rule([""], ["events", "pods", "pods/log", "resourcequotas"], _READ))
+    rules.append(_rule([""], ["events", "limitranges", "pods", "pods/log", "resourcequotas"], _READ))
     rules.append(_rule(["events.k8s.io"], ["events"], _READ))
     rules.append(_rule(["kueue.x-k8s.io"], ["localqueues", "workloads"], _READ))
     rules.append(_rule(["autoscaling.x-k8s.io"], ["provisioningrequests"], _READ))

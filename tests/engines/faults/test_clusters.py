@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from controller_lab import JOBS, MANAGER, install_kueue, wait_until_connected
+from controller_lab import JOBS, MANAGER, restart_kueue, wait_until_connected
 from faulty_fleet import EU, RUN_SECONDS, US, Fleet, Rounds
 from one_cluster import KUEUE, wait_until
 
@@ -25,7 +25,7 @@ MERGE = "application/merge-patch+json"
 
 def test_the_managers_kueue_is_restarted_with_another_configuration(fleet: Fleet, rounds: Rounds) -> None:
     def restart() -> None:
-        install_kueue(fleet.lab, MANAGER, gcInterval=f"{fleet.draw.randrange(20, 60)}s")
+        restart_kueue(fleet.lab, MANAGER, gcInterval=f"{fleet.draw.randrange(20, 60)}s")
         wait_until_connected(fleet.lab)
 
     rounds(lambda: fleet.survive(restart))
