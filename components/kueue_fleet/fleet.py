@@ -6,7 +6,7 @@ thing is made after what it needs and destroyed before it. What is inside a clus
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
+from kueue_fleet.fleet_inputs import check_accounts, check_existing, check_network, check_secrets
 from kueue_fleet.gcp import (
     ControllerImage,
     ControlPlaneAccess,
@@ -47,7 +48,7 @@ from kueue_fleet.gcp import (
     merge_kubeconfigs,
 )
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
-from kueue_fleet.kueue_api import Problem, SpecError, errors_of
+from kueue_fleet.kueue_api import SpecError, errors_of
 
 _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
     "manager": ManagerCluster,
@@ -120,10 +121,10 @@ class Fleet(pulumi.ComponentResource):
         accounts = node_service_accounts or {}
         problems = [
             *check_fleet(spec),
-            *_given_twice(spec, network),
-            *_accounts_given_twice(spec, accounts),
-            *_not_existing(spec, existing_clusters or {}),
-            *_not_given(spec, team_secrets),
+            *check_network(spec, network),
+            *check_accounts(spec, accounts),
+            *check_existing(spec, existing_clusters or {}),
+            *check_secrets(spec, team_secrets),
         ]
         if errors_of(problems):
             raise SpecError(problems)
@@ -411,48 +412,6 @@ class Fleet(pulumi.ComponentResource):
             labels=self._labels,
             opts=self._child(),
         )
-
-
-def _given_twice(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Problem]:
-    """A network of the program, and fields of the file that speak of another one."""
-    if network is None:
-        return
-    for field in [*(["existing"] if spec.network.existing else []), *spec.network.own_fields]:
-        yield Problem(f"network.{field}", "set, but the program gives the network", "remove it")
-    for region in dict.fromkeys(cluster.region for cluster in spec.new_clusters):
-        if region not in network.subnetworks:
-            yield Problem("network", f"the program gives no subnet of {region}, where a cluster is", "add it")
-
-
-def _accounts_given_twice(spec: FleetSpec, accounts: Mapping[str, object]) -> Iterator[Problem]:
-    """Accounts of the program, of clusters that the file does not have, or gives one itself."""
-    for name in accounts:
-        if name not in spec.cluster_names:
-            yield Problem("clusters", f"the program gives an account for {name}, which is not there", "remove it")
-        elif spec.cluster(name).node_service_account is not None:
-            yield Problem(
-                f"clusters[{name}].nodeServiceAccount", "set, but the program gives the account", "keep one of the two"
-            )
-
-
-def _not_existing(spec: FleetSpec, ids: Mapping[str, object]) -> Iterator[Problem]:
-    """Ids of the program, of clusters that the file does not have, or has the fleet make."""
-    for name in ids:
-        if name not in spec.cluster_names:
-            yield Problem("clusters", f"the program gives an id for {name}, which is not there", "remove it")
-        elif not spec.cluster(name).existing:
-            yield Problem(f"clusters[{name}].existing", "not set, but the program gives the cluster's id", "set it")
-
-
-def _not_given(spec: FleetSpec, team_secrets: object) -> Iterator[Problem]:
-    for team in spec.teams if team_secrets is None else ():
-        if team.secrets:
-            yield Problem(
-                f"teams[{team.name}].secrets",
-                "set, but the program gives nothing that is in them",
-                "run pulumi config set --secret --path 'kueue-fleet:teamSecrets."
-                f"{team.secrets[0]}.KEY'; a program of your own passes team_secrets to Fleet",
-            )
 
 
 def _prefix(name: str) -> str:

@@ -1,0 +1,50 @@
+"""What a Pulumi program gives to `Fleet` beside the fleet file, where the two contradict each other."""
+
+from collections.abc import Iterator, Mapping
+
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.gcp import NetworkIds
+from kueue_fleet.kueue_api import Problem
+
+
+def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Problem]:
+    """A network of the program, and fields of the file that speak of another one."""
+    if network is None:
+        return
+    for field in [*(["existing"] if spec.network.existing else []), *spec.network.own_fields]:
+        yield Problem(f"network.{field}", "set, but the program gives the network", "remove it")
+    for region in dict.fromkeys(cluster.region for cluster in spec.new_clusters):
+        if region not in network.subnetworks:
+            yield Problem("network", f"the program gives no subnet of {region}, where a cluster is", "add it")
+
+
+def check_accounts(spec: FleetSpec, accounts: Mapping[str, object]) -> Iterator[Problem]:
+    """Accounts of the program, of clusters that the file does not have, or gives one itself."""
+    for name in accounts:
+        if name not in spec.cluster_names:
+            yield Problem("clusters", f"the program gives an account for {name}, which is not there", "remove it")
+        elif spec.cluster(name).node_service_account is not None:
+            yield Problem(
+                f"clusters[{name}].nodeServiceAccount", "set, but the program gives the account", "keep one of the two"
+            )
+
+
+def check_existing(spec: FleetSpec, ids: Mapping[str, object]) -> Iterator[Problem]:
+    """Ids of the program, of clusters that the file does not have, or has the fleet make."""
+    for name in ids:
+        if name not in spec.cluster_names:
+            yield Problem("clusters", f"the program gives an id for {name}, which is not there", "remove it")
+        elif not spec.cluster(name).existing:
+            yield Problem(f"clusters[{name}].existing", "not set, but the program gives the cluster's id", "set it")
+
+
+def check_secrets(spec: FleetSpec, team_secrets: object) -> Iterator[Problem]:
+    """Secrets of teams that the file names, and the program has nothing for."""
+    for team in spec.teams if team_secrets is None else ():
+        if team.secrets:
+            yield Problem(
+                f"teams[{team.name}].secrets",
+                "set, but the program gives nothing that is in them",
+                "run pulumi config set --secret --path 'kueue-fleet:teamSecrets."
+                f"{team.secrets[0]}.KEY'; a program of your own passes team_secrets to Fleet",
+            )
