@@ -70,7 +70,7 @@ class PluginLab:
         commands.mkdir()
         (folder / "standins" / LANGUAGE_HOST.executable).rename(commands / LANGUAGE_HOST.executable)
         self._path = os.pathsep.join(str(part) for part in (commands, *(p.parent for p in programs)))
-        for name in ("gcp", "kubernetes"):
+        for name in ("gcp", "kubernetes", "docker-build"):
             # The engine only looks whether they are installed; it talks to the ones in memory.
             plugin = folder / "home" / "plugins" / f"resource-{name}-v{version(f'pulumi-{name}')}"
             plugin.mkdir(parents=True)
