@@ -1,8 +1,4 @@
-"""An etcd that goes back to its backup under load, with a fleet of its own: no job is lost or run elsewhere.
-
-In a fleet whose worker had been replaced under its name before, Kueue 0.19.2 was seen to be connected to that worker
-after an outage of etcd, and not to send it the jobs that were nominated in the same second.
-"""
+"""An etcd that goes back to its backup under load, with a fleet of its own: no job is lost or run elsewhere."""
 
 from __future__ import annotations
 
