@@ -110,7 +110,7 @@ def starter_text(starter: Starter) -> str:
             "    # The manager offers each job to all workers; the first that gets the nodes runs it.",
             "    multiKueue:",
             "      credentials:",
-            "        type: ServiceAccountToken",
+            "        type: ServiceAccountToken # ClusterProfile keeps no token, and needs an image of a plugin",
             f'        rotation: "{starter.today:%Y-%m}" # when the tokens were made; another value makes new ones',
             f"        rotateBy: {(starter.today + ROTATE_AFTER).isoformat()}",
             "",
