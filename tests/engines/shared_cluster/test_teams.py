@@ -312,6 +312,7 @@ def test_members_read_what_their_jobs_become_and_nothing_of_others(cluster: OneC
         "/api/v1/namespaces/{}/events",
         "/apis/events.k8s.io/v1/namespaces/{}/events",
         "/api/v1/namespaces/{}/resourcequotas",
+        "/api/v1/namespaces/{}/limitranges",
     ]
     hidden = ["/api/v1/namespaces/{}/secrets", PLACES["Role"], PLACES["NetworkPolicy"]]
     for place in readable:
