@@ -144,13 +144,18 @@ class Fleet:
         return []
 
     def describe(self, name: str) -> Json:
-        """Where a job stands, on every cluster."""
+        """Where a job stands, on every cluster, and what the manager's Kueue said of it last."""
         found = self.lab.workload(name) or {"metadata": {"name": "none"}}
         path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
         workloads = {where: cluster.find(path) for where, cluster in self.lab.clusters.items()}
         told: Json = {where: item.get("status") for where, item in workloads.items() if item}
         jobs = {where: cluster.find(f"{JOBS}/{name}") for where, cluster in self.lab.clusters.items()}
-        return {**told, **{f"job on {where}": item.get("status") for where, item in jobs.items() if item}}
+        for where, item in jobs.items():
+            if item:
+                told[f"job on {where}"] = {"suspend": item["spec"].get("suspend"), **item.get("status", {})}
+        logs = (self.lab.supervisor.paths.root / "clusters/manager").glob("*/pods/kueue-system_*/manager.log")
+        lines = [line for log in logs for line in log.read_text(errors="replace").splitlines() if f"{name}-" in line]
+        return {**told, "Kueue on the manager": [line[:400] for line in lines[-8:]]}
 
     def never(self) -> None:
         """What must not have happened at any moment."""

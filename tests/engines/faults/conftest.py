@@ -27,7 +27,8 @@ _HERE = "engines/faults/"
 def seed() -> int:
     """Each process of `make faults` has its own."""
     process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return int(os.environ.get("KUEUE_FLEET_FAULT_SEED", "20261122")) + (1000 * process if ROUNDS > 1 else 0)
+    many = "KUEUE_FLEET_FAULT_ROUNDS" in os.environ
+    return int(os.environ.get("KUEUE_FLEET_FAULT_SEED", "20261122")) + (1000 * process if many else 0)
 
 
 @pytest.fixture
