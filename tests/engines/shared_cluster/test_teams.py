@@ -231,7 +231,9 @@ def test_only_controllers_make_jobs_for_other_jobs(cluster: OneCluster) -> None:
             "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": TEAM}],
         },
     )
-    for forger in ("", f"system:serviceaccount:{TEAM}:default"):
+    pod = f"system:serviceaccount:{TEAM}:default"
+    wait_until(lambda: "cannot create resource" not in refusal(cluster, JOBS, child, pod))  # RBAC reads from a watch
+    for forger in ("", pod):
         assert says in refusal(cluster, JOBS, child, forger)
     # A job of a CronJob is one of its own: Kueue queues it by itself.
     child["metadata"]["ownerReferences"] = [owner("CronJob", "batch/v1")]
