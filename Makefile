@@ -72,7 +72,7 @@ site: $(READY) ## build the pages as a site, in build/site
 
 .PHONY: bench
 bench: $(READY) engines ## measure, and print figures beside a peer's from the same run (PARTS="explain harness")
-	@PYTHONPATH=tests $(BIN)/python -m bench $(PARTS)
+	@PYTHONPATH=tests/support $(BIN)/python -m tests.bench $(PARTS)
 
 .PHONY: engines
 engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)
@@ -93,7 +93,7 @@ wheels: $(READY) ## wheels of kueue-fleet and its stand-ins, in build/wheels, as
 
 .PHONY: sdk
 sdk: $(READY) ## the components as an npm package for TypeScript, in build/sdk; compiles the example with it (OWNER=name)
-	@PYTHONPATH=tests $(BIN)/python -m engines.typescript_sdk $(OWNER)
+	@PYTHONPATH=tests/support $(BIN)/python -m tests.engines.typescript_sdk $(OWNER)
 
 .PHONY: browser
 browser: ## find the Chromium that looks at the report in the tests; as root on Debian, install one
@@ -102,7 +102,7 @@ browser: ## find the Chromium that looks at the report in the tests; as root on 
 
 .PHONY: screenshots
 screenshots: $(READY) browser ## take the pictures of the report that the pages show
-	@PYTHONPATH=tests $(BIN)/python -m browser.screenshots
+	@PYTHONPATH=tests/support $(BIN)/python -m tests.browser.screenshots
 
 .PHONY: buildah
 buildah: ## find the buildah that builds the controller's image in the tests; as root on Debian, install one

@@ -14,10 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import kueue_fleet
 import pulumi_mocks
-from bench.large_fleet import large_fleet
 from company_fleet import company_data
-from fleet_file.builders import changed
-from fleet_file.pool_builders import pools_data
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
@@ -28,6 +25,9 @@ from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
 from pulumi_mocks import Recorded, Recording
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
+from tests.bench.large_fleet import large_fleet
+from tests.fleet_file.builders import changed
+from tests.fleet_file.pool_builders import pools_data
 
 STACK = Path(__file__).parent.parent / "stacks" / "Pulumi.dws-multikueue.yaml"
 WAIT_FOR = "pulumi.com/waitFor"
@@ -314,8 +314,8 @@ def test_every_name_of_the_package_can_be_imported() -> None:
 
 def python(program: str) -> str:
     """What a fresh interpreter prints."""
-    here = Path(__file__).parent
-    paths = [str(here), str(here.parent / "components")]
+    root = Path(__file__).parents[1]
+    paths = [str(root), str(root / "tests/support"), str(root / "components")]
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{program}"],
         check=True,

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import pulumi_mocks
-from adopt.existing_platform import NODES, described_cluster
 from kueue_fleet import Fleet
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import read_fleet
 from kueue_fleet.pulumi_import import ImportPlan, take_over
 from small_fleets import WORKER, fleet, one_pool_data
+from tests.adopt.existing_platform import NODES, described_cluster
 
 IDENTITY = Identity("lab", "lab-project", date(2999, 2, 1), date(2026, 11, 21), in_place=True, managed=True)
 LABELS = ("resourceLabels.", "nodeConfig.resourceLabels.")

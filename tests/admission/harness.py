@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from admission.expand import ZERO, manifests, workload
+from tests.admission.expand import ZERO, manifests, workload
+
 from kueue_fleet.admission.flavors.assignment import Assignment, FlavorChoice, Mode, PodSetResult
 from kueue_fleet.admission.model import Configuration, Workload
 from kueue_fleet.admission.reading.configuration import parse_configuration

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.admission.expand import ids, load_scenarios
+from tests.admission.harness import build, one_workload
 
-from admission.expand import ids, load_scenarios
-from admission.harness import build, one_workload
 from kueue_fleet.admission.amounts import to_int64
 from kueue_fleet.admission.flavors.assigner import assign
 from kueue_fleet.admission.flavors.assignment import Assignment, PodSetResult, Possibility, merge_attempts

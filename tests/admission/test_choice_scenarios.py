@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.admission.expand import ZERO, admission, ids, load_scenarios, manifests
+from tests.admission.harness import build, configuration, one_workload
+from tests.admission.test_assigner_scenarios import run_assign
 
-from admission.expand import ZERO, admission, ids, load_scenarios, manifests
-from admission.harness import build, configuration, one_workload
-from admission.test_assigner_scenarios import run_assign
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Deleted, Submitted, TimePassed
 from kueue_fleet.admission.flavors.assignment import Assignment, FlavorChoice, Mode, PodSetResult, merge_attempts

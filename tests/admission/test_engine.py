@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.admission.build import Cluster, job, names, objects, queue
 
-from admission.build import Cluster, job, names, objects, queue
 from kueue_fleet.admission.decisions import (
     Admitted,
     BackoffStarted,

@@ -6,9 +6,9 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from tests.admission.expand import ids, load_scenarios
+from tests.admission.harness import build
 
-from admission.expand import ids, load_scenarios
-from admission.harness import build
 from kueue_fleet.admission.flavors.assignment import Assignment, Possibility, is_preferred
 from kueue_fleet.admission.flavors.partial_admission import search_counts
 from kueue_fleet.admission.model import (

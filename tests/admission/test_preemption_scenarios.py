@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.admission.expand import ids, load_scenarios
+from tests.admission.harness import build, given_assignment, one_workload
 
-from admission.expand import ids, load_scenarios
-from admission.harness import build, given_assignment, one_workload
 from kueue_fleet.admission.preemption.preemptor import find_targets
 from kueue_fleet.admission.quota.cohort_tree import TreeNode
 

@@ -7,8 +7,8 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.admission.build import cpu_group, job, objects, queue
 
-from admission.build import cpu_group, job, objects, queue
 from drawn import examples
 from kueue_fleet.admission.decisions import Admitted, Decision, Evicted, QuotaReserved, Released
 from kueue_fleet.admission.engine import Engine

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.admission.expand import ids, load_scenarios, manifests
+from tests.admission.harness import configuration, one_workload
 
-from admission.expand import ids, load_scenarios, manifests
-from admission.harness import configuration, one_workload
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Submitted
 from kueue_fleet.admission.gates import Gates

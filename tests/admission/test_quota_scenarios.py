@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.admission.expand import ids, load_scenarios
+from tests.admission.harness import build
 
-from admission.expand import ids, load_scenarios
-from admission.harness import build
 from kueue_fleet.admission.amounts import to_int64
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, add_usage, available, remove_usage
 from kueue_fleet.admission.quota.shares import dominant_share

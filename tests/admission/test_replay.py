@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from admission.expand import ZERO, load_scenarios, manifests
-from admission.harness import configuration
+from tests.admission.expand import ZERO, load_scenarios, manifests
+from tests.admission.harness import configuration
+
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Submitted, TimePassed
 from kueue_fleet.admission.reading.kueue_objects import parse_objects
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def trace() -> str:
@@ -32,8 +33,8 @@ def trace() -> str:
 
 
 def test_two_hash_seeds_give_one_trace() -> None:
-    program = "from admission.test_replay import trace; print(trace())"
-    path = os.pathsep.join((str(TESTS), str(TESTS.parent / "components")))
+    program = "from tests.admission.test_replay import trace; print(trace())"
+    path = os.pathsep.join((str(ROOT), str(ROOT / "components")))
     traces = {
         subprocess.run(
             [sys.executable, "-c", program],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.admission.expand import ZERO, admission, ids, load_scenarios, manifests
+from tests.admission.harness import configuration
 
-from admission.expand import ZERO, admission, ids, load_scenarios, manifests
-from admission.harness import configuration
 from kueue_fleet.admission.decisions import Decision, Evicted, Parked, Requeued
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, Submitted

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.admission.expand import FOLDER, ids
 
-from admission.expand import FOLDER, ids
 from kueue_fleet.admission.amounts import request_amount
 from kueue_fleet.admission.model import Node, ResourceFlavor, Topology
 from kueue_fleet.admission.pods import PodSet, ResourceRules

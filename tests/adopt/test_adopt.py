@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.adopt.existing_platform import configuration_map
+from tests.fleet_file.builders import REMOVED, changed, fleet_data, manager_quotas, standalone_data
 
 import small_fleets
-from adopt.existing_platform import configuration_map
-from fleet_file.builders import REMOVED, changed, fleet_data, manager_quotas, standalone_data
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.kueue_api import SpecError

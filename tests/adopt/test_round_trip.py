@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from tests.adopt.existing_platform import existing_platform, printed_pool
+from tests.fleet_file.builders import REMOVED, changed, fleet_data
+from tests.fleet_files import fleets
 
-from adopt.existing_platform import existing_platform, printed_pool
 from drawn import examples
-from fleet_file.builders import REMOVED, changed, fleet_data
-from fleet_files import fleets
 from kueue_fleet.adopt import Adopted, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration

@@ -1,6 +1,6 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
-`python -m bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, harness,
+`python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, harness,
 rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote to bench.json before.
 """
 
@@ -22,16 +22,16 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from bench.harness import DRAWN, HarnessRun, recorded, run_harness
-from bench.large_fleet import large_fleet
-from bench.newcomer import measure_newcomer
-from bench.rehearsal import measure_by_hand, measure_rehearsal
-from bench.simulation import HARNESS_MEANS, measure
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.fleet_file.check.clusters import MAX_WORKERS
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
 from kueue_fleet.rehearsal.paths import RehearsalError
+from tests.bench.harness import DRAWN, HarnessRun, recorded, run_harness
+from tests.bench.large_fleet import large_fleet
+from tests.bench.newcomer import measure_newcomer
+from tests.bench.rehearsal import measure_by_hand, measure_rehearsal
+from tests.bench.simulation import HARNESS_MEANS, measure
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench.json"
@@ -51,7 +51,7 @@ class Figure(NamedTuple):
 
 def run_module(module: str, arguments: list[str]) -> Any:
     """What a module of the benchmark prints, in a new process; what it says of its progress is passed on."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'components'}:{ROOT / 'tests'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'components'}:{ROOT / 'tests/support'}"}
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
@@ -59,7 +59,7 @@ def run_module(module: str, arguments: list[str]) -> Any:
 
 def best_of(arguments: list[str]) -> dict[str, float]:
     """The run of `bench.graph` with the least CPU, of some, each in a new process."""
-    runs: list[dict[str, float]] = [run_module("bench.graph", arguments) for _ in range(REPEATS)]
+    runs: list[dict[str, float]] = [run_module("tests.bench.graph", arguments) for _ in range(REPEATS)]
     return min(runs, key=lambda run: float(run["cpuSeconds"]))
 
 
@@ -105,7 +105,7 @@ def command() -> Iterator[Figure]:
 
 def explain() -> Iterator[Figure]:
     """One `explain`, the whole command, on dumps of large clusters."""
-    for row in run_module("bench.dumps", []):
+    for row in run_module("tests.bench.dumps", []):
         holders = f", {row['holders']} hold quota" if row["holders"] else ""
         what = f"explain, {row['pending']} pending{holders}, {row['format']}"
         yield Figure(f"{what}: CPU", row["cpuSeconds"], "s", None, "parser alone", row["parserSeconds"])
@@ -114,7 +114,7 @@ def explain() -> Iterator[Figure]:
 
 def decisions() -> Iterator[Figure]:
     """Time per decision by the length of the queue, beside what it would be if it grew as the logarithm."""
-    rows = run_module("bench.decisions", [])
+    rows = run_module("tests.bench.decisions", [])
     for row in rows:
         grown = rows[0]["microseconds"] * row["log"]
         what = f"one decision, {row['pending']} pending"
@@ -124,7 +124,7 @@ def decisions() -> Iterator[Figure]:
 def simulation() -> Iterator[Figure]:
     """Kueue's own sets, simulated with the delays of a machine with CPU to spare."""
     for name, limit in (("baseline", 10.0), ("large-scale", 90.0)):
-        simulated = run_module("bench.simulation", [name])
+        simulated = run_module("tests.bench.simulation", [name])
         yield Figure(f"simulate {simulated['workloads']} workloads: {name}", simulated["wallSeconds"], "s", limit)
         cpu, bare = simulated["cpuSeconds"], simulated["agendaSeconds"]
         yield Figure(f"simulate {name}: CPU", cpu, "s", None, "3 events of each in a bare heap", bare)
@@ -183,7 +183,7 @@ def newcomer() -> Iterator[Figure]:
 def controller() -> Iterator[Figure]:
     """The fleet's controller on real API servers, with the most workers of a queue, and of a fleet."""
     for workers, known in ((MOST_CLUSTERS, 10_000), (MAX_WORKERS, 20_000)):
-        yield from _controller(run_module("bench.controller", [str(workers), str(known)]))
+        yield from _controller(run_module("tests.bench.controller", [str(workers), str(known)]))
 
 
 def _controller(row: dict[str, Any]) -> Iterator[Figure]:
@@ -199,7 +199,7 @@ def _controller(row: dict[str, Any]) -> Iterator[Figure]:
 
 def dispatchers() -> Iterator[Figure]:
     """The fleet's dispatcher beside Kueue's two on real Kueue, and beside its own simulation."""
-    found = run_module("bench.dispatchers", [])
+    found = run_module("tests.bench.dispatchers", [])
     first = found["agreement"]
     yield Figure(f"of {first['jobs']} jobs elsewhere than the simulation says", len(first["elsewhere"]), "jobs", 0.001)
     ours = found["dispatchers"][0]

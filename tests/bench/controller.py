@@ -1,4 +1,4 @@
-"""The controller under load, beside plain server-side apply: `python -m bench.controller WORKERS KNOWN` prints it."""
+"""The controller under load beside server-side apply: `python -m tests.bench.controller WORKERS KNOWN` prints it."""
 
 from __future__ import annotations
 

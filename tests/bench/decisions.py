@@ -1,4 +1,4 @@
-"""Time per decision by the length of the queue: `python -m bench.decisions` prints one row for each length.
+"""Time per decision by the length of the queue: `python -m tests.bench.decisions` prints one row for each length.
 
 One ClusterQueue that is always full: each round a workload finishes, a cycle decides about the head of the queue, and
 another workload arrives, so that the queue keeps its length. Workloads have 8 priorities and 64 sizes, and half of the

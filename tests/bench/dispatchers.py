@@ -1,4 +1,4 @@
-"""The fleet's dispatcher beside Kueue's two, on real Kueue: `python -m bench.dispatchers` prints what was measured.
+"""The fleet's dispatcher beside Kueue's two, on real Kueue: `python -m tests.bench.dispatchers` prints the figures.
 
 One lab: a manager and four workers, simulated nodes. First 300 jobs that do not end, with the fleet's dispatcher: where
 each of them is, and where the core's own simulation puts it. Then 120 jobs with arrivals and run times from a seed,

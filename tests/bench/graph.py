@@ -16,9 +16,9 @@ import time
 def measure_fleet(workers: int) -> int:
     """Register the whole fleet; returns the number of its resources."""
     import pulumi_mocks
-    from bench.large_fleet import large_fleet
     from kueue_fleet import Fleet
     from kueue_fleet.fleet_file import parse_fleet
+    from tests.bench.large_fleet import large_fleet
 
     spec = parse_fleet(large_fleet(workers))
     return len(pulumi_mocks.run(lambda: Fleet(spec.name, spec), stack_traces=True).resources)

@@ -16,8 +16,6 @@ from typing import Any, Final
 
 import yaml
 
-from bench.harness_delays import measure_delays
-from bench.simulation import SETS
 from kueue_fleet.rehearsal.engines import ENGINES, EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go
 from kueue_fleet.rehearsal.paths import RehearsalError, engines_dir
@@ -25,6 +23,8 @@ from kueue_fleet.rehearsal.processes.child_process import die_with_parent
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import Changing, exponential
 from kueue_fleet.simulation.generator import Creation
+from tests.bench.harness_delays import measure_delays
+from tests.bench.simulation import SETS
 
 RECORDED: Final = Path(__file__).parent / "harness_recorded.json"
 DRAWN: Final = ("cycle", "write", "start", "release", "stop")

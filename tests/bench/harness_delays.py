@@ -22,11 +22,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from bench.harness_log import Call, HarnessLog, read_log
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import Changing, exponential
 from kueue_fleet.simulation.generator import HARNESS_DELAYS, Creation
 from kueue_fleet.simulation.writer import Writer
+from tests.bench.harness_log import Call, HarnessLog, read_log
 
 WINDOW_SECONDS: Final = 10.0
 

@@ -1,4 +1,4 @@
-"""Kueue's own performance sets, simulated: `python -m bench.simulation NAME` prints wall seconds and peak memory."""
+"""Kueue's own performance sets, simulated: `python -m tests.bench.simulation NAME` prints seconds and peak memory."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from playwright.sync_api import sync_playwright
+from tests.browser.installed import browser_path
 from typer.testing import CliRunner
 
-from browser.installed import browser_path
 from kueue_fleet.cli import app
 
 ROOT: Final = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from tests.browser.installed import VARIABLE, browser_path
+from tests.browser.screenshots import PICTURES, SIZES, write_report
 
-from browser.installed import VARIABLE, browser_path
-from browser.screenshots import PICTURES, SIZES, write_report
 from kueue_fleet.admission.decisions import QuotaReserved
 from kueue_fleet.admission.model import Admission, PodSetAssignment
 from kueue_fleet.cli.simulate_report import report_page

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.adopt.existing_platform import described_cluster
 from typer.testing import CliRunner, Result
 
-from adopt.existing_platform import described_cluster
 from kueue_fleet.cli import app, console
 from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 from kueue_fleet.objects import render_fleet

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
+from tests.cli.test_spec_commands import GOOD, STACK
 
-from cli.test_spec_commands import GOOD, STACK
 from command_line import call
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.kueue_api import Problem

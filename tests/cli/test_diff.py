@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.fleet_file.builders import standalone_data
 from typer.testing import CliRunner, Result
 
-from fleet_file.builders import standalone_data
 from kueue_fleet.cli import app, console
 
 ROOT = Path(__file__).parents[2]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.cli.in_process import Command, Ended
+from tests.status.test_fleet_status import connection, queue, workload
+from tests.status.test_fleet_status import request as dws_request
 
-from cli.in_process import Command, Ended
 from kueue_fleet.cli import COMMANDS, live_fleet
 from kueue_fleet.kueue_api.printable import printable
 from kueue_fleet.status import ClusterObjects
-from status.test_fleet_status import connection, queue, workload
-from status.test_fleet_status import request as dws_request
 
 ROOT = Path(__file__).parents[2]
 FLEET = str(ROOT / "stacks/Pulumi.dws-multikueue.yaml")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.cli.test_explain import cluster, job, write
 from typer.testing import CliRunner
 
-from cli.test_explain import cluster, job, write
 from kueue_fleet.cli import app
 from kueue_fleet.cli.console import CommandError
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-
-from cli.in_process import Command, Ended
-from cli.live_fleet import Fleet, serve
-from status.test_fleet_status import ADMITTED, RESERVED, conditions
+from tests.cli.in_process import Command, Ended
+from tests.cli.live_fleet import Fleet, serve
+from tests.status.test_fleet_status import ADMITTED, RESERVED, conditions
 
 Object = dict[str, Any]
 

@@ -11,6 +11,9 @@ from pathlib import Path
 import httplib2
 import pytest
 import yaml
+from tests.preflight import google_api
+from tests.preflight.google_api import Project
+from tests.preflight.projects import fleet_data, roomy_project
 from typer.testing import CliRunner, Result
 
 from kueue_fleet.cli import app
@@ -19,9 +22,6 @@ from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.preflight import google_cloud
 from kueue_fleet.preflight.needs import needs_of
 from kueue_fleet.preflight.quotas import Metric
-from preflight import google_api
-from preflight.google_api import Project
-from preflight.projects import fleet_data, roomy_project
 
 ROOT = Path(__file__).parents[2]
 

@@ -334,7 +334,7 @@ VIEWS = [
 
 SHOW = """
 import time
-from cli.test_rehearse import VIEWS
+from tests.cli.test_rehearse import VIEWS
 from kueue_fleet.cli import console
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import step
@@ -352,7 +352,7 @@ print_open_ends(VIEWS)
 
 def show_environment() -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-    return {**kept, "PYTHONPATH": f"{ROOT / 'components'}:{ROOT / 'tests'}", "TERM": "xterm-256color"}
+    return {**kept, "PYTHONPATH": f"{ROOT / 'components'}:{ROOT / 'tests/support'}", "TERM": "xterm-256color"}
 
 
 @cache

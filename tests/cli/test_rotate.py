@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import fleet
+from tests.kube.token_apis import FIRST_TOKEN, jwt, kubeconfig, secret
 from typer.testing import CliRunner, Result
 
-from fleet_file.builders import fleet
-from kube.token_apis import FIRST_TOKEN, jwt, kubeconfig, secret
 from kueue_fleet.cli import app
 from kueue_fleet.cli import rotate as command
 from kueue_fleet.kube.answers import ApiError, Json

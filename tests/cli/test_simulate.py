@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.simulation.objects import cluster, job
 from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
@@ -17,7 +18,6 @@ from kueue_fleet.cli.console import CommandError
 from kueue_fleet.cli.simulate_report import report_page
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
-from simulation.objects import cluster, job
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.cli.test_terminal import PROGRAM, ROOT, environment
+from tests.simulation import contended
+from tests.simulation.fleets import dispatched_data, job
+from tests.simulation.objects import cluster
+from tests.simulation.objects import job as raw_job
 from typer.testing import CliRunner
 
-from cli.test_terminal import PROGRAM, ROOT, environment
 from kueue_fleet.cli import app
 from kueue_fleet.simulation.contention import TURNS
-from simulation import contended
-from simulation.fleets import dispatched_data, job
-from simulation.objects import cluster
-from simulation.objects import job as raw_job
 
 SIMULATE = ["simulate", "stacks/Pulumi.dws-multikueue.yaml", "-w", "examples/dws-multikueue/workload.yaml"]
 

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.status.test_fleet_status import RESERVED, connection, queue, request, workload
 from typer.testing import CliRunner, Result
 
 from kueue_fleet.cli import app, live_fleet
 from kueue_fleet.status import ClusterObjects
-from status.test_fleet_status import RESERVED, connection, queue, request, workload
 
 ROOT = Path(__file__).parents[2]
 STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from tests.cli.test_rehearse import VIEWS
+from tests.cli.test_status import lists
 
-from cli.test_rehearse import VIEWS
-from cli.test_status import lists
 from forked_command import program_folder
 from kueue_fleet.cli import console, live_fleet
 from kueue_fleet.cli import status as status_command

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.simulation.fleets import EUROPE, US, fleet_data
+from tests.status.test_fleet_status import queue
+from tests.status.test_history import TEAM, ran
 from typer.testing import CliRunner, Result
 
 from kueue_fleet.cli import app, live_fleet
 from kueue_fleet.status import ClusterObjects
-from simulation.fleets import EUROPE, US, fleet_data
-from status.test_fleet_status import queue
-from status.test_history import TEAM, ran
 
 
 def gpu_queue(**use: Any) -> dict[str, Any]:

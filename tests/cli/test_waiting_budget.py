@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.simulation.objects import cluster, job
 from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
@@ -15,7 +16,6 @@ from kueue_fleet.cli.waiting_budget import Budget, BudgetError, check_budgets, p
 from kueue_fleet.simulation.clock import End, EndReason
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
-from simulation.objects import cluster, job
 
 
 def waited(*waits: float | None, arrived: float = 1000.0, queue: str = "gpu") -> list[Record]:

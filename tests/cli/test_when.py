@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.cli.live_fleet import serve
+from tests.simulation.test_forecast import workload as team_a
 from typer.testing import CliRunner, Result
 
-from cli.live_fleet import serve
 from kueue_fleet.cli import app
-from simulation.test_forecast import workload as team_a
 
 ROOT = Path(__file__).parents[2]
 STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")

@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 import yaml
+from tests.cli.in_process import Command, Ended, build_commands_once
+from tests.cli.wrong_files import ALL, NOT_TEXT, NOT_YAML
 
-from cli.in_process import Command, Ended, build_commands_once
-from cli.wrong_files import ALL, NOT_TEXT, NOT_YAML
 from drawn import some_of
 from kueue_fleet.cli import COMMANDS
 from kueue_fleet.rehearsal.session import Session

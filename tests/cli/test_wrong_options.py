@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 import yaml
+from tests.cli.in_process import GROUP, Command, Ended, build_commands_once
 
-from cli.in_process import GROUP, Command, Ended, build_commands_once
 from drawn import some_of
 from kueue_fleet.cli import COMMANDS
 from kueue_fleet.rehearsal.session import Session

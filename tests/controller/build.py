@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from kube.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
+
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler

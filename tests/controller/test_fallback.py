@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.controller.build import GPU, NOW, Fixture, condition, workload
 
-from controller.build import GPU, NOW, Fixture, condition, workload
 from kueue_fleet.controller.patches import FALLBACK_MANAGER
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
 from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION

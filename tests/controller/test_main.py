@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 import yaml
+from tests.controller.build import Fixture
 
-from controller.build import Fixture
 from kueue_fleet.controller.main import ConfigurationError, Controller, Settings, read_configuration
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.work_queue import WorkQueue

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.controller.build import NOW, Fixture, condition, configured, when, workload
 
-from controller.build import NOW, Fixture, condition, configured, when, workload
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.kube.answers import Json

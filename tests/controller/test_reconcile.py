@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from controller.build import (
+from tests.controller.build import (
     NOW,
     WORKLOADS,
     Fixture,
@@ -16,6 +15,7 @@ from controller.build import (
     when,
     workload,
 )
+
 from kueue_fleet.controller.patches import CHECK_MANAGER, DISPATCH_MANAGER, REJECT_MANAGER
 from kueue_fleet.dispatch import GivenUp, parse_report
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION

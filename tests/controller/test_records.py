@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.controller.build import GPU, NOW, condition, when, workload
 
-from controller.build import GPU, NOW, condition, when, workload
 from drawn import examples
 from kueue_fleet.admission.reading import workloads as from_workloads
 from kueue_fleet.admission.reading.workloads import Context

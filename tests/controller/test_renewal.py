@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.kube.token_apis import FIRST_TOKEN, PLACE, SECRET_PATH, TokenManager, TokenWorker
 
-from kube.token_apis import FIRST_TOKEN, PLACE, SECRET_PATH, TokenManager, TokenWorker
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.renewal import TokenRenewal
 

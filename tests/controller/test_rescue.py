@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.controller.build import NOW, Fixture, admitted_copy, condition, configured, when, workload
 
-from controller.build import NOW, Fixture, admitted_copy, condition, configured, when, workload
 from kueue_fleet.controller.rescue import RESCUE_MANAGER, path_of_job, status_of_job
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION
 from kueue_fleet.kube.answers import ApiError, Json

@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from controller.build import (
+from tests.controller.build import (
     COPY,
     WORKLOADS,
     Fixture,
@@ -15,6 +14,7 @@ from controller.build import (
     when,
     workload,
 )
+
 from kueue_fleet.controller.patches import ASSIGNMENT_MANAGER
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK

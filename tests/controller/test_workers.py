@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from tests.controller.build import COPY, NOW, Fixture, admitted_copy, condition, configured, workload
+from tests.kube.fake_api import FakeApi
 
-from controller.build import COPY, NOW, Fixture, admitted_copy, condition, configured, workload
-from kube.fake_api import FakeApi
 from kueue_fleet.controller import workers
 from kueue_fleet.controller.workers import CONFIGURED, KUEUE, WorkerState
 from kueue_fleet.dispatch import Fit, FitKind

@@ -1,9 +1,10 @@
 """Scenarios on the real Kueue, by hand. Needs the engines (`make engines`).
 
-    PYTHONPATH=tests python -m differential record --setting fair --seed 21 --count 600   # corpus/fair-21.jsonl.xz
-    PYTHONPATH=tests python -m differential settle                                        # after the core was mended
-    PYTHONPATH=tests python -m differential shrink --setting fair --seed 21 --index 17    # makes one mismatch small
-    PYTHONPATH=tests python -m differential count                                         # the features of the corpus
+    export PYTHONPATH=tests/support
+    python -m tests.differential record --setting fair --seed 21 --count 600   # corpus/fair-21.jsonl.xz
+    python -m tests.differential settle                                        # after the core was mended
+    python -m tests.differential shrink --setting fair --seed 21 --index 17    # makes one mismatch small
+    python -m tests.differential count                                         # the features of the corpus
 
 `record` asks Kueue each scenario of the seed that is not yet in the file, and keeps the answers with which the core
 agrees. Where it does not, Kueue is asked twice more: an answer with which the core agrees is kept, and listed,
@@ -21,13 +22,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from differential import corpus
-from differential.batch import answers
-from differential.compare import mismatch
-from differential.generate import scenario
-from differential.lab import Lab, kueue
-from differential.settings import SETTINGS, side_by_side
-from differential.shrink import shrunk
+from tests.differential import corpus
+from tests.differential.batch import answers
+from tests.differential.compare import mismatch
+from tests.differential.generate import scenario
+from tests.differential.lab import Lab, kueue
+from tests.differential.settings import SETTINGS, side_by_side
+from tests.differential.shrink import shrunk
 
 Json = dict[str, Any]
 BATCHES = 4
@@ -131,7 +132,9 @@ def shrink(case: Json) -> int:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m differential", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.differential", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("command", choices=("record", "settle", "shrink", "count"))
     parser.add_argument("--setting", choices=SETTINGS, default="classical")
     parser.add_argument("--seed", type=int, default=1)

@@ -14,15 +14,14 @@ from collections.abc import Awaitable, Iterable
 from typing import Any
 
 import aiohttp
-
-from admission import expand
-from differential import states
-from differential.lab import API, AT_ONCE, Lab
-from differential.observed import CHANGES, now_text, seconds, state_of, time_of
-from differential.parts import DEPTHS
-from differential.settings import quiet_seconds
-from differential.steps import MOST_ROUNDS, next_event, submitted
-from differential.watch import Scenario, Watch
+from tests.admission import expand
+from tests.differential import states
+from tests.differential.lab import API, AT_ONCE, Lab
+from tests.differential.observed import CHANGES, now_text, seconds, state_of, time_of
+from tests.differential.parts import DEPTHS
+from tests.differential.settings import quiet_seconds
+from tests.differential.steps import MOST_ROUNDS, next_event, submitted
+from tests.differential.watch import Scenario, Watch
 
 Json = dict[str, Any]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from differential import states
-from differential.replay import Chance, Replay, chances_for, just_before, same_heads
+from tests.differential import states
+from tests.differential.replay import Chance, Replay, chances_for, just_before, same_heads
+
 from kueue_fleet.admission.reasons import QuotaReservedReason
 
 Json = dict[str, Any]

@@ -1,8 +1,8 @@
 """The scenarios that are kept, each with the answer of the real Kueue.
 
-The files are made by `PYTHONPATH=tests python -m differential record` (see `differential.__main__`). A line of JSON has
-`case`, `made` (per workload: the second of its creation, the rank of its uid) and `rounds`; a round has its `event`,
-the `trace` of what Kueue did (see `differential.trace`), its `end`, the `changes` of states, and the `times` of
+The files are made by `python -m tests.differential record` (see `differential.__main__`). A line of JSON has `case`,
+`made` (per workload: the second of its creation, the rank of its uid) and `rounds`; a round has its `event`, the
+`trace` of what Kueue did (see `differential.trace`), its `end`, the `changes` of states, and the `times` of
 reservations and evictions. Times count from the moment at which all queues opened.
 """
 
@@ -14,8 +14,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from differential.states import is_held
-from differential.steps import submitted
+from tests.differential.states import is_held
+from tests.differential.steps import submitted
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from differential import limits, topologies
+from tests.differential import limits, topologies
 
 Json = dict[str, Any]
 

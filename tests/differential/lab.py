@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from tests.differential.settings import configuration
 
-from differential.settings import configuration
 from one_cluster import PATIENCE_SECONDS, OneCluster, one_cluster
 
 Json = dict[str, Any]

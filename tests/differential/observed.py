@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from differential import states
-from differential.steps import reclaimed
+from tests.differential import states
+from tests.differential.steps import reclaimed
 
 Json = dict[str, Any]
 

@@ -12,10 +12,11 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from admission import expand
-from differential import states
-from differential.settings import deciding
-from differential.steps import reclaimed
+from tests.admission import expand
+from tests.differential import states
+from tests.differential.settings import deciding
+from tests.differential.steps import reclaimed
+
 from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Requeued
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import (

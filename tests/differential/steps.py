@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from differential.states import ADMITTED, EVICTED, PENDING, RESERVED, kind_of
+from tests.differential.states import ADMITTED, EVICTED, PENDING, RESERVED, kind_of
 
 Json = dict[str, Any]
 States = Mapping[str, str]

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from differential import corpus
-from differential.compare import mismatch
-from differential.generate import scenario
-from differential.shrink import shrunk
-from differential.trace import Log, Trace
+from tests.differential import corpus
+from tests.differential.compare import mismatch
+from tests.differential.generate import scenario
+from tests.differential.shrink import shrunk
+from tests.differential.trace import Log, Trace
 
 Json = dict[str, Any]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from differential import states
-from differential.parts import Parts
-from differential.steps import submitted
-from differential.trace import Line, Log, Trace
+from tests.differential import states
+from tests.differential.parts import Parts
+from tests.differential.steps import submitted
+from tests.differential.trace import Line, Log, Trace
 
 Json = dict[str, Any]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.dispatch.build import ASIA, EU, SETTINGS, US, borrowed_from, job, objects, request, running, worker
 
-from dispatch.build import ASIA, EU, SETTINGS, US, borrowed_from, job, objects, request, running, worker
 from kueue_fleet.dispatch import (
     Action,
     Bound,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.dispatch.build import ASIA, EU, US, job, objects, running
 
-from dispatch.build import ASIA, EU, US, job, objects, running
 from drawn import examples
 from kueue_fleet.dispatch import (
     Action,

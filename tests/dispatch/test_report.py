@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.dispatch.build import EU, SETTINGS, US, request, worker
 
-from dispatch.build import EU, SETTINGS, US, request, worker
 from drawn import examples
 from kueue_fleet.dispatch import Bound, Decision, Filtered, FilterReason, Residency, decide, describe, parse_report
 from kueue_fleet.dispatch.model import Action, Reason

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.dispatch.build import GPU, borrowed_from, job, objects, running
 
-from dispatch.build import GPU, borrowed_from, job, objects, running
 from kueue_fleet.admission.model import (
     AdmissionCheck,
     LocalQueue,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fleet_file.builders import changed, fleet_data
+from tests.fleet_file.builders import changed, fleet_data
+
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.objects import render_cluster

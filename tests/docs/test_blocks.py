@@ -15,10 +15,10 @@ import pytest
 import typer
 import yaml
 from pydantic import TypeAdapter, ValidationError
+from tests.docs.console import PAGES, ROOT, blocks, commands_of_sh, languages, prose
+from tests.docs.rehearsal_output import lacks
 
 import pulumi_mocks
-from docs.console import PAGES, ROOT, blocks, commands_of_sh, languages, prose
-from docs.rehearsal_output import lacks
 from kueue_fleet.cli import COMMANDS, app
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.rehearsal.simulation_settings import parse_settings

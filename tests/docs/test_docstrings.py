@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.docs.docstrings import ROOT, missing
 
-from docs.docstrings import ROOT, missing
 from kueue_fleet_policies import RULES
 
 RULE = Path("components/kueue_fleet/fleet_file/check/new.py")

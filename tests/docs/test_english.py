@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from docs.english import FOLDERS, ROOT, found
+from tests.docs.english import FOLDERS, ROOT, found
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import fleet_data
 
-from fleet_file.builders import fleet_data
 from kueue_fleet.fleet_file import read_fleet_text
 from kueue_fleet.kueue_api.known_messages import code_of, known_messages, with_code
 

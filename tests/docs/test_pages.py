@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 from click.exceptions import ClickException
+from tests.docs.console import PAGES, ROOT, blocks, commands_of_sh, matches, run, steps, workplace
 
-from docs.console import PAGES, ROOT, blocks, commands_of_sh, matches, run, steps, workplace
 from kueue_fleet.cli import app
 
 RUN = [page for page in PAGES if blocks(page, "console")]

@@ -9,8 +9,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.docs.console import ROOT
 
-from docs.console import ROOT
 from kueue_fleet.rehearsal.engines.catalogue import ENGINES
 
 SHOWN = {

@@ -21,8 +21,8 @@ from unittest import mock
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi import automation as auto
 from pulumi.runtime.proto import provider_pb2
+from tests.engines.memory_provider import MemoryProvider, World, plain, serve
 
-from engines.memory_provider import MemoryProvider, World, plain, serve
 from kueue_fleet.rehearsal.standins.executables import LANGUAGE_HOST, install_standins
 
 ROOT = Path(__file__).parents[2]

@@ -6,11 +6,11 @@ import os
 import random
 from pathlib import Path
 
-from differential.__main__ import Asking
-from differential.compare import mismatch
-from differential.generate import scenario
-from differential.lab import kueue
-from differential.settings import SETTINGS
+from tests.differential.__main__ import Asking
+from tests.differential.compare import mismatch
+from tests.differential.generate import scenario
+from tests.differential.lab import kueue
+from tests.differential.settings import SETTINGS
 
 COUNT = 60
 SEED = "DIFFERENTIAL_SEED"

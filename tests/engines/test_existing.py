@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 import yaml
 from kubernetes import client, config
+from tests.adopt.existing_platform import NODES, described_cluster
 from typer.testing import CliRunner
 
-from adopt.existing_platform import NODES, described_cluster
 from fleet_in_rehearsal import LISTS, FleetInRehearsal, copied
 from kueue_fleet.adopt import AdoptedCluster
 from kueue_fleet.cli import app

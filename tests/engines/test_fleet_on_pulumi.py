@@ -11,8 +11,8 @@ from typing import Any
 import pulumi
 import pytest
 from pulumi import automation as auto
+from tests.engines.memory_provider import Operation, World, serve
 
-from engines.memory_provider import Operation, World, serve
 from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue, ResourceFlavor, Topology
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue import webhook_retry

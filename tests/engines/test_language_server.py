@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engines.node import npm_package
 
-from engines.node import npm_package
 from kueue_fleet.fleet_file import json_schema
 
 SERVER = "1.25.0"

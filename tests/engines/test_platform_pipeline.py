@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.engines.plugin_lab import PluginLab, plugin_lab
+from tests.examples.platform_pipeline import step
 
-from engines.plugin_lab import PluginLab, plugin_lab
-from examples.platform_pipeline import step
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
 

@@ -12,9 +12,9 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
+from tests.engines.node import node_folder
+from tests.engines.plugin_lab import PLUGIN, STACK, PluginLab, plugin_lab
 
-from engines.node import node_folder
-from engines.plugin_lab import PLUGIN, STACK, PluginLab, plugin_lab
 from kueue_fleet import ClusterQueue, Cohort, Fleet, LocalQueue, Namespaces, ResourceFlavor, WorkloadPriorityClass
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.kueue_api import (

@@ -21,14 +21,14 @@ import yaml
 from pulumi.runtime.proto import provider_pb2
 from pulumi_policy import EnforcementLevel
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+from tests.engines.memory_provider import MemoryProvider, World, plain, serve
+from tests.policies.declared import Seed
+from tests.policies.seeds import SEEDS
 
-from engines.memory_provider import MemoryProvider, World, plain, serve
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
 from kueue_fleet.rehearsal.standins.executables import install_standins
 from kueue_fleet_policies import RULES
-from policies.declared import Seed
-from policies.seeds import SEEDS
 
 ROOT = Path(__file__).parent.parent.parent
 PACK = ROOT / "policies"
@@ -139,7 +139,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     folder = tmp_path_factory.mktemp("pulumi")
     command = build_engines(EngineCache(engines_dir()), names=["pulumi"]).binary("pulumi")
     install_standins(folder / "bin", Path(sys.executable), present={})
-    python_path = (ROOT / "tests", ROOT / "components", PACK)
+    python_path = (ROOT, ROOT / "tests/support", ROOT / "components", PACK)
     with serve(World(), TakesEverything) as providers:
         yield {
             "PATH": f"{folder / 'bin'}{os.pathsep}{command.parent}{os.pathsep}{os.environ['PATH']}",
@@ -176,7 +176,7 @@ def program(folder: Path, text: str) -> Path:
 def test_each_of_the_violations_is_caught_by_its_rule_in_preview_and_on_exported_state(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    text = "from policies.on_pulumi import declare\nfrom policies.seeds import SEEDS\n\n"
+    text = "from tests.policies.on_pulumi import declare\nfrom tests.policies.seeds import SEEDS\n\n"
     text += "declare(one for seed in SEEDS for one in seed.resources)\n"
     project = Project(tmp_path / "seeds", environment, program(tmp_path / "program", text)).created()
     config = {seed.rule: seed.config for seed in SEEDS if seed.config}
@@ -204,7 +204,7 @@ def test_each_of_the_violations_is_caught_by_its_rule_in_preview_and_on_exported
 def test_what_can_be_repaired_is_repaired_when_asked_for(environment: dict[str, str], tmp_path: Path) -> None:
     repairable = [rule.name for rule in RULES if rule.remediable]
     seeds = [seed for seed in SEEDS if seed.rule in repairable]
-    text = "from policies.on_pulumi import declare\nfrom policies.seeds import SEEDS\n\n"
+    text = "from tests.policies.on_pulumi import declare\nfrom tests.policies.seeds import SEEDS\n\n"
     text += f"declare(one for seed in SEEDS if seed.rule in {repairable} for one in seed.resources)\n"
     project = Project(tmp_path / "repairs", environment, program(tmp_path / "program", text)).created()
     config = {name: {"enforcementLevel": "remediate"} for name in repairable}

@@ -19,9 +19,9 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.docs.console import blocks
+from tests.docs.rehearsal_output import lacks
 
-from docs.console import blocks
-from docs.rehearsal_output import lacks
 from fleet_in_rehearsal import LISTS, ROOT, FleetInRehearsal, copied
 from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import parse_fleet

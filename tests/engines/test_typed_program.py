@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from engines.node import npm_package
+from tests.engines.node import npm_package
 
 PYRIGHT = "1.1.411"
-PROGRAM = Path(__file__).parents[1] / "typed_program.py"
+PROGRAM = Path(__file__).parents[1] / "support" / "typed_program.py"
 WRONG = """
 from kueue_fleet import ClusterQueue, KueueInstall
 from kueue_fleet.kueue_api import ResourceQuota

@@ -16,7 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from engines.node import node_folder
+from tests.engines.node import node_folder
+
 from kueue_fleet.plugin import package_schema
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir

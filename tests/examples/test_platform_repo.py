@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.examples.platform_pipeline import ELSEWHERE, REPOSITORY, WORKFLOW, Step, step, steps, workflow
 
 import pulumi_mocks
-from examples.platform_pipeline import ELSEWHERE, REPOSITORY, WORKFLOW, Step, step, steps, workflow
 
 HERE = [each for each in steps() if each.name not in ELSEWHERE]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.admission.build import job
+from tests.admission.test_properties import NAMES, clusters
 
-from admission.build import job
-from admission.test_properties import NAMES, clusters
 from drawn import examples
 from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Requeued
 from kueue_fleet.admission.engine import Engine

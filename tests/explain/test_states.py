@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.admission.build import cpu_group, job, objects, queue
 
-from admission.build import cpu_group, job, objects, queue
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.model import (
     Admission,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fleet_file.builders import Data, quota
+from tests.fleet_file.builders import Data, quota
 
 GPU: Final = "nvidia.com/gpu"
 ZONES: Final = ["us-central1-a", "us-central1-b", "us-central1-c"]

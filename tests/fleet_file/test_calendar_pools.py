@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import changed
+from tests.fleet_file.pool_builders import pools_data
 
-from fleet_file.builders import changed
-from fleet_file.pool_builders import pools_data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, read_fleet_text
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.model.per_cluster import groups_on

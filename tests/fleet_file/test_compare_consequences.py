@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import REMOVED, changed, fleet_data, standalone_data
 
 import google_cloud
 from company_fleet import company_data
-from fleet_file.builders import REMOVED, changed, fleet_data, standalone_data
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.diff import compare_fleets

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import fleet_data, standalone_data
 
 from company_fleet import company_data
-from fleet_file.builders import fleet_data, standalone_data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.cost import CostLine, cost_of
 from kueue_fleet.fleet_file.diff.costs import compare_costs

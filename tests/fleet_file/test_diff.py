@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet, fleet_data, manager_quotas
+from tests.fleet_files import fleet_files
 
 from drawn import examples
-from fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet, fleet_data, manager_quotas
-from fleet_files import fleet_files
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.diff import compare_fleets
 from kueue_fleet.kueue_api import SpecError

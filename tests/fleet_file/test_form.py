@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems
+from tests.fleet_file.pool_builders import pools_data
 
-from fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems
-from fleet_file.pool_builders import pools_data
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.check.scope import SECTIONS
 from kueue_fleet.fleet_file.form import read_form

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import standalone_data
 
 from company_fleet import company_data
-from fleet_file.builders import standalone_data
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.prerequisites import KEY_ROLE, KeyGrant, key_grants, required_apis
 

@@ -6,6 +6,6 @@ construction, so nothing is filtered away; warnings are wanted. `test_fleet_file
 
 from __future__ import annotations
 
-from fleet_files.files import fleet_files, fleets
+from tests.fleet_files.files import fleet_files, fleets
 
 __all__ = ["fleet_files", "fleets"]

@@ -7,8 +7,8 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from fleet_files.configuration import cluster_configurations
-from fleet_files.drawing import Data, Draw, composed, fields, flags, one_of, part, some_of
+from tests.fleet_files.configuration import cluster_configurations
+from tests.fleet_files.drawing import Data, Draw, composed, fields, flags, one_of, part, some_of
 
 ZONES: Final[Mapping[str, tuple[str, ...]]] = {
     "us-central1": ("us-central1-a", "us-central1-b", "us-central1-c"),

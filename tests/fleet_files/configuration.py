@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from fleet_files.drawing import Data, Draw, composed, fields, flags, one_of, part, some_of
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
+from tests.fleet_files.drawing import Data, Draw, composed, fields, flags, one_of, part, some_of
 
 _FRAMEWORKS = ("batch/job", "jobset.x-k8s.io/jobset", "ray.io/rayjob", "pod")
 _GATES = ("FlavorFungibility", "LocalQueueMetrics", "ShortWorkloadNames", "ConcurrentAdmission", "PriorityBoost")

@@ -7,13 +7,13 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from fleet_files.clusters import clusters, network, reserved_capacity
-from fleet_files.configuration import installations
-from fleet_files.drawing import Data, Draw, all_fields, fields, flags, named, one_of, part, some_of
-from fleet_files.nodes import flavors, node_pools
-from fleet_files.queues import OURS, Nodes, admission_checks, cluster_queues, cohorts, managers_quotas
-from fleet_files.tenants import local_queues, priority_classes, teams
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from tests.fleet_files.clusters import clusters, network, reserved_capacity
+from tests.fleet_files.configuration import installations
+from tests.fleet_files.drawing import Data, Draw, all_fields, fields, flags, named, one_of, part, some_of
+from tests.fleet_files.nodes import flavors, node_pools
+from tests.fleet_files.queues import OURS, Nodes, admission_checks, cluster_queues, cohorts, managers_quotas
+from tests.fleet_files.tenants import local_queues, priority_classes, teams
 
 _DISPATCHER: Final = "kueue-fleet.dev/dispatcher"
 _PROFILES: Final = {"type": "ClusterProfile", "pluginImage": "gcp-auth-plugin"}

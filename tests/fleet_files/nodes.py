@@ -7,8 +7,8 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from fleet_files.clusters import MANAGER, ZONES
-from fleet_files.drawing import Data, Draw, fields, flags, one_of, part, some_of, where
+from tests.fleet_files.clusters import MANAGER, ZONES
+from tests.fleet_files.drawing import Data, Draw, fields, flags, one_of, part, some_of, where
 
 OWN_LABEL: Final = "example.com/pool"
 """Label with the pool's name, on pools that flavors by hand lead to."""

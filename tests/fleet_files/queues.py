@@ -8,9 +8,9 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from fleet_files.clusters import MANAGER, NEVER_ENOUGH
-from fleet_files.drawing import Data, Draw, fields, flags, named, one_of, part, some_of
-from fleet_files.nodes import GPU_MACHINES, flavor_clusters, runs_jobs, standard_pools
+from tests.fleet_files.clusters import MANAGER, NEVER_ENOUGH
+from tests.fleet_files.drawing import Data, Draw, fields, flags, named, one_of, part, some_of
+from tests.fleet_files.nodes import GPU_MACHINES, flavor_clusters, runs_jobs, standard_pools
 
 OURS: Final = "kueue-fleet.dev/admission-check"
 _COVERED: Final = ("nvidia.com/gpu", "cpu", "memory", "ephemeral-storage")

@@ -7,8 +7,8 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from fleet_files.clusters import ZONES
-from fleet_files.drawing import Data, Draw, fields, flags, named, one_of, some_of
+from tests.fleet_files.clusters import ZONES
+from tests.fleet_files.drawing import Data, Draw, fields, flags, named, one_of, some_of
 
 _PEOPLE: Final = (
     "group:vision@example.com",

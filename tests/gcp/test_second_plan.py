@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 from hypothesis import Phase, given, settings
+from tests.fleet_files import fleets
 
 import google_cloud
 from company_fleet import company_data
 from drawn import examples
-from fleet_files import fleets
 from google_cloud import differences
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text

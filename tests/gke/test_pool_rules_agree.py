@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from tests.policies.declared import Declared, Ref, as_stack
 
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -28,7 +29,6 @@ from kueue_fleet_policies import node_pools as node_pool_policies
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.pool import pool_facts as policies_of_pools
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
-from policies.declared import Declared, Ref, as_stack
 
 REGION = "us-central1"
 ZONES = [f"{REGION}-a", f"{REGION}-b", f"{REGION}-c"]

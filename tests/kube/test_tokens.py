@@ -6,8 +6,7 @@ import base64
 import json
 
 import pytest
-
-from kube.token_apis import (
+from tests.kube.token_apis import (
     FIRST_SECRET_PATH,
     FIRST_TOKEN,
     PLACE,
@@ -18,6 +17,7 @@ from kube.token_apis import (
     kubeconfig,
     secret,
 )
+
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.tokens import (
     EXPIRES_ANNOTATION,

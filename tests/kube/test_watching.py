@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from tests.kube.fake_api import FakeApi
 
-from kube.fake_api import FakeApi
 from kueue_fleet.kube import watching
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.api import Opened

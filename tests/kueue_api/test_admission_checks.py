@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import model_problems
 
-from fleet_file.builders import model_problems
 from kueue_fleet.kueue_api import AdmissionCheckSpec, ProvisioningRequestConfigSpec
 
 REFUSED_ADMISSION_CHECK_SPEC: dict[str, tuple[dict[str, Any], list[str]]] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fleet_file.builders import queue, quota
 
-from fleet_file.builders import queue, quota
 from kueue_fleet.kueue_api import check_objects
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import model_problems
 
-from fleet_file.builders import model_problems
 from kueue_fleet.kueue_api import TopologySpec
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_file.builders import fleet
+from tests.fleet_file.builders import fleet
+
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts, worker_token, worker_tokens
 from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, built_in_adapters, plural_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fleet_file.builders import Data, fleet
 
-from fleet_file.builders import Data, fleet
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values
 from kueue_fleet.fleet_file.model.kueue_installation import has_mutating_policies
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_file.builders import changed
-from fleet_file.pool_builders import pools_data
+from tests.fleet_file.builders import changed
+from tests.fleet_file.pool_builders import pools_data
+
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.objects import render_cluster, render_driver_installer
 

@@ -14,9 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
-
-from drawn import examples
-from fleet_file.builders import (
+from tests.fleet_file.builders import (
     FIRST_QUOTA,
     REMOVED,
     Data,
@@ -27,6 +25,8 @@ from fleet_file.builders import (
     quota,
     standalone_data,
 )
+
+from drawn import examples
 from kueue_fleet.fleet_file import FleetSpec, dispatch_groups, parse_fleet, parse_fleet_text
 from kueue_fleet.kueue_api import Manifest, Quantity, check_objects
 from kueue_fleet.objects import objects_on, render_cluster, render_fleet
@@ -220,8 +220,8 @@ def test_parents_of_cohorts_come_first() -> None:
 
 def test_same_text_whatever_the_hash_seed() -> None:
     program = (
-        "import json, sys; sys.path[:0] = ['tests']\n"
-        "from objects.test_render import rich_data\n"
+        "import json, sys; sys.path[:0] = ['.', 'tests/support']\n"
+        "from tests.objects.test_render import rich_data\n"
         "from kueue_fleet.fleet_file import kueue_helm_values, parse_fleet\n"
         "from kueue_fleet.objects import render_fleet\n"
         "fleet = parse_fleet(rich_data())\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import changed, fleet_data, problems, standalone_data
 
-from fleet_file.builders import changed, fleet_data, problems, standalone_data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.objects.team_classes import allowed_priority_classes
 from kueue_fleet.objects.team_policy import render_team_policy

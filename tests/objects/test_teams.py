@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import changed, fleet_data
 
-from fleet_file.builders import changed, fleet_data
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, team_account_address
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects import render_namespaces, render_team_objects

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from tests.offline.fake_api import FakeApi
 
 from kueue_fleet_offline.kube_awaits import (
     RULES,
@@ -16,7 +17,6 @@ from kueue_fleet_offline.kube_awaits import (
     condition_rule,
     timeout_seconds,
 )
-from offline.fake_api import FakeApi
 
 
 def _object(kind: str = "Thing", api_version: str = "x/v1", **parts: Any) -> dict[str, Any]:

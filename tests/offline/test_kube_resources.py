@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.offline.fake_api import FakeApi
 
 from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
 from kueue_fleet.rehearsal.standins.property_diff import render_path
@@ -15,7 +16,6 @@ from kueue_fleet_offline import kube_resources
 from kueue_fleet_offline.kube_api import ApiError
 from kueue_fleet_offline.kube_resources import KubeResources, Naming, parse_checkpoint
 from kueue_fleet_offline.kube_settings import Settings
-from offline.fake_api import FakeApi
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 URN = "urn:pulumi:dev::p::kubernetes:core/v1:ConfigMap::settings"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.policies.declared import Declared, as_input, as_stack, cluster, provider
+
 from kueue_fleet_policies import RULES, ResourceRule, StackRule
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.resource import Resource
-from policies.declared import Declared, as_input, as_stack, cluster, provider
 
 BY_NAME = {rule.name: rule for rule in RULES}
 

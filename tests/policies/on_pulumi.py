@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pulumi
+from tests.policies.declared import Declared, Ref
 
 from kueue_fleet_policies.resource import KUBERNETES_PROVIDER
-from policies.declared import Declared, Ref
 
 
 class _Any(pulumi.CustomResource):

@@ -12,12 +12,12 @@ from typing import Any
 
 import yaml
 from pulumi_policy import EnforcementLevel, PolicyProviderResource, PolicyResource
+from tests.policies.declared import options
 
 import pulumi_mocks
 from kueue_fleet_policies import RULES, ResourceRule
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.resource import Resource
-from policies.declared import options
 from pulumi_mocks import Recorded, Recording
 
 ROOT = Path(__file__).parent.parent.parent

@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kueue_fleet_policies.resource import KUBERNETES_PROVIDER
-from policies.declared import (
+from tests.policies.declared import (
     KUEUE,
     PROJECT,
     QUEUED,
@@ -31,6 +30,8 @@ from policies.declared import (
     with_checks,
     workload,
 )
+
+from kueue_fleet_policies.resource import KUBERNETES_PROVIDER
 
 RBAC = "rbac.authorization.k8s.io/v1"
 TOKEN = "ghp_" + "a1B2" * 9

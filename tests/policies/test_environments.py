@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from pulumi_policy import EnforcementLevel
+from tests.policies.recorded import STACKS, estate_of, findings, recorded
 
 import pulumi_mocks
 from kueue_fleet_policies.resource import NODE_POOL
-from policies.recorded import STACKS, estate_of, findings, recorded
 
 
 @pytest.mark.parametrize("stack", STACKS)

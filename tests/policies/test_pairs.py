@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.policies.declared import Declared, cluster, container_change, kube, workload
+from tests.policies.judged import gcp, says, stack_says
 
 from kueue_fleet.gke.labels import ACCELERATOR
-from policies.declared import Declared, cluster, container_change, kube, workload
-from policies.judged import gcp, says, stack_says
 
 RBAC = "rbac.authorization.k8s.io/v1"
 HALVES = ["0.0.0.0/1", "128.0.0.0/1"]

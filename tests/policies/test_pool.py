@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.policies.declared import REGION, as_input, cluster, pool
 
 from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT
 from kueue_fleet_policies.pool import Pool, gpus_of
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import UNKNOWN
-from policies.declared import REGION, as_input, cluster, pool
 
 THREE_ZONES = [f"{REGION}-a", f"{REGION}-b", f"{REGION}-c"]
 

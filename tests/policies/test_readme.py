@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pulumi_policy import EnforcementLevel
+from tests.policies.recorded import findings, recorded
 
 from kueue_fleet_policies import RULES
 from kueue_fleet_policies.table import END, with_table
-from policies.recorded import findings, recorded
 
 PACK = Path(__file__).parent.parent.parent / "policies"
 LEVELS = {level.value for level in EnforcementLevel}

@@ -17,11 +17,7 @@ from pulumi_policy.proxy import (
     UNKNOWN_STRING_VALUE,
     unknown_checking_proxy,
 )
-
-from kueue_fleet_policies import RULES, ResourceRule, StackRule, policies
-from kueue_fleet_policies.estate import Estate
-from kueue_fleet_policies.resource import KUBERNETES_PROVIDER, Resource
-from policies.declared import (
+from tests.policies.declared import (
     QUEUED,
     REGION,
     Declared,
@@ -35,7 +31,11 @@ from policies.declared import (
     release,
     workload,
 )
-from policies.seeds import SEEDS
+from tests.policies.seeds import SEEDS
+
+from kueue_fleet_policies import RULES, ResourceRule, StackRule, policies
+from kueue_fleet_policies.estate import Estate
+from kueue_fleet_policies.resource import KUBERNETES_PROVIDER, Resource
 
 BY_NAME = {rule.name: rule for rule in RULES}
 IDS = [seed.rule for seed in SEEDS]

@@ -11,12 +11,12 @@ from pulumi_policy import EnforcementLevel
 from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+from tests.policies.declared import Seed, as_input, kube
+from tests.policies.seeds import SEEDS, TOKEN
 
 from kueue_fleet_policies import RULES, ResourceRule
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.secrets import is_secret
-from policies.declared import Seed, as_input, kube
-from policies.seeds import SEEDS, TOKEN
 
 RULE = {rule.name: rule for rule in RULES}
 REPAIRED = [seed for seed in SEEDS if RULE[seed.rule].remediable]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.policies.declared import Seed
+from tests.policies.seeds import SEEDS
 
 from gcp_sdk import sdk_arguments, unknown_properties
-from policies.declared import Seed
-from policies.seeds import SEEDS
 
 # The SDK warns of names of its own whenever these modules are imported.
 pytestmark = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from policies.declared import (
+from tests.policies.declared import (
     QUEUED,
     REGION,
     Declared,
@@ -24,7 +23,7 @@ from policies.declared import (
     with_checks,
     workload,
 )
-from policies.judged import gcp, says, stack_says
+from tests.policies.judged import gcp, says, stack_says
 
 NODE_POOL = "cloud.google.com/gke-nodepool"
 ACCELERATOR = "cloud.google.com/gke-accelerator"

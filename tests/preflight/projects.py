@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.preflight.google_api import Project
+
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.preflight.needs import Needs, needs_of
-from preflight.google_api import Project
 
 ZONES = ("us-central1-a", "us-central1-b", "us-central1-c")
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.preflight import projects
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet
 from kueue_fleet.preflight.findings import Finding, findings
 from kueue_fleet.preflight.needs import needs_of
 from kueue_fleet.preflight.quotas import Metric
-from preflight import projects
 
 NEEDS = projects.needs()
 

@@ -9,6 +9,9 @@ import httplib2
 import pytest
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
 from google.oauth2.credentials import Credentials
+from tests.preflight import google_api
+from tests.preflight.google_api import Failure, Project
+from tests.preflight.projects import fleet_data, needs, reservation, roomy_project
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation
@@ -16,9 +19,6 @@ from kueue_fleet.preflight.findings import Finding, findings
 from kueue_fleet.preflight.google_cloud import SCOPES, TRIES, CannotAskError, Google, connect, read_facts
 from kueue_fleet.preflight.needs import needs_of
 from kueue_fleet.preflight.quotas import Metric
-from preflight import google_api
-from preflight.google_api import Failure, Project
-from preflight.projects import fleet_data, needs, reservation, roomy_project
 
 Read = Callable[[], Facts]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fleet_file.builders import changed
+from tests.preflight import projects
 
-from fleet_file.builders import changed
 from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.preflight.page import prerequisites_page
-from preflight import projects
 
 ROOT = Path(__file__).parents[2]
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import fleet_data, standalone_data
+from tests.preflight import projects
+from tests.preflight.google_api import description
 
 from company_fleet import company_data
-from fleet_file.builders import fleet_data, standalone_data
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.gke.machines import gpus
 from kueue_fleet.preflight.needs import Needs, needs_of
 from kueue_fleet.preflight.quotas import Metric, quota_needs
-from preflight import projects
-from preflight.google_api import description
 
 METRICS = description("compute", "v1")["schemas"]["Quota"]["properties"]["metric"]["enum"]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.rehearsal.fake_engines import FakeEngines
 
 import kueue_fleet
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from rehearsal.fake_engines import FakeEngines
 
 
 class SupervisorStarter:
@@ -25,7 +25,7 @@ class SupervisorStarter:
 
     @property
     def environ(self) -> dict[str, str]:
-        roots = (str(Path(kueue_fleet.__path__[0]).parent), str(Path(__file__).parent.parent))
+        roots = (str(Path(kueue_fleet.__path__[0]).parent), str(Path(__file__).parents[2]))
         return {
             **os.environ,
             "KUBEBUILDER_ASSETS": str(self.engines.folder),

@@ -15,12 +15,12 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.rehearsal.fake_engines import FakeEngines
 
 from kueue_fleet.rehearsal import state_folder
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
 from kueue_fleet.rehearsal.session import Session, rehearsals, take_down
-from rehearsal.fake_engines import FakeEngines
 
 # A supervisor that goes on without its command is still running when the object that started it is collected.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Popen.__del__:pytest.PytestUnraisableExceptionWarning")

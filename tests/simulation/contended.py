@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from admission import expand
-from differential.replay import parse
+from tests.admission import expand
+from tests.differential.replay import parse
+
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.runner import Arrival, prepare_cluster

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.simulation.fleets import US, dispatched_data, fleet_data, job, workload_file
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.agenda import Agenda
@@ -12,7 +13,6 @@ from kueue_fleet.simulation.clock import REPEATS_SECONDS, End, EndReason, drive
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.result import Result
-from simulation.fleets import US, dispatched_data, fleet_data, job, workload_file
 
 DAY = 86_400.0
 

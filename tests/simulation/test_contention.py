@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.simulation import contended
 
 from kueue_fleet.simulation.clock import EndReason
 from kueue_fleet.simulation.contention import TURNS
 from kueue_fleet.simulation.delays import Delays, parse_delays
 from kueue_fleet.simulation.result import Result
-from simulation import contended
 
 
 def states(result: Result) -> dict[str, str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.simulation.fleets import EUROPE, US, dispatched_data, job, workload_file
+
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
-from simulation.fleets import EUROPE, US, dispatched_data, job, workload_file
 
 
 def run(data: dict[str, Any], jobs: list[dict[str, Any]], until: float | None = None, **rest: Any) -> dict[str, Any]:

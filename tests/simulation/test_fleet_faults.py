@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload_file
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import prepare_fleet
-from simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload_file
 
 
 def run(jobs: list[dict[str, Any]], *, until: float | None = None, seed: int = 0, **rest: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.simulation.fleets import EUROPE, GPU, US, dispatched_data, fleet_data, job, workload_file
 
 from drawn import examples
 from kueue_fleet.admission.events import ActiveChanged
@@ -22,7 +23,6 @@ from kueue_fleet.simulation.fleet import fleet_run, parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.records import State
 from kueue_fleet.simulation.result import Result
-from simulation.fleets import EUROPE, GPU, US, dispatched_data, fleet_data, job, workload_file
 
 WORKERS = (EUROPE, US)
 TEAMS = ("team-a", "team-eu")

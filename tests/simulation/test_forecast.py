@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.simulation.fleets import EUROPE, GPU, US, fleet, workload_file
 
 from kueue_fleet.simulation.distributions import Distribution, constant, exponential
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.forecast import Forecast, forecast, remaining
 from kueue_fleet.simulation.workload_file import WorkloadFile
-from simulation.fleets import EUROPE, GPU, US, fleet, workload_file
 
 Object = dict[str, Any]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()

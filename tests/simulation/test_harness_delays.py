@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.bench.harness import recorded
+from tests.bench.harness_delays import WINDOW_SECONDS, measure_delays
+from tests.bench.simulation import HARNESS_MEANS, generator_text, measure
 
-from bench.harness import recorded
-from bench.harness_delays import WINDOW_SECONDS, measure_delays
-from bench.simulation import HARNESS_MEANS, generator_text, measure
 from kueue_fleet.simulation.generator import HARNESS_DELAYS, prepare_generated, read_generator
 from kueue_fleet.simulation.result import waiting_times
 

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from tests.simulation.objects import API, at, cluster, documents, job
 
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.simulation.delays import Delays
@@ -13,7 +14,6 @@ from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.objects_run import prepare_objects
 from kueue_fleet.simulation.raw import read_raw
 from kueue_fleet.simulation.records import State
-from simulation.objects import API, at, cluster, documents, job
 
 
 def run(*objects: dict[str, Any], until: float | None = None, delays: Delays | None = None) -> dict[str, Any]:

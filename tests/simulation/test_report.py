@@ -4,6 +4,9 @@ import math
 from typing import Any
 
 import pytest
+from tests.simulation.fleets import EUROPE, US, fleet, workload_file
+from tests.simulation.fleets import job as fleet_job
+from tests.simulation.objects import cluster, documents, job, queue
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
@@ -12,9 +15,6 @@ from kueue_fleet.simulation.raw import read_raw
 from kueue_fleet.simulation.records import Phase
 from kueue_fleet.simulation.report import REST, report_data
 from kueue_fleet.simulation.result import Result
-from simulation.fleets import EUROPE, US, fleet, workload_file
-from simulation.fleets import job as fleet_job
-from simulation.objects import cluster, documents, job, queue
 
 PHASES = [phase.value for phase in Phase]
 

@@ -10,10 +10,11 @@ import random
 from dataclasses import replace
 
 import pytest
+from tests.differential.generate import scenario
+from tests.differential.replay import parse
+from tests.differential.steps import submitted
+from tests.simulation.random_fleets import random_fleet
 
-from differential.generate import scenario
-from differential.replay import parse
-from differential.steps import submitted
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.simulation.clock import EndReason, drive
 from kueue_fleet.simulation.contention import TURNS
@@ -22,7 +23,6 @@ from kueue_fleet.simulation.fleet import fleet_run
 from kueue_fleet.simulation.records import Record, State
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.runner import Arrival, prepare_cluster
-from simulation.random_fleets import random_fleet
 
 SEED = int(os.environ.get("KUEUE_FLEET_SIMULATIONS_SEED") or 20261122)
 COUNT = int(os.environ.get("KUEUE_FLEET_SIMULATIONS") or 20)

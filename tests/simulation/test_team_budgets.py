@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.simulation.fleets import fleet_data, job, workload_file
+from tests.status.test_history import A_GPU_IN_EUROPE, PRICES
+
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.result import Result
-from simulation.fleets import fleet_data, job, workload_file
-from status.test_history import A_GPU_IN_EUROPE, PRICES
 
 DAY = 86400.0
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.simulation.fleets import EUROPE, GPU, US, fleet
 
 from kueue_fleet.fleet_file.spending import BudgetUse, period_start
 from kueue_fleet.gke.prices import Prices
 from kueue_fleet.status import ClusterObjects, budgets, finished_since, team_weeks
-from simulation.fleets import EUROPE, GPU, US, fleet
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)  # A Saturday; the week began on the 16th.
 TEAM: dict[str, Any] = {"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]}

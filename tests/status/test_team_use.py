@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.simulation.fleets import GPU, fleet
+from tests.status.test_fleet_status import ADMITTED, RESERVED, conditions, queue, workload
+
 from kueue_fleet.status import ClusterObjects, TeamUse, team_use
-from simulation.fleets import GPU, fleet
-from status.test_fleet_status import ADMITTED, RESERVED, conditions, queue, workload
 
 OWN: list[dict[str, Any]] = [
     {"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]},

@@ -6,8 +6,8 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.admission.build import job, objects, queue
 
-from admission.build import job, objects, queue
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.scheduler.cache import Cache

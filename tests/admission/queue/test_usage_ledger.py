@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.admission.build import Cluster, job, queue
 
-from admission.build import Cluster, job, queue
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CheckStateChanged, Deleted, Finished, PodsStopped, TimePassed
 from kueue_fleet.admission.model import (

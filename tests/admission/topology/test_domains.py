@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from admission.build import Cluster, cpu_group, job, queue
+from tests.admission.build import Cluster, cpu_group, job, queue
+
 from kueue_fleet.admission.decisions import Admitted, ChecksPending, Parked
 from kueue_fleet.admission.events import CheckStateChanged, Finished, TimePassed
 from kueue_fleet.admission.model import (

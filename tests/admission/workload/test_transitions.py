@@ -6,8 +6,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.admission.build import Cluster, job, queue
 
-from admission.build import Cluster, job, queue
 from kueue_fleet.admission.events import Deleted, Finished, PodsStopped
 from kueue_fleet.admission.model import Admission
 from kueue_fleet.admission.reasons import EvictionReason

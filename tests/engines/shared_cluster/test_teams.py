@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
+from tests.fleet_file.builders import changed, fleet_data, standalone_data
 
-from fleet_file.builders import changed, fleet_data, standalone_data
 from job_definitions import ensure_job_kinds, place_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS

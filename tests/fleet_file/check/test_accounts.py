@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import changed, fleet_data, problems
-from fleet_file.pool_builders import ZONES, pools_data
+from tests.fleet_file.builders import changed, fleet_data, problems
+from tests.fleet_file.pool_builders import ZONES, pools_data
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "no project in address": (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import REMOVED, changed, fleet_data, problems
+from tests.fleet_file.builders import REMOVED, changed, fleet_data, problems
 
 
 def many(workers: int) -> list[dict[str, Any]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import REMOVED, changed, fleet_data, problems, quota
+from tests.fleet_file.builders import REMOVED, changed, fleet_data, problems, quota
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "cycle of two": (

@@ -6,9 +6,9 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import changed, fleet, fleet_data
+from tests.fleet_file.pool_builders import pools_data
 
-from fleet_file.builders import changed, fleet, fleet_data
-from fleet_file.pool_builders import pools_data
 from kueue_fleet.fleet_file import check_dates, parse_fleet
 
 ROTATE_BY = date(2027, 2, 1)

@@ -6,8 +6,8 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import REMOVED, changed, fleet, fleet_data, model_problems, problems
 
-from fleet_file.builders import REMOVED, changed, fleet, fleet_data, model_problems, problems
 from kueue_fleet.fleet_file.controller_image import built_image, controller_image
 from kueue_fleet.fleet_file.model.dispatch import AdmissionController
 from kueue_fleet.objects.controller_configuration import controller_configuration

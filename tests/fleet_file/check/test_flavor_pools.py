@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import REMOVED, changed, fleet_data, problems
-from fleet_file.pool_builders import ACCELERATOR, FLAVORS, SPOT_LABEL, ZONES, hand, limits, nap, pools_data
+from tests.fleet_file.builders import REMOVED, changed, fleet_data, problems
+from tests.fleet_file.pool_builders import ACCELERATOR, FLAVORS, SPOT_LABEL, ZONES, hand, limits, nap, pools_data
 
 
 def p(index: int, field: str) -> str:

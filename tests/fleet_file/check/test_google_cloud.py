@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import changed, fleet_data, problems
+from tests.fleet_file.pool_builders import pools_data
 
-from fleet_file.builders import changed, fleet_data, problems
-from fleet_file.pool_builders import pools_data
 from kueue_fleet.fleet_file.check.google_cloud import GKE_LABELS, MOST_LABELS, OWN_LABELS
 from kueue_fleet.fleet_file.model.digests import with_digest
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import model_problems
 
-from fleet_file.builders import model_problems
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import changed, problems
+from tests.fleet_file.pool_builders import pools_data
 
-from fleet_file.builders import changed, problems
-from fleet_file.pool_builders import pools_data
 from small_fleets import WORKER, fleet_data
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {

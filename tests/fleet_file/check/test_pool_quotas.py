@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import changed, problems
-from fleet_file.pool_builders import (
+from tests.fleet_file.builders import changed, problems
+from tests.fleet_file.pool_builders import (
     ACCELERATOR,
     FLAVORS,
     GPU,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import changed, problems
+from tests.fleet_file.pool_builders import FLAVORS, NAMES, flavor_quota, pools_data
 
 from company_fleet import company_data
-from fleet_file.builders import changed, problems
-from fleet_file.pool_builders import FLAVORS, NAMES, flavor_quota, pools_data
 
 
 def p(index: int, field: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, manager_quotas, problems, quota
+from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, manager_quotas, problems, quota
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown cluster": (

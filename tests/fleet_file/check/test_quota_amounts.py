@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import (
+from tests.fleet_file.builders import (
     COVERED,
     REMOVED,
     all_problems,

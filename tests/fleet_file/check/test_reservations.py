@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-
-from fleet_file.builders import REMOVED, changed, problems
-from fleet_file.pool_builders import pools_data
+from tests.fleet_file.builders import REMOVED, changed, problems
+from tests.fleet_file.pool_builders import pools_data
 
 
 def p(index: int, field: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import changed, fleet_data, problems
+from tests.fleet_file.builders import changed, fleet_data, problems
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "other version": (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import REMOVED, changed, fleet_data, problems
+from tests.fleet_file.builders import REMOVED, changed, fleet_data, problems
 
 WITHIN = (
     "warning: clusterQueues[vision].preemption.withinClusterQueue: LowerPriority can preempt a job that waits for its "

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_file.pool_builders import flavor_quota, pool
+from tests.fleet_file.pool_builders import flavor_quota, pool
+
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.calendar_windows import derived_windows, fleet_checks
 from kueue_fleet.objects.controller_configuration import controller_configuration

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import REMOVED, changed, problems
-from fleet_file.pool_builders import ACCELERATOR, NAMES, SPOT_LABEL, limits, nap, pools_data
+from tests.fleet_file.builders import REMOVED, changed, problems
+from tests.fleet_file.pool_builders import ACCELERATOR, NAMES, SPOT_LABEL, limits, nap, pools_data
 
 WEEKENDS = {
     "start": "2026-01-03T02:00:00Z",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fleet_file.builders import changed, fleet, fleet_data, problems
 
-from fleet_file.builders import changed, fleet, fleet_data, problems
 from kueue_fleet.fleet_file import kueue_configuration, kueue_helm_values
 from kueue_fleet.kueue_api.configuration import overlay
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fleet_file.builders import changed, fleet_data, quota
 
-from fleet_file.builders import changed, fleet_data, quota
 from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet

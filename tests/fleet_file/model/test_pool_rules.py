@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from fleet_file.builders import REMOVED, changed, problems
-from fleet_file.pool_builders import ZONES, pools_data, scaled
+from tests.fleet_file.builders import REMOVED, changed, problems
+from tests.fleet_file.pool_builders import ZONES, pools_data, scaled
 
 
 def p(index: int, field: str) -> str:

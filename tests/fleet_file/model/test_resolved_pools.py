@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fleet_file.builders import changed
+from tests.fleet_file.pool_builders import CALENDAR, FLEX, ON_DEMAND, QUEUED, RESERVED, SPOT, ZONES, pools_data, scaled
 
-from fleet_file.builders import changed
-from fleet_file.pool_builders import CALENDAR, FLEX, ON_DEMAND, QUEUED, RESERVED, SPOT, ZONES, pools_data, scaled
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
 from kueue_fleet.objects import render_cluster

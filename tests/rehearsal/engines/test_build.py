@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.rehearsal.fake_go import FakeGo
 
 import kueue_fleet
 from kueue_fleet.rehearsal.engines import ENGINES, BuildProgress, EngineCache, build_engines
@@ -20,7 +21,6 @@ from kueue_fleet.rehearsal.engines import build as build_module
 from kueue_fleet.rehearsal.engines.__main__ import main
 from kueue_fleet.rehearsal.engines.build import copy_plainly, explain_failure
 from kueue_fleet.rehearsal.paths import RehearsalError
-from rehearsal.fake_go import FakeGo
 
 DEADLINE_SECONDS = 60.0
 

@@ -13,13 +13,13 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from tests.rehearsal.engines.test_discovery import BY_NAME, program
+from tests.rehearsal.fake_go import FakeGo
 
 from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, EngineCache, build_engines, find_engines
 from kueue_fleet.rehearsal.engines import wheels as wheels_module
 from kueue_fleet.rehearsal.engines.wheels import make_wheels, requirements, wheel_version
 from kueue_fleet.rehearsal.paths import RehearsalError
-from rehearsal.engines.test_discovery import BY_NAME, program
-from rehearsal.fake_go import FakeGo
 
 NAMES = ("etcd", "kueue")
 

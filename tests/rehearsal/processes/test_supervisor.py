@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.rehearsal.conftest import SupervisorStarter
 
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes.supervisor import main
@@ -26,7 +27,6 @@ from kueue_fleet.rehearsal.processes.supervisor_client import (
     SupervisorGoneError,
     start_supervisor,
 )
-from rehearsal.conftest import SupervisorStarter
 
 DEADLINE_SECONDS = 30.0
 WORKER: dict[str, Any] = {"project": "p", "location": "us-east4", "autopilot": True}
@@ -107,7 +107,7 @@ def test_what_a_killed_supervisor_left_is_no_obstacle(supervisor_starter: Superv
 
 
 def test_all_children_die_when_it_is_killed(supervisor_starter: SupervisorStarter) -> None:
-    running = supervisor_starter(services="rehearsal.fake_services:working")
+    running = supervisor_starter(services="tests.rehearsal.fake_services:working")
     running.client.put_cluster("worker", **WORKER)
     until(lambda: "worker/sleeper" in pids(running.client))
     children = [pid for name, pid in pids(running.client).items() if name != "None/supervisor"]
@@ -453,7 +453,7 @@ def test_a_damaged_record_is_one_sentence(supervisor_starter: SupervisorStarter)
 
 
 def test_services_prepare_run_and_own_their_processes(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter(services="rehearsal.fake_services:working").client
+    client = supervisor_starter(services="tests.rehearsal.fake_services:working").client
     made = client.put_cluster("worker", **WORKER)
     folder = supervisor_starter.paths.cluster("worker")
     assert (folder / "prepared.txt").read_text() == f"https://{made['endpoint']} True"
@@ -476,7 +476,7 @@ def test_services_prepare_run_and_own_their_processes(supervisor_starter: Superv
 
 
 def test_a_service_that_ends_is_loud(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter(services="rehearsal.fake_services:failing").client
+    client = supervisor_starter(services="tests.rehearsal.fake_services:failing").client
     client.put_cluster("worker", **WORKER)
     until(lambda: client.get_cluster("worker")["services"]["Crashing"] != "running")
     assert client.get_cluster("worker")["services"] == {
@@ -490,7 +490,7 @@ def test_a_service_that_ends_is_loud(supervisor_starter: SupervisorStarter) -> N
 
 
 def test_a_cluster_that_cannot_be_prepared_is_not_up(supervisor_starter: SupervisorStarter) -> None:
-    client = supervisor_starter(services="rehearsal.fake_services:unprepared").client
+    client = supervisor_starter(services="tests.rehearsal.fake_services:unprepared").client
     with pytest.raises(SupervisorError, match="LookupError: no such thing"):
         client.put_cluster("worker", **WORKER)
     assert client.clusters() == []
@@ -543,7 +543,7 @@ def test_shutdown_removes_all_state(supervisor_starter: SupervisorStarter, keep_
 
 
 def test_no_secret_is_logged(supervisor_starter: SupervisorStarter) -> None:
-    running = supervisor_starter(services="rehearsal.fake_services:failing")
+    running = supervisor_starter(services="tests.rehearsal.fake_services:failing")
     running.client.put_cluster("worker", **WORKER)
     token = running.paths.admin_token.read_text()
     running.stop(keep_logs=True)

@@ -1,4 +1,4 @@
-"""How fast the controller is: `python tests/controller_load.py` measures it on two bare control planes.
+"""How fast the controller is: `python tests/support/controller_load.py` measures it on two bare control planes.
 
 One is the manager; the other stands for all of the workers, under as many names, with a queue for every twenty. There
 is no Kueue: Workloads are made with quota already reserved, and what the controller writes is watched.

@@ -21,7 +21,7 @@ from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
 from kueue_fleet.rehearsal.pulumi_cli import PulumiEvent, PulumiProject, PulumiResult, pulumi_environment
 from kueue_fleet.rehearsal.session import Session
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 LISTS = [
     "/api/v1/namespaces",

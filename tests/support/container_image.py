@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-PACKAGE: Final = Path(__file__).parents[1] / "components/kueue_fleet"
+PACKAGE: Final = Path(__file__).parents[2] / "components/kueue_fleet"
 DOCKERFILE: Final = PACKAGE / "controller/image/Dockerfile"
 IGNORED: Final = DOCKERFILE.with_name("Dockerfile.dockerignore")
 LONGEST_SECONDS: Final = 300.0

@@ -86,7 +86,7 @@ def program_folder(site: str = "") -> str:
     """
     folder = Path(tempfile.mkdtemp(prefix="kueue-fleet-"))
     (folder / "sitecustomize.py").write_text(site)
-    start = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1] / 'components')!r})"
+    start = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2] / 'components')!r})"
     address = str(folder / "socket")
     server = subprocess.Popen(
         [sys.executable, "-c", f"{start}\n{site}\n{_SERVER}", address], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE

@@ -21,7 +21,7 @@ from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 STACK = "tiny"
 CLUSTER = "solo"
 WAIT_SECONDS = 400.0
