@@ -65,6 +65,23 @@ async def test_a_job_whose_pods_are_gone_is_told_so_once_with_an_event() -> None
     assert b'kueue_fleet_rescued_total{reason="StuckEviction"} 1.0' in made.metrics.text()
 
 
+async def test_an_eviction_that_falls_due_while_the_manager_is_not_followed_is_looked_at_afterwards() -> None:
+    made = fixture()
+    made.api.put("/apis/batch/v1/jobs", job())
+    key = made.take(left())
+    watches = made.manager.watch(made.api)
+    made.clock.now += 60
+    assert await made.reconciler.reconcile(key) is None
+    made.touched.clear()
+    for watch in watches:
+        assert key not in made.touched
+        watch.synced.set()
+        watch._set(connected=True)
+    assert made.touched.count(key) == 1
+    await made.reconciler.reconcile(key)
+    assert made.told[-1][0] == "StuckEviction"
+
+
 async def test_nothing_is_written_while_a_worker_has_a_copy_or_is_not_known() -> None:
     made = fixture()
     key = made.take(left())

@@ -235,9 +235,10 @@ class Controller:
         ahead = time.time() - time.monotonic()
         while True:
             if abs(time.time() - time.monotonic() - ahead) > _CLOCK_STEP_SECONDS:
-                # Whoever waits for a time waits on the clock that was wrong: all of them are looked at.
+                # Delays of any workload, evicted ones included, were computed with the clock that was wrong.
                 ahead = time.time() - time.monotonic()
-                self._add(queue, manager, None)
+                for key in manager.records:
+                    queue.add(key)
             self.metrics.queue.set(len(queue))
             for name, worker in workers.items():
                 self.metrics.connected.labels(name).set(worker.followed)

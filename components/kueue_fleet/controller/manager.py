@@ -60,6 +60,7 @@ class ManagerState:
         self._versions: dict[str, int] = {}
         self._connected: dict[str, tuple[bool, str]] = {}
         self._configs: dict[str, tuple[str, ...]] = {}
+        self._postponed: set[str] = set()
 
     def watch(self, api: Api) -> list[Watch]:
         """The watches that keep this up to date, to be run; those of Workloads last."""
@@ -75,7 +76,7 @@ class ManagerState:
                 api,
                 path,
                 listener,
-                on_connection=lambda: self._on_change(None),
+                on_connection=self._take_connection,
                 on_list=self.take_list if path.endswith("/workloads") else None,
                 # Where a job may run is decided by labels of namespaces, whose versions are in no write.
                 grace=0.0 if path == NAMESPACES else GRACE_SECONDS,
@@ -95,6 +96,17 @@ class ManagerState:
     def followed(self) -> bool:
         """Whether everything of the manager is known as it is now; else nothing is decided."""
         return all(watch.synced.is_set() and watch.connected for watch in self.watches)
+
+    def postpone(self, key: str) -> None:
+        """Report a change of this workload once the manager is followed again."""
+        self._postponed.add(key)
+
+    def _take_connection(self) -> None:
+        self._on_change(None)
+        if self.followed:
+            postponed, self._postponed = self._postponed, set()
+            for key in postponed:
+                self._on_change(key)
 
     def take_workload(self, key: str, item: Json | None) -> None:
         """A Workload is new, changed or gone; what is older than what is known is ignored."""

@@ -116,7 +116,7 @@ class Reconciler:
     async def reconcile(self, key: str) -> float | None:
         """Decide about a workload and write it; when to look again without another reason to. Raises ApiError."""
         if not self._manager.followed:
-            # When it is followed again, everything is looked at.
+            self._manager.postpone(key)
             return None
         record = self._manager.records.get(key)
         if record is not None and record.leaves:
