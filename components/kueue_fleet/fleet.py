@@ -8,6 +8,7 @@ thing is made after what it needs and destroyed before it. What is inside a clus
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pulumi
@@ -25,9 +26,17 @@ from kueue_fleet.fleet_file import (
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
+from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
-from kueue_fleet.fleet_inputs import check_accounts, check_existing, check_network, check_secrets
+from kueue_fleet.fleet_inputs import (
+    check_accounts,
+    check_existing,
+    check_network,
+    check_project,
+    check_secrets,
+    known_project,
+)
 from kueue_fleet.gcp import (
     ControllerImage,
     ControlPlaneAccess,
@@ -92,6 +101,7 @@ class Fleet(pulumi.ComponentResource):
         name: str,
         spec: FleetSpec,
         *,
+        project: "pulumi.Input[str] | None" = None,
         network: NetworkIds | None = None,
         team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
         controller_image: "pulumi.Input[str] | None" = None,
@@ -106,20 +116,25 @@ class Fleet(pulumi.ComponentResource):
         an earlier release made under shorter names are kept, by aliases: run `pulumi up` once before a second fleet
         with clusters of the same names comes into the program, or Pulumi refuses both.
 
-        `network` is one that the program or another stack made; by default it is the file's, or one that the fleet
-        makes. `team_secrets` has what is in the Secrets that teams name, by name and key; it is kept secret in the
-        state, whether it comes from `config.get_secret_object` or is plain. `controller_image` takes the place of
-        `admissionController.image`, such as one that the program builds in its own way; without either the fleet builds
-        and pushes one. `node_service_accounts` takes, by cluster, the place of `clusters[].nodeServiceAccount`, such as
-        accounts that the program makes. `existing_clusters` has ids, `projects/P/locations/L/clusters/N`, of clusters
-        with `existing: true`, by name: outputs of the stack or the resources that make them. The fleet waits for them,
-        and refuses the id of another cluster; without an id a cluster is found by its name.
+        `project` takes the place of the file's, such as an output of the stack that makes the project; `check`,
+        `preflight` and the like go by the file's. `network` is one that the program or another stack made; by default
+        it is the file's, or one that the fleet makes. `team_secrets` has what is in the Secrets that teams name, by
+        name and key; it is kept secret in the state, whether it comes from `config.get_secret_object` or is plain.
+        `controller_image` takes the place of `admissionController.image`, such as one that the program builds in its
+        own way; without either the fleet builds and pushes one. `node_service_accounts` takes, by cluster, the place of
+        `clusters[].nodeServiceAccount`, such as accounts that the program makes. `existing_clusters` has ids,
+        `projects/P/locations/L/clusters/N`, of clusters with `existing: true`, by name: outputs of the stack or the
+        resources that make them. The fleet waits for them, and refuses the id of another cluster; without an id a
+        cluster is found by its name.
 
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
         """
         accounts = node_service_accounts or {}
+        if isinstance(project, str):
+            spec = spec.model_copy(update={"project": project})
         problems = [
+            *check_project(project),
             *check_fleet(spec),
             *check_network(spec, network),
             *check_accounts(spec, accounts),
@@ -140,11 +155,14 @@ class Fleet(pulumi.ComponentResource):
         self._short_names = short_names
         self._team_secrets = team_secrets
         self._node_service_accounts, self._existing_clusters = accounts, existing_clusters or {}
+        self._project = spec.project if project is None or isinstance(project, str) else known_project(project)
         self._labels = {"kueue-fleet": spec.name, **spec.labels}
         self.services = self._services(name)
         self.image = self._image(name) if controller_image is None else None
         self._controller_image = self.image.reference if self.image else controller_image
-        self.network = network or existing_network(spec) or (self._network() if spec.new_clusters else None)
+        self.network = (
+            network or existing_network(spec, self._project) or (self._network() if spec.new_clusters else None)
+        )
         self.capacity = self._capacity(name)
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}
         self.node_pools = {
@@ -227,7 +245,7 @@ class Fleet(pulumi.ComponentResource):
         spec = self.spec
         return Network(
             f"{self._prefix}{spec.network_name}",
-            project=spec.project,
+            project=self._project,
             regions=[cluster.region for cluster in spec.new_clusters],
             ranges=spec.network.ranges,
             pod_ranges=spec.network.pod_ranges,
@@ -241,13 +259,15 @@ class Fleet(pulumi.ComponentResource):
             return None
         apis = [api.name for api in required_apis(self.spec)]
         opts = pulumi.ResourceOptions(parent=self)
-        return ProjectServices(f"{name}/apis", project=self.spec.project, apis=apis, opts=opts)
+        return ProjectServices(f"{name}/apis", project=self._project, apis=apis, opts=opts)
 
     def _image(self, name: str) -> ControllerImage | None:
         built = built_image(self.spec)
         if built is None:
             return None
-        return ControllerImage(f"{name}/controller-image", built, labels=self._labels, opts=self._child())
+        return ControllerImage(
+            f"{name}/controller-image", built, project=self._project, labels=self._labels, opts=self._child()
+        )
 
     def _capacity(self, name: str) -> ReservedCapacity | None:
         spec = self.spec
@@ -255,7 +275,7 @@ class Fleet(pulumi.ComponentResource):
             return None
         return ReservedCapacity(
             name,
-            project=spec.project,
+            project=self._project,
             reservations=spec.reservations,
             future_reservations=spec.future_reservations,
             commitments=spec.commitments,
@@ -280,7 +300,7 @@ class Fleet(pulumi.ComponentResource):
         return _CLUSTER_CLASSES[entry.role](
             f"{self._prefix}{entry.name}",
             entry,
-            project=self.spec.project,
+            project=self._project,
             node_service_account=self._node_service_accounts.get(entry.name),
             existing_id=self._existing_clusters.get(entry.name),
             managed_prometheus=self.spec.observability.managed_prometheus,
@@ -315,7 +335,7 @@ class Fleet(pulumi.ComponentResource):
             f"{self._prefix}{entry.name}/{pool.name}",
             pool,
             cluster_spec=entry,
-            project=self.spec.project,
+            project=self._project,
             cluster=cluster.cluster.output("name"),
             service_account=cluster.node_service_account,
             deletion_protection=self.spec.protects(entry.name),
@@ -333,7 +353,7 @@ class Fleet(pulumi.ComponentResource):
         return {
             team.name: TeamIdentity(
                 f"{name}/{team.name}",
-                project=self.spec.project,
+                project=self._project,
                 fleet=self.spec.name,
                 team=team.name,
                 roles=team.google_service_account.roles,
@@ -351,7 +371,7 @@ class Fleet(pulumi.ComponentResource):
             return None
         return MemberAccess(
             f"{name}/members",
-            project=self.spec.project,
+            project=self._project,
             fleet=self.spec.name,
             members=members,
             opts=self._child(),
@@ -363,7 +383,7 @@ class Fleet(pulumi.ComponentResource):
             return None
         return ManagerIdentity(
             f"{name}/manager",
-            project=self.spec.project,
+            project=self._project,
             fleet=self.spec.name,
             accounts=accounts,
             after=[self.clusters[self.spec.home].cluster],
@@ -392,8 +412,19 @@ class Fleet(pulumi.ComponentResource):
                 workers,
                 team_secrets=self._team_secrets,
                 controller_image=self._controller_image,
+                addresses=self._addresses(),
                 after=[self.manager_identity] if self.manager_identity else [],
             )
+
+    def _addresses(self) -> dict[str, pulumi.Output[str]]:
+        """Addresses of the accounts in a project that only Pulumi knows, by those that the objects have."""
+        spec, project = self.spec, self._project
+        if isinstance(project, str):
+            return {}
+        ids = [team_account_id(spec.name, team) for team in self.team_identities]
+        ids += [account.account_id for account in manager_accounts(spec)]
+        places = {each: account_address(each, spec.project) for each in ids}
+        return {place: project.apply(partial(account_address, each)) for each, place in places.items()}
 
     def _dashboards(self, name: str) -> Dashboards | None:
         spec = self.spec
@@ -402,7 +433,7 @@ class Fleet(pulumi.ComponentResource):
         return Dashboards(
             name,
             spec.observability,
-            project=spec.project,
+            project=self._project,
             fleet=spec.name,
             manager=spec.manager.name if spec.manager else None,
             job_clusters=spec.job_clusters,

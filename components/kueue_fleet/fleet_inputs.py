@@ -1,10 +1,30 @@
-"""What a Pulumi program gives to `Fleet` beside the fleet file, where the two contradict each other."""
+"""What a Pulumi program gives to `Fleet` beside the fleet file: where it is wrong, or contradicts the file."""
 
 from collections.abc import Iterator, Mapping
 
+import pulumi
+
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gcp import NetworkIds
-from kueue_fleet.kueue_api import Problem
+from kueue_fleet.kueue_api import Problem, syntax
+
+
+def check_project(project: object) -> Iterator[Problem]:
+    """A project of the program that is not an id, where the program knows it."""
+    if isinstance(project, str) and (wrong := syntax.project_id(project)):
+        what, _, fix = f"{project} {wrong}".partition("; ")
+        yield Problem("project", f"the program gives {what}", fix)
+
+
+def known_project(project: pulumi.Input[str]) -> pulumi.Output[str]:
+    """The project, checked once it is known. Raises RunError, from within Pulumi."""
+
+    def checked(known: str) -> str:
+        for problem in check_project(known):
+            raise pulumi.RunError(str(problem))
+        return known
+
+    return pulumi.Output.from_input(project).apply(checked)
 
 
 def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Problem]:

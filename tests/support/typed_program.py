@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pulumi
 
-from kueue_fleet import ClusterQueue, Cohort, Fleet, KueueInstall, LocalQueue, NodePool, ResourceFlavor
+from kueue_fleet import (
+    ClusterQueue,
+    Cohort,
+    Fleet,
+    KueueInstall,
+    LocalQueue,
+    NodePool,
+    ResourceFlavor,
+    StandaloneCluster,
+)
 from kueue_fleet.fleet_file import (
     ClusterEntry,
     KueueInstallation,
@@ -13,6 +22,7 @@ from kueue_fleet.fleet_file import (
     TeamEntry,
     parse_fleet,
 )
+from kueue_fleet.gcp import NetworkIds
 from kueue_fleet.kueue_api import (
     ClusterQueueSpec,
     FairSharing,
@@ -76,3 +86,13 @@ def fleet() -> None:
     spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))
     made = Fleet(spec.name, spec)
     pulumi.export("kubeconfig", made.kubeconfig)
+
+
+def elsewhere(project: pulumi.Output[str], network: pulumi.Output[str], image: pulumi.Output[str]) -> None:
+    """A fleet, and one cluster more, with what another stack made: its outputs are inputs here."""
+    spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))
+    subnets = {cluster.region: pulumi.Output.concat(network, "-", cluster.region) for cluster in spec.clusters}
+    vpc = NetworkIds(network, subnets, pod_range_names=dict.fromkeys(subnets, "pods"))
+    Fleet("elsewhere", spec, project=project, network=vpc, controller_image=image)
+    entry = ClusterEntry(name="batch", role="standalone", region="us-central1", mode="Standard")
+    StandaloneCluster("batch", entry, project=project, network=network, subnetwork=subnets[spec.clusters[0].region])

@@ -16,7 +16,7 @@ from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess, Placement, cl
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
-from kueue_fleet.gcp.resources import ContainerCluster, ProjectIamMember
+from kueue_fleet.gcp.resources import ContainerCluster, ProjectIamMember, concat
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -24,7 +24,7 @@ class GkeCluster(pulumi.ComponentResource):
 
     cluster_name: str
     """Name in Google Cloud, and of the kubeconfig's context."""
-    identifier: str
+    identifier: pulumi.Output[str]
     """`projects/P/locations/L/clusters/N`: known before the cluster exists and the same for its whole life."""
     cluster: ContainerCluster
     """The GKE cluster, made or read."""
@@ -40,7 +40,7 @@ class GkeCluster(pulumi.ComponentResource):
     """Kubeconfig with one context; it holds no credential, gke-gcloud-auth-plugin gets one."""
     provider: kubernetes.Provider
     """Provider for everything in this cluster and for nothing outside it."""
-    workload_pool: str
+    workload_pool: pulumi.Output[str]
     """Workload Identity pool of the project."""
     node_service_account: pulumi.Output[str]
     """Address of the nodes' service account."""
@@ -57,7 +57,7 @@ class GkeCluster(pulumi.ComponentResource):
         name: str,
         spec: ClusterEntry,
         *,
-        project: str,
+        project: pulumi.Input[str],
         network: "pulumi.Input[str] | None" = None,
         subnetwork: "pulumi.Input[str] | None" = None,
         access: ControlPlaneAccess | None = None,
@@ -90,18 +90,17 @@ class GkeCluster(pulumi.ComponentResource):
             )
         super().__init__(self.pulumi_type, name, None, opts)
         self.cluster_name = spec.name
-        self.identifier = f"projects/{project}/locations/{spec.region}/clusters/{spec.name}"
-        self.workload_pool = f"{project}.svc.id.goog"
+        identifier = concat("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}")
+        self.identifier = pulumi.Output.from_input(identifier)
+        self.workload_pool = pulumi.Output.from_input(concat(project, ".svc.id.goog"))
         access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
         if existing_id is not None and not spec.existing:
             raise ValueError(f"cluster {spec.name}: has an id of the program, but not existing: true; add it")
-        known: pulumi.Input[str] = self.identifier
+        known = identifier
         if spec.existing:
             if existing_id is not None:
-                known = pulumi.Output.from_input(existing_id).apply(
-                    lambda given: _same_cluster(spec.name, self.identifier, given)
-                )
+                known = pulumi.Output.all(identifier, existing_id).apply(lambda ids: _same_cluster(spec.name, *ids))
             self.cluster = ContainerCluster(name, {"name": None}, pulumi.ResourceOptions(parent=self, id=known))
         roles: list[ProjectIamMember] = []
         given = spec.node_service_account if node_service_account is None else node_service_account
@@ -150,7 +149,7 @@ class GkeCluster(pulumi.ComponentResource):
         self.provider = kubernetes.Provider(
             name,
             kubeconfig=self.kubeconfig.apply(lambda kubeconfig: json.dumps(kubeconfig, sort_keys=True)),
-            cluster_identifier=self.identifier,
+            cluster_identifier=identifier,
             # A worker's kubeconfig is rotated in place: the manager never is without it.
             enable_secret_mutable=True,
             upsert_existing_objects=spec.upsert_existing_objects or None,
@@ -178,7 +177,12 @@ class GkeCluster(pulumi.ComponentResource):
         self.ca_certificate = pulumi.Output.all(self.endpoint, authority).apply(lambda parts: server_ca(*parts))
 
     def _system_pool(
-        self, name: str, project: str, spec: ClusterEntry, labels: Mapping[str, str] | None, protection: bool
+        self,
+        name: str,
+        project: pulumi.Input[str],
+        spec: ClusterEntry,
+        labels: Mapping[str, str] | None,
+        protection: bool,
     ) -> NodePool:
         """Zones are the cluster's. No taint: GKE's own pods, Kueue and JobSet tolerate none."""
         return NodePool(

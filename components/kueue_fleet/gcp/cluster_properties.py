@@ -12,6 +12,7 @@ import pulumi
 
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
+from kueue_fleet.gcp.resources import concat
 from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -83,7 +84,7 @@ class ControlPlaneAccess:
 class Placement:
     """Where a cluster lies."""
 
-    project: str
+    project: pulumi.Input[str]
     network: pulumi.Input[str]
     subnetwork: pulumi.Input[str]
     pod_range_name: pulumi.Input[str] | None = None
@@ -147,7 +148,7 @@ def cluster_properties(
         properties["authenticatorGroupsConfig"] = {"securityGroup": spec.rbac_security_group}
     if spec.mode == "Autopilot":
         return properties | _autopilot(spec, node_service_account)
-    return properties | _standard(spec, node_service_account, f"{place.project}.svc.id.goog")
+    return properties | _standard(spec, node_service_account, concat(place.project, ".svc.id.goog"))
 
 
 def _switches(spec: ClusterEntry) -> dict[str, Any]:
@@ -199,7 +200,9 @@ def _autopilot(spec: ClusterEntry, node_service_account: pulumi.Input[str]) -> d
     return {"enableAutopilot": True, "clusterAutoscaling": {"autoProvisioningDefaults": defaults}}
 
 
-def _standard(spec: ClusterEntry, node_service_account: pulumi.Input[str], workload_pool: str) -> dict[str, Any]:
+def _standard(
+    spec: ClusterEntry, node_service_account: pulumi.Input[str], workload_pool: pulumi.Input[str]
+) -> dict[str, Any]:
     """What only a Standard cluster takes; its default pool lives for minutes and needs an account all the same."""
     drivers = spec.storage_drivers
     properties: dict[str, Any] = {

@@ -6,6 +6,7 @@ Docker or BuildKit of the machine that runs `pulumi up`, and pushed as the user 
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pulumi
@@ -40,20 +41,24 @@ class ControllerImage(pulumi.ComponentResource):
         name: str,
         built: BuiltImage,
         *,
+        project: pulumi.Input[str] | None = None,
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the repository with its cleanup policies, and the image, which a preview does not build.
 
-        `labels` are Google Cloud labels. The access token is a secret of the state and expires within an hour; a new
-        one does not change the image. An image that is replaced or deleted stays in the registry until its cleanup
-        policies, or the end of the repository, remove it: pods may still run it.
+        `project` takes the place of the one in `built`; `labels` are Google Cloud labels. The access token is a secret
+        of the state and expires within an hour; a new one does not change the image. An image that is replaced or
+        deleted stays in the registry until its cleanup policies, or the end of the repository, remove it: pods may
+        still run it.
         """
         super().__init__("kueue-fleet:index:ControllerImage", name, None, opts)
+        where = built.project if project is None else project
+        reference = pulumi.Output.from_input(where).apply(lambda known: replace(built, project=known).reference)
         self.repository = ArtifactRegistryRepository(
             name,
             {
-                "project": built.project,
+                "project": where,
                 "location": built.location,
                 "repositoryId": built.repository,
                 "format": "DOCKER",
@@ -75,7 +80,7 @@ class ControllerImage(pulumi.ComponentResource):
         image = DockerBuildImage(
             name,
             {
-                "tags": [built.reference],
+                "tags": [reference],
                 "context": {"location": _from_program(PACKAGE)},
                 "dockerfile": {"location": _from_program(PACKAGE / "controller" / "image" / "Dockerfile")},
                 "platforms": [PLATFORM],

@@ -30,7 +30,7 @@ class Dashboards(pulumi.ComponentResource):
         name: str,
         spec: Observability,
         *,
-        project: str,
+        project: pulumi.Input[str],
         fleet: str,
         manager: str | None,
         job_clusters: Sequence[str],
@@ -54,7 +54,7 @@ class Dashboards(pulumi.ComponentResource):
             self.dashboard = MonitoringDashboard(
                 name, {"project": project, "dashboardJson": json.dumps(board)}, pulumi.ResourceOptions(parent=self)
             )
-            self.url = self.dashboard.id.apply(lambda id_: _url(project, str(id_)))
+            self.url = pulumi.Output.all(project, self.dashboard.id).apply(lambda parts: _url(*map(str, parts)))
         if spec.alerts.enabled:
             policies = alert_policies(
                 fleet,

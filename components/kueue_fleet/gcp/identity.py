@@ -11,7 +11,13 @@ import pulumi
 
 from kueue_fleet.fleet_file.model.accounts import account_id, connect_role_id, members_role_id, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
-from kueue_fleet.gcp.resources import ProjectIamCustomRole, ProjectIamMember, ServiceAccount, ServiceAccountIamMember
+from kueue_fleet.gcp.resources import (
+    ProjectIamCustomRole,
+    ProjectIamMember,
+    ServiceAccount,
+    ServiceAccountIamMember,
+    concat,
+)
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:
@@ -47,7 +53,7 @@ class NodeIdentity(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        project: str,
+        project: pulumi.Input[str],
         cluster_name: str,
         roles: Sequence[str] = NODE_ROLES,
         opts: pulumi.ResourceOptions | None = None,
@@ -88,7 +94,7 @@ class TeamIdentity(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        project: str,
+        project: pulumi.Input[str],
         fleet: str,
         team: str,
         roles: Sequence[str],
@@ -123,7 +129,7 @@ class TeamIdentity(pulumi.ComponentResource):
                 {
                     "serviceAccountId": self.account.output("name"),
                     "role": WORKLOAD_IDENTITY_ROLE,
-                    "member": f"serviceAccount:{project}.svc.id.goog[{namespace}/{account}]",
+                    "member": _pods(project, namespace, account),
                 },
                 pulumi.ResourceOptions(parent=self, depends_on=list(after)),
             )
@@ -140,7 +146,7 @@ class ManagerIdentity(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        project: str,
+        project: pulumi.Input[str],
         fleet: str,
         accounts: Sequence[ManagerAccount],
         after: Sequence[pulumi.Resource] = (),
@@ -177,17 +183,22 @@ class ManagerIdentity(pulumi.ComponentResource):
                 {
                     "serviceAccountId": account.output("name"),
                     "role": WORKLOAD_IDENTITY_ROLE,
-                    "member": f"serviceAccount:{project}.svc.id.goog[{each.namespace}/{each.service_account}]",
+                    "member": _pods(project, each.namespace, each.service_account),
                 },
                 pulumi.ResourceOptions(parent=self, depends_on=list(after)),
             )
         self.register_outputs({})
 
 
+def _pods(project: pulumi.Input[str], namespace: str, account: str) -> pulumi.Input[str]:
+    """The pods of a Kubernetes service account, as a member of a policy."""
+    return concat("serviceAccount:", project, f".svc.id.goog[{namespace}/{account}]")
+
+
 def _connect_role(
     parent: pulumi.ComponentResource,
     name: str,
-    project: str,
+    project: pulumi.Input[str],
     role_id: str,
     title: str,
     description: str,
@@ -216,7 +227,7 @@ class MemberAccess(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        project: str,
+        project: pulumi.Input[str],
         fleet: str,
         members: Sequence[str],
         opts: pulumi.ResourceOptions | None = None,

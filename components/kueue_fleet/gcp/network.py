@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.gcp.resources import ComputeNetwork, ComputeRouter, ComputeRouterNat, ComputeSubnetwork
+from kueue_fleet.gcp.resources import ComputeNetwork, ComputeRouter, ComputeRouterNat, ComputeSubnetwork, concat
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
 POD_RANGE_NAME = "pods"
@@ -42,16 +42,22 @@ class NetworkIds:
     """Range of the pods; needed there too, where it has a name."""
 
 
-def existing_network(spec: FleetSpec) -> NetworkIds | None:
-    """The network that the fleet file says is there; None where the fleet makes its own."""
+def existing_network(spec: FleetSpec, project: pulumi.Input[str]) -> NetworkIds | None:
+    """The network that the fleet file says is there; None where the fleet makes its own.
+
+    It is in `project` where the file names no other one.
+    """
     network = spec.network.existing
     if network is None:
         return None
-    project = f"projects/{spec.network_project}"
+    host = network.project or project
     subnets = network.subnets.items()
     return NetworkIds(
-        f"{project}/global/networks/{network.name}",
-        {region: f"{project}/regions/{region}/subnetworks/{subnet.name}" for region, subnet in subnets},
+        concat("projects/", host, f"/global/networks/{network.name}"),
+        {
+            region: concat("projects/", host, f"/regions/{region}/subnetworks/{subnet.name}")
+            for region, subnet in subnets
+        },
         pod_range_names={region: each.pod_range_name for region, each in subnets if each.pod_range_name},
         service_range_names={region: each.service_range_name for region, each in subnets if each.service_range_name},
         node_ranges={region: each.cidr for region, each in subnets if each.cidr},
@@ -85,7 +91,7 @@ class Network(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        project: str,
+        project: pulumi.Input[str],
         regions: Sequence[str],
         network_name: str | None = None,
         ranges: Mapping[str, str] | None = None,
@@ -136,7 +142,7 @@ class Network(pulumi.ComponentResource):
             self._add_region(name, vpc_name, project, region)
         self.register_outputs({"selfLink": self.self_link})
 
-    def _add_region(self, name: str, vpc_name: str, project: str, region: str) -> None:
+    def _add_region(self, name: str, vpc_name: str, project: pulumi.Input[str], region: str) -> None:
         place = {"project": project, "region": region}
         secondary = [
             {"rangeName": range_name, "ipCidrRange": ranges[region]}

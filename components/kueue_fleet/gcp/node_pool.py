@@ -46,7 +46,7 @@ class NodePool(pulumi.ComponentResource):
         spec: NodePoolEntry,
         *,
         cluster_spec: ClusterEntry,
-        project: str,
+        project: pulumi.Input[str],
         cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
         deletion_protection: bool = True,
@@ -88,7 +88,7 @@ class NodePool(pulumi.ComponentResource):
         )
         self.register_outputs({"name": spec.name})
 
-    def _placement(self, name: str, project: str, spec: ResolvedNodePool) -> ComputeResourcePolicy | None:
+    def _placement(self, name: str, project: pulumi.Input[str], spec: ResolvedNodePool) -> ComputeResourcePolicy | None:
         """Other machines take GKE's own policy. Source: GoogleCloudPlatform/cluster-toolkit,
         modules/compute/resource-policy, and the rule of `gke.pool_rules` on compact placement with flex-start."""
         if not (spec.compact_placement and spec.machine_type.startswith((*COMPACT_FLEX_START, *WORKLOAD_POLICY_TPU))):

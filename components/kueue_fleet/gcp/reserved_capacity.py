@@ -34,7 +34,7 @@ class ReservedCapacity(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        project: str,
+        project: pulumi.Input[str],
         reservations: Sequence[ReservationEntry] = (),
         future_reservations: Sequence[FutureReservationEntry] = (),
         commitments: Sequence[CommitmentEntry] = (),
@@ -86,7 +86,7 @@ class ReservedCapacity(pulumi.ComponentResource):
             retain_on_delete=self._protect or always_retained,
         )
 
-    def _commitment(self, name: str, project: str, entry: CommitmentEntry) -> ComputeRegionCommitment:
+    def _commitment(self, name: str, project: pulumi.Input[str], entry: CommitmentEntry) -> ComputeRegionCommitment:
         missing = [reservation for reservation in entry.reservations if reservation not in self.reservations]
         if missing:
             raise ValueError(f"commitment {entry.name}: {', '.join(missing)} is not a reservation of this component")
@@ -139,7 +139,7 @@ def _shared(projects: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _reservation(project: str, entry: ReservationEntry) -> dict[str, Any]:
+def _reservation(project: pulumi.Input[str], entry: ReservationEntry) -> dict[str, Any]:
     machine: dict[str, Any] = {"machineType": entry.machine_type}
     if entry.accelerator is not None:
         asked = {"acceleratorType": entry.accelerator.type, "acceleratorCount": entry.accelerator.count}
@@ -158,7 +158,7 @@ def _reservation(project: str, entry: ReservationEntry) -> dict[str, Any]:
     }
 
 
-def _future(project: str, entry: FutureReservationEntry) -> dict[str, Any]:
+def _future(project: pulumi.Input[str], entry: FutureReservationEntry) -> dict[str, Any]:
     """A request in calendar mode: Google makes a reservation of the same name of it, and deletes that at the end.
 
     Source: https://cloud.google.com/compute/docs/instances/create-future-reservations-calendar-mode.

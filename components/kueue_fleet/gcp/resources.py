@@ -188,6 +188,12 @@ def _provider_version(sdk: str) -> str:
     return version(sdk)
 
 
+def concat(*parts: pulumi.Input[str]) -> pulumi.Input[str]:
+    """The texts one after the other: a plain text where all of them are."""
+    plain = [part for part in parts if isinstance(part, str)]
+    return "".join(plain) if len(plain) == len(parts) else pulumi.Output.concat(*parts)
+
+
 def access_token(parent: pulumi.Resource) -> pulumi.Output[str]:
     """An access token of the user that the `gcp` provider acts as, as a secret; it expires within an hour."""
     options = pulumi.InvokeOptions(parent=parent, version=_provider_version(GcpResource.sdk))

@@ -14,7 +14,12 @@ class ProjectServices(pulumi.ComponentResource):
     """By the API's name."""
 
     def __init__(
-        self, name: str, *, project: str, apis: Sequence[str], opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        *,
+        project: pulumi.Input[str],
+        apis: Sequence[str],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Enable `apis`, such as container.googleapis.com, in `project`."""
         super().__init__("kueue-fleet:index:ProjectServices", name, None, opts)

@@ -5,7 +5,7 @@ hangs below the cluster, and goes with it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pulumi
@@ -91,19 +91,24 @@ class ClusterContents:
         workers: "Mapping[str, ClusterContents]",
         team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
         controller_image: "pulumi.Input[str] | None" = None,
+        addresses: "Mapping[str, pulumi.Input[str]] | None" = None,
         after: "Sequence[pulumi.Resource]" = (),
     ) -> None:
         """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager.
 
         `team_secrets` has what is in the teams' Secrets, by name and key; `controller_image` takes the place of the
-        image in the file. `after` are the Google accounts that pods act as.
+        image in the file, and `addresses` that of addresses of Google accounts in the objects. `after` are the Google
+        accounts that pods act as.
         """
         self._spec = spec
         self._team_secrets = team_secrets
         self._controller_image = controller_image
         self._after = after
         self._cluster = cluster
+        self._addresses = addresses or {}
         self._objects = objects_on(spec, cluster.name)
+        if self._addresses:
+            self._objects = [replace(each, manifest=self._addressed(each.manifest)) for each in self._objects]
         self._made: dict[str, pulumi.Resource] = {}
         self._install()
         self._platform()
@@ -210,6 +215,14 @@ class ClusterContents:
             return plain
         return self._cluster.kubernetes_version.apply(lambda version: kueue_helm_values(spec, here, version))
 
+    def _addressed(self, value: Any) -> Any:
+        """A manifest, or a part of it, with the addresses that the program gives."""
+        if isinstance(value, dict):
+            return {key: self._addressed(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._addressed(item) for item in value]
+        return self._addresses.get(value, value) if isinstance(value, str) else value
+
     def _part(self, name: str) -> list[Manifest]:
         return [each.manifest for each in self._objects if each.part == name]
 
@@ -260,7 +273,7 @@ class ClusterContents:
                 made = ProvisioningRequestCheck(self._name(entry.name), entry, opts=self._opts(self.kueue.release))
                 self._made[f"AdmissionCheck/{entry.name}"] = made
         if self._part("multikueue"):
-            patches = kueue_patches(self._spec)
+            patches = [self._addressed(each) for each in kueue_patches(self._spec)]
             self.kueue_plugin = (
                 KueuePlugin(self._name("kueue-plugin"), patches, opts=self._opts(self.kueue.release, *self._after))
                 if patches
