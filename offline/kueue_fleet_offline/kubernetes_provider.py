@@ -17,7 +17,13 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, StandInProvider, fail, serve_provider
+from kueue_fleet.rehearsal.standins.plugin_server import (
+    EngineLog,
+    StandInProvider,
+    check_response,
+    fail,
+    serve_provider,
+)
 from kueue_fleet.rehearsal.standins.property_diff import render_path
 from kueue_fleet.rehearsal.standins.property_values import UnsupportedValueError, Value, parse_struct, render_struct
 from kueue_fleet_offline.helm_release import HelmReleases
@@ -68,11 +74,7 @@ class KubernetesProvider(StandInProvider):
         self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext
     ) -> provider_pb2.CheckResponse:
         """Refuses settings that cannot be honoured."""
-        failures = [
-            provider_pb2.CheckFailure(property=key, reason=reason)
-            for key, reason in check_settings(parse_struct(request.news))
-        ]
-        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+        return check_response(request.news, check_settings(parse_struct(request.news)))
 
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Says whether a changed configuration means another cluster."""
@@ -152,8 +154,7 @@ class KubernetesProvider(StandInProvider):
                 checked = self._resources().check(request.type, naming, news, olds)
         except (PluginError, UnsupportedValueError) as error:
             _refuse(context, error)
-        reasons = [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
-        return provider_pb2.CheckResponse(inputs=render_struct(checked), failures=reasons)
+        return check_response(render_struct(checked), failures)
 
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """What would change, compared with the live object as last seen."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kueue_fleet.gke.declared_pools import EFFECTS
-from kueue_fleet.gke.labels import GPU_RESOURCE, NODE_POOL, TPU_RESOURCE, accelerator_of
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, NODE_POOL, accelerator_of
 from kueue_fleet.kueue_api import Problem, Quantity
 from kueue_fleet.kueue_api.names import PROVISIONING_CONTROLLER
 from kueue_fleet_policies.estate import ClusterView, Estate, object_name, objects_by_name
@@ -145,7 +145,7 @@ def _capacity(cluster: ClusterView, labels: Mapping[str, Any], resource: str) ->
         # Without any nodes it is the flavor that is wrong, see kueue-flavor-has-nodes.
         return total if matching else None
     accelerator = accelerator_of(labels)
-    if automatic is None or resource not in (GPU_RESOURCE, TPU_RESOURCE) or not isinstance(accelerator, str):
+    if automatic is None or resource not in ACCELERATOR_RESOURCES or not isinstance(accelerator, str):
         return None
     return max(total, cluster.limits[accelerator])
 

@@ -1,6 +1,6 @@
 """The delays of one run of Kueue's performance harness, as the simulation is to be given them.
 
-In: lines of the log of its Kueue, and the run times of the classes. Out: what this machine took then, so that the
+From the lines of the log of its Kueue, and the run times of the classes: what this machine took then, so that the
 simulation is compared with that and not with another machine.
 
 Of each delay the mean over every ten seconds, differences below 0 with the others: a few long calls are most of what is

@@ -1,6 +1,6 @@
 """What the log of Kueue says of one run of its performance harness (`--withLogs --withLogsLevel=2`).
 
-In: lines of minimalkueue.err.log. Out: when what happened, in seconds; what these times mean is `harness_delays`'.
+From the lines of minimalkueue.err.log: when what happened, in seconds; what these times mean is `harness_delays`'.
 """
 
 from __future__ import annotations

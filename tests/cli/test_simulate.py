@@ -108,6 +108,9 @@ def test_what_if_on_a_stack_and_its_jobs() -> None:
     assert done.exit_code == 0, done.output
     after = {found["name"]: found for found in json.loads(done.stdout)["after"]["workloads"]}
     assert after["deadline"]["arrivedAt"] == 60
+    from_stdin = ["simulate", "-", *command[2:], "--what-if", f"{quota}=6"]
+    piped = CliRunner().invoke(app, from_stdin, input=stack.read_text())
+    assert json.loads(piped.stdout)["after"] == json.loads(done.stdout)["after"]
     refused = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=lots"])
     assert refused.exit_code == 1
     assert "nominalQuota" in str(refused.exception)

@@ -112,7 +112,7 @@ def test_one_that_never_starts(dump: Path) -> None:
         ("--job of-b --objects {dump} --run-time soon", "--run-time 'soon': is not a number of seconds; write"),
         ("--job of-b --objects {dump} --run-time -1", "--run-time '-1': is negative or not finite; write 0 seconds"),
         ("-f {dump}/w.yaml", "w.yaml: holds 14 objects; give one job"),
-        ("-f - --objects -", "-: is given twice, and only one can be read from stdin"),
+        ("-f - --objects -", "when: `-` is given twice; only one can be read from stdin"),
     ],
 )
 def test_what_is_refused(arguments: str, says: str, dump: Path) -> None:

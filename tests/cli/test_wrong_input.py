@@ -19,8 +19,8 @@ LOAD = "examples/dws-multikueue/workload.yaml"
 NEW = "--name x --project my-project --region us-central1"
 
 
-def _of_a_live_fleet() -> list[tuple[str, int, str]]:
-    """What is wrong with a command that reads every cluster of a fleet."""
+def _with_a_kubeconfig() -> list[tuple[str, int, str]]:
+    """What is wrong with a command that reaches every cluster of a fleet."""
     return [
         ("", 2, "Missing argument 'FILE'"),
         ("nofile", 1, "nofile: no such file"),
@@ -32,8 +32,16 @@ def _of_a_live_fleet() -> list[tuple[str, int, str]]:
         (f"{FLEET} --kubeconfig bytes.yaml", 1, "bytes.yaml: is not UTF-8 text (byte 0)"),
         (f"{FLEET} --kubeconfig stacks", 1, "stacks: is a folder; give a kubeconfig with a context for each"),
         (f"{FLEET} --kubeconfig other.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
+    ]
+
+
+def _of_a_live_fleet() -> list[tuple[str, int, str]]:
+    """What is wrong with a command that shows a fleet."""
+    return [
+        *_with_a_kubeconfig(),
         (f"{FLEET} --every 0", 2, "greater than or equal to 1"),
         (f"{FLEET} --watch -o json", 2, "--watch: shows text only"),
+        ("- --prices -", 2, "`-` is given twice; only one can be read from stdin"),
     ]
 
 
@@ -131,6 +139,8 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} -w nofile.yaml", 1, "nofile.yaml: no such file; give a workload file"),
         (f"{FLEET} -w {FLEET}", 1, "is a fleet, not a workload file"),
         (f"{LOAD} -w {FLEET}", 1, "is a workload file; give it with --workload"),
+        ("- -w -", 2, "`-` is given twice; only one can be read from stdin"),
+        (f"- -w {LOAD} --prices=-", 2, "`-` is given twice; only one can be read from stdin"),
         (f"{FLEET} -w {LOAD} --seed x", 2, "valid integer"),
         (f"{FLEET} -w {LOAD} --what-if foo", 2, "is not path=value; write it as"),
         (f"{FLEET} -w {LOAD} --what-if clusterQueues[dsw].stopPolicy=Hold", 1, "there is no dsw; write one of dws"),
@@ -229,16 +239,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{LOAD} --job train", 1, "is a workload file"),
     ],
     "rotate": [
-        ("", 2, "Missing argument 'FILE'"),
-        ("nofile", 1, "nofile: no such file"),
-        ("prod", 1, "did you mean stacks/Pulumi.prod.yaml?"),
-        (LOAD, 1, "is a workload file"),
-        (f"{FLEET} --kubeconfig nofile", 1, "nofile: no such file; give a kubeconfig with a context for each cluster"),
-        (f"{FLEET} --kubeconfig bad.yaml", 1, "bad.yaml:1: a bracket is opened and not closed"),
-        (f"{FLEET} --kubeconfig empty.yaml", 1, "is not a kubeconfig; give a kubeconfig with a context for"),
-        (f"{FLEET} --kubeconfig bytes.yaml", 1, "bytes.yaml: is not UTF-8 text (byte 0)"),
-        (f"{FLEET} --kubeconfig stacks", 1, "stacks: is a folder; give a kubeconfig with a context for each"),
-        (f"{FLEET} --kubeconfig other.yaml", 1, "give a kubeconfig with a context manager-europe-west4"),
+        *_with_a_kubeconfig(),
         (f"{FLEET} --worker worker-us-east", 2, "there is no worker worker-us-east; did you mean worker-us-east4"),
         (f"{FLEET} --worker", 2, "Option '--worker' requires an argument"),
     ],

@@ -1,6 +1,6 @@
 """Words of translated English that nothing in the folders below says. `make check` runs this.
 
-In: files of Python, YAML and Markdown. Out: a line for each place, with what to write.
+It reads Python, YAML and Markdown, and prints a line for each place, with what to write.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ from kueue_fleet.kube.tokens import token_life
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME, TOKENS_ROLE_NAME
 from kueue_fleet.rehearsal.pulumi_cli import PulumiResult
 from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.rehearsal.standins.docker_build_provider import IMAGE, NOTHING_BUILT
+from kueue_fleet.rehearsal.standins.docker_build_provider import NOTHING_BUILT
+from kueue_fleet.rehearsal.standins.gcp_facts import IMAGE
 from kueue_fleet.rehearsal.standins.gcp_provider import NO_TOKEN
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
 

@@ -10,7 +10,7 @@ from tests.simulation.fleets import EUROPE, GPU, US, fleet
 
 from kueue_fleet.fleet_file.spending import BudgetUse, period_start
 from kueue_fleet.gke.prices import Prices
-from kueue_fleet.status import ClusterObjects, budgets, finished_since, team_weeks
+from kueue_fleet.status import ClusterObjects, budgets, finished_since, held_by_teams, team_weeks
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)  # A Saturday; the week began on the 16th.
 TEAM: dict[str, Any] = {"name": "team-a", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]}
@@ -52,8 +52,14 @@ def on(*workloads: dict[str, Any], copies: tuple[dict[str, Any], ...] = ()) -> d
 
 
 def week(*workloads: dict[str, Any], copies: tuple[dict[str, Any], ...] = ()) -> Any:
-    [found] = team_weeks(fleet(teams=[TEAM]), on(*workloads, copies=copies), PRICES, NOW)
+    spec, clusters = fleet(teams=[TEAM]), on(*workloads, copies=copies)
+    [found] = team_weeks(spec, clusters, held_by_teams(spec, clusters, NOW), PRICES, NOW)
     return found
+
+
+def budgets_of(team: dict[str, Any], *workloads: dict[str, Any]) -> list[BudgetUse]:
+    spec = fleet(teams=[team])
+    return list(budgets(spec, held_by_teams(spec, on(*workloads), NOW), PRICES, NOW))
 
 
 def test_a_finished_job_has_its_gpu_hours_and_their_cost_on_its_cluster() -> None:
@@ -99,11 +105,11 @@ def test_budgets_are_of_their_own_period() -> None:
     first = ran("first", "2026-11-02T00:00:00Z", "2026-11-02T05:00:00Z")
     now = ran("now", "2026-11-17T00:00:00Z", "2026-11-17T04:00:00Z")
     team = {**TEAM, "budget": {"gpuHours": 20}}
-    [month] = budgets(fleet(teams=[team]), on(first, now), PRICES, NOW)
+    [month] = budgets_of(team, first, now)
     assert month == BudgetUse("team-a", "GPU hours", 18.0, 20, "month")
     assert (month.percent, month.is_near) == (90, True)
     team = {**TEAM, "budget": {"gpuHours": 20, "usd": 30, "per": "week"}}
-    hours, usd = budgets(fleet(teams=[team]), on(first, now), PRICES, NOW)
+    hours, usd = budgets_of(team, first, now)
     assert (hours.used, hours.is_near) == (8.0, False)
     assert str(usd) == "team-a: up to 18 of 30 USD per week, 58 %"
 

@@ -70,12 +70,18 @@ class _Commands(TyperGroup):
         return get_group(module).commands[cmd_name]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name. Raises CommandError, with the nearest name, if there is none."""
+        """The command that the arguments name.
+
+        Raises:
+            CommandError: there is none, with the nearest name; or two files are to be read from standard input.
+        """
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from kueue_fleet.kueue_api.suggest import instead
 
             fix = "write kueue-fleet --help" if args[0] == "help" else instead(args[0], COMMANDS, "commands")
             raise console.CommandError(f"there is no command {args[0]}; {fix}", exit_code=2)
+        if sum(each == "-" or (each.startswith("--") and each.endswith("=-")) for each in _own(args)) > 1:
+            raise console.CommandError(f"{args[0]}: `-` is given twice; only one can be read from stdin", exit_code=2)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -95,6 +101,11 @@ class _Commands(TyperGroup):
         """The list of commands, from COMMANDS alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
+
+
+def _own(args: list[str]) -> list[str]:
+    """The arguments of the command itself, without those of a command that `exec` runs."""
+    return args[: args.index("--")] if "--" in args else args
 
 
 app = typer.Typer(

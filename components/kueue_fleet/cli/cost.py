@@ -41,8 +41,6 @@ def cost(
       kueue-fleet cost stacks/Pulumi.prod.yaml
       kueue-fleet cost stacks/Pulumi.prod.yaml --prices our-prices.csv -o json
     """
-    if str(file) == str(prices) == "-":
-        raise console.CommandError("FILE and --prices are both `-`; only one can be read from stdin", exit_code=2)
     found = cost_of(load_fleet(file), load_prices(prices))
     if output is Output.json:
         console.json_document(_document(found))

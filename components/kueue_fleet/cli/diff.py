@@ -66,8 +66,6 @@ def diff(
       kueue-fleet diff stacks/Pulumi.staging.yaml stacks/Pulumi.prod.yaml
       kueue-fleet diff old.yaml new.yaml --workload jobs.yaml
     """
-    if str(old) == str(new) == "-":
-        raise console.CommandError("OLD and NEW are both `-`; only one can be read from stdin", exit_code=2)
     fleets = load_fleet(old), load_fleet(new)
     found = compare_fleets(*fleets)
     found += compare_costs(*fleets, load_prices(prices))

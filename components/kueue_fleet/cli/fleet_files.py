@@ -24,23 +24,27 @@ AsPublished = Annotated[
 """The option of commands with which those defects can be tried."""
 
 
-def read_fleet(file: Path, *, as_published: bool = False) -> Reading:
+def read_fleet(file: Path, *, as_published: bool = False, text: str | None = None) -> Reading:
     """The fleet in FILE as it is now, with every problem found in it; no fleet where one of them is an error.
+
+    `text` is that of FILE where it was read before.
 
     Raises:
         CommandError: FILE cannot be read.
     """
     now = datetime.now().astimezone()  # noqa: TID251  (the day where the user is)
-    return read_fleet_text(read_text(file), source_name(file), now, as_published=as_published)
+    if text is None:
+        text = read_text(file)
+    return read_fleet_text(text, source_name(file), now, as_published=as_published)
 
 
-def load_fleet(file: Path, *, as_published: bool = False) -> FleetSpec:
-    """The fleet in FILE.
+def load_fleet(file: Path, *, as_published: bool = False, text: str | None = None) -> FleetSpec:
+    """The fleet in FILE, or in its `text` that was read before.
 
     Raises:
         CommandError: with each problem on a line of its own, where one of them is an error; `check` prints all.
     """
-    reading = read_fleet(file, as_published=as_published)
+    reading = read_fleet(file, as_published=as_published, text=text)
     if reading.fleet is None:
         raise CommandError(
             f"{source_name(file)} does not describe a fleet:",

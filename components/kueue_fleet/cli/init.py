@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -210,13 +210,15 @@ def _project(directory: Path) -> Path | None:
     return next((folder for folder in folders if is_there(folder / "Pulumi.yaml")), None)
 
 
-def _new_project(starter: Starter, directory: Path) -> Iterator[tuple[Path, str]]:
-    """The files of a Pulumi project around the folder of the stack files."""
+def _make_project(starter: Starter, directory: Path) -> Path:
+    """Write a Pulumi project around the folder of the stack files, and return the project's folder."""
     root = directory.parent if directory.name == "stacks" else directory
     stacks = directory.name if directory.name == "stacks" else "."
-    yield root / "Pulumi.yaml", starter_project(starter.name, stacks)
-    if not is_there(root / "__main__.py"):
-        yield root / "__main__.py", STARTER_PROGRAM
+    for name, text in (("Pulumi.yaml", starter_project(starter.name, stacks)), ("__main__.py", STARTER_PROGRAM)):
+        if not is_there(root / name):
+            write_text(root / name, text)
+            console.line(f"{root / name}: written.")
+    return root
 
 
 def _jobs_file(starter: Starter, project: Path) -> Path:
@@ -233,13 +235,7 @@ def _write(starter: Starter, directory: Path, *, force: bool) -> None:
         for problem in problems:
             console.warning(f"{file}: {problem}")
     console.line(f"{file}: written, and valid.")
-    project = _project(directory)
-    if project is None:
-        for made, text in _new_project(starter, directory):
-            write_text(made, text)
-            console.line(f"{made}: written.")
-            project = project or made.parent
-    assert project is not None
+    project = _project(directory) or _make_project(starter, directory)
     jobs = _jobs_file(starter, project)
     if force or not jobs.exists():
         write_text(jobs, starter_jobs(starter))

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
 import typer
 
@@ -42,14 +42,47 @@ Every = Annotated[float, typer.Option("--every", min=1, help="Seconds between tw
 """The option --every."""
 
 
-def check_watch(watch: bool, output: Output) -> None:
-    """Raise CommandError for --watch with JSON."""
+class LiveView(Protocol):
+    """What a command shows of a live fleet."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The document of --output json."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cluster could be read."""
+
+
+View = TypeVar("View", bound=LiveView)
+
+
+def show_live(
+    look: Callable[[], View], rendered: Callable[[View], list[RenderableType]], output: Output, every: float | None
+) -> None:
+    """Show what `look` finds, in the form asked for; again every so many seconds until Ctrl-C, if `every` is given.
+
+    Raises:
+        Exit: with code 1; a cluster could not be read.
+    """
+    if every is not None:
+        _show_again_and_again(lambda: rendered(look()), every)
+    found = look()
+    if output is Output.json:
+        console.json_document(found.as_json())
+    else:
+        console.show(*rendered(found))
+    if not found.is_complete:
+        raise typer.Exit(1)
+
+
+def watch_interval(watch: bool, every: float, output: Output) -> float | None:
+    """Seconds between two looks; None without --watch. Raises CommandError for --watch with JSON."""
     if watch and output is Output.json:
         raise console.CommandError("--watch: shows text only; leave it out for --output json", exit_code=2)
+    return every if watch else None
 
 
-def show_again_and_again(look: Callable[[], list[RenderableType]], every: float) -> NoReturn:
-    """Show what `look` returns, every so many seconds, until Ctrl-C."""
+def _show_again_and_again(look: Callable[[], list[RenderableType]], every: float) -> NoReturn:
     with ExitStack() as stack:
         show = console.show
         if console.interactive():

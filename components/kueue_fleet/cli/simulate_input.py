@@ -54,9 +54,9 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
     from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
-    fleet = load_fleet(stack, as_published=options.as_published)
-    source = str(workload or "")
     text = read_text(stack)
+    fleet = load_fleet(stack, as_published=options.as_published, text=text)
+    source = str(workload or "")
     jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
     if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
         raise SimulationError(

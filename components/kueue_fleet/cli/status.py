@@ -14,7 +14,7 @@ from kueue_fleet.cli.console import Styled
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output
-from kueue_fleet.cli.live_fleet import Every, Watch, check_watch, read_clusters, show_again_and_again
+from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
 from kueue_fleet.cli.price_file import PricesFile, load_prices
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.tables import Column, Table
@@ -57,24 +57,15 @@ def status(
       kueue-fleet status stacks/Pulumi.prod.yaml --watch
       kueue-fleet status stacks/Pulumi.prod.yaml -o json | jq .pending
     """
-    check_watch(watch, output)
+    interval = watch_interval(watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
-    if not watch:
-        found = _look(fleet, kubeconfig, table)
-        if output is Output.json:
-            console.json_document(found.as_json())
-        else:
-            console.show(*_rendered(found))
-        if not all(cluster.reachable for cluster in found.clusters):
-            raise typer.Exit(1)
-        return
-    show_again_and_again(lambda: _rendered(_look(fleet, kubeconfig, table)), every)
+    show_live(lambda: _look(fleet, kubeconfig, table), _rendered, output, interval)
 
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetStatus:
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
-    from kueue_fleet.status import budgets, calendar_status, fleet_status, team_use
+    from kueue_fleet.status import budgets, calendar_status, fleet_status, held_by_teams, team_use
 
     by_name = read_clusters("status", fleet, kubeconfig)
     credentials = token_credentials(fleet)
@@ -88,7 +79,7 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetSta
         now,
         list(calendar_status(fleet, now)),
         list(team_use(fleet, by_name)),
-        list(budgets(fleet, by_name, prices, now)),
+        list(budgets(fleet, held_by_teams(fleet, by_name, now), prices, now)),
     )
 
 

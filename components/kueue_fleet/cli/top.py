@@ -12,7 +12,7 @@ from kueue_fleet.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.input_files import Output
-from kueue_fleet.cli.live_fleet import Every, Watch, check_watch, read_clusters, show_again_and_again
+from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
 from kueue_fleet.cli.price_file import PricesFile, load_prices
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.status import budget_line, span, teams_table
@@ -54,25 +54,27 @@ def top(
       kueue-fleet top stacks/Pulumi.prod.yaml --watch
       kueue-fleet top stacks/Pulumi.prod.yaml -o json | jq .weeks
     """
-    check_watch(watch, output)
+    interval = watch_interval(watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
-    if watch:
-        show_again_and_again(lambda: _rendered(_look(fleet, kubeconfig, table)), every)
-    found = _look(fleet, kubeconfig, table)
-    if output is Output.json:
-        console.json_document(found.as_json())
-    else:
-        console.show(*_rendered(found))
-    if found.unreachable:
-        raise typer.Exit(1)
+    show_live(lambda: _look(fleet, kubeconfig, table), _rendered, output, interval)
 
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> Top:
-    from kueue_fleet.status import Top, budgets, finished_since, flavor_tops, queue_tops, team_use, team_weeks
+    from kueue_fleet.status import (
+        Top,
+        budgets,
+        finished_since,
+        flavor_tops,
+        held_by_teams,
+        queue_tops,
+        team_use,
+        team_weeks,
+    )
 
     clusters = read_clusters("top", fleet, kubeconfig, nodes=True)
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+    held = held_by_teams(fleet, clusters, now)
     finished, since = finished_since(fleet, clusters)
     policies = kueue_configuration(fleet, fleet.home).get("objectRetentionPolicies") or {}
     return Top(
@@ -81,8 +83,8 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> Top:
         queues=tuple(queue_tops(fleet, clusters)),
         flavors=tuple(flavor_tops(fleet, clusters)),
         teams=tuple(team_use(fleet, clusters)),
-        weeks=tuple(team_weeks(fleet, clusters, prices, now)),
-        budgets=tuple(budgets(fleet, clusters, prices, now)),
+        weeks=tuple(team_weeks(fleet, clusters, held, prices, now)),
+        budgets=tuple(budgets(fleet, held, prices, now)),
         prices=prices.date,
         finished=finished,
         finished_since=since,

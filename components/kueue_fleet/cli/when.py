@@ -91,8 +91,6 @@ def when(
             "the job is missing, or given twice; give one of: --job NAME that waits, -f FILE that is not submitted",
             exit_code=2,
         )
-    if [str(each) for each in (file, manifest, objects, workload)].count("-") > 1:
-        raise console.CommandError("-: is given twice, and only one can be read from stdin", exit_code=2)
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.forecast import forecast

@@ -1,7 +1,7 @@
 """What teams use in a week or month, and what that costs, against their budgets.
 
-In: who held how many GPUs of which flavor, from when to when; the status of a live fleet and the simulation say so.
-Out: GPU hours and USD by team. Where it is not known which flavor a job had, its cost lies between two amounts.
+The status of a live fleet, and the simulation, say who held how many GPUs of which flavor, from when to when. Where it
+is not known which flavor a job had, its cost lies between two amounts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import Final, Literal
 from kueue_fleet.fleet_file.cost import accelerator_hour
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamBudget
-from kueue_fleet.gke.labels import GPU_RESOURCE, TPU_RESOURCE
+from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.gke.prices import Prices
 
-ACCELERATORS: Final = (GPU_RESOURCE, TPU_RESOURCE)
-"""The resources that cost money here."""
 NEAR_PERCENT: Final = 80
 """Share of a budget from which on it is near."""
 Period = Literal["week", "month"]
@@ -102,10 +100,8 @@ def spending(
     return found
 
 
-def budget_use(team: str, budget: TeamBudget | None, used: Spending) -> Sequence[BudgetUse]:
+def budget_use(team: str, budget: TeamBudget, used: Spending) -> Sequence[BudgetUse]:
     """How far the amounts of a budget are used up; of a cost that lies between two amounts, the larger one counts."""
-    if budget is None:
-        return []
     hours = budget.gpu_hours and BudgetUse(team, "GPU hours", used.gpu_hours, budget.gpu_hours, budget.per)
     usd = budget.usd and BudgetUse(team, "USD", used.usd_most, budget.usd, budget.per)
     return [each for each in (hours, usd) if each]

@@ -1,7 +1,7 @@
 """The image of the fleet's own controller: a repository of Artifact Registry, and the image built and pushed to it.
 
-In: where the image is to be. Out: its reference with a digest. It is built from the package that is installed, by the
-Docker or BuildKit of the machine that runs `pulumi up`, and pushed as the user that Pulumi's Google provider acts as.
+It is built from the package that is installed, by the Docker or BuildKit of the machine that runs `pulumi up`, and
+pushed as the user that Pulumi's Google provider acts as.
 """
 
 import os

@@ -22,6 +22,8 @@ GPU_RESOURCE: Final = "nvidia.com/gpu"
 """Resource name of NVIDIA's GPUs, and key of the taint of nodes with GPUs."""
 TPU_RESOURCE: Final = "google.com/tpu"
 """Resource name of TPU chips, and key of the taint of nodes with TPUs."""
+ACCELERATOR_RESOURCES: Final = (GPU_RESOURCE, TPU_RESOURCE)
+"""The scarce and costly resources."""
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 """Node label with the pool's name."""
 ACCELERATOR: Final = "cloud.google.com/gke-accelerator"

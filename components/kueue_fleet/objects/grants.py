@@ -82,8 +82,7 @@ def role_grant(name: str, namespace: str, rules: Sequence[dict[str, Any]], subje
 
 def job_namespaces(fleet: FleetSpec) -> tuple[str, ...]:
     """The namespaces that have jobs of the fleet: the teams', and those of other LocalQueues."""
-    teams = (namespace for team in fleet.teams for namespace in team.namespace_names)
-    return tuple(dict.fromkeys((*teams, *(queue.namespace for queue in fleet.local_queues))))
+    return tuple(dict.fromkeys((*fleet.team_of, *(queue.namespace for queue in fleet.local_queues))))
 
 
 def _role_ref(name: str) -> dict[str, str]:

@@ -92,10 +92,10 @@ class ClusterObject:
 def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     """Every object of a cluster, in apply order, with what it needs. Raises KeyError for an unknown cluster."""
     role = fleet.cluster(cluster).role
-    of_teams = {namespace: f"team/{team.name}" for team in fleet.teams for namespace in team.namespace_names}
-    found = [
-        ClusterObject(each, of_teams.get(each["metadata"]["name"], "namespaces")) for each in render_namespaces(fleet)
-    ]
+    found = []
+    for each in render_namespaces(fleet):
+        owner = fleet.team_of.get(each["metadata"]["name"])
+        found.append(ClusterObject(each, "namespaces" if owner is None else f"team/{owner}"))
     found += _part("cluster-profiles", render_profile_definition(fleet, cluster))
     found += _part("monitoring", render_managed_monitoring(fleet, cluster))
     found += _part("grafana", render_grafana(fleet))
@@ -122,7 +122,7 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     alone = {(queue.namespace, queue.name) for queue in fleet.local_queues}
     for namespace, name, spec in local_queues(fleet):
         if spec.cluster_queue in here:
-            part = "" if (namespace, name) in alone else of_teams[namespace]
+            part = "" if (namespace, name) in alone else f"team/{fleet.team_of[namespace]}"
             needs = (f"Namespace/{namespace}", f"ClusterQueue/{spec.cluster_queue}")
             found.append(ClusterObject(local_queue_manifest(namespace, name, spec), part, needs))
     if role == "worker":

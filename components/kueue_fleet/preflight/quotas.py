@@ -23,12 +23,11 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import (
+    ACCELERATOR_RESOURCES,
     FLEX_START,
-    GPU_RESOURCE,
     PROVISIONING,
     QUEUED_PROVISIONING_CLASS,
     SPOT,
-    TPU_RESOURCE,
     accelerator_of,
 )
 from kueue_fleet.gke.machines import MachineType, machine_type
@@ -239,7 +238,7 @@ def _accelerator_quotas(fleet: FleetSpec, cluster: str) -> Iterator[tuple[Flavor
             for quotas in group.flavors:
                 flavor = fleet.flavor(quotas.name)
                 for resource in quotas.resources:
-                    if flavor is not None and resource.name in (GPU_RESOURCE, TPU_RESOURCE):
+                    if flavor is not None and resource.name in ACCELERATOR_RESOURCES:
                         yield flavor, resource.nominal_quota.value
 
 

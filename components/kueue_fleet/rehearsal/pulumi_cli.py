@@ -329,10 +329,10 @@ class PulumiRun:
                 self._under_way.pop(raw[key]["metadata"]["urn"], None)
 
     def _note(self, diagnostic: Mapping[str, Any]) -> None:
-        urn, severity = diagnostic.get("urn", ""), diagnostic.get("severity")
-        message = _MARKUP.sub("", diagnostic.get("message", "")).strip().removeprefix(f"{severity}: ")
         if diagnostic.get("ephemeral"):
             return
+        urn, severity = diagnostic.get("urn", ""), diagnostic.get("severity")
+        message = _MARKUP.sub("", diagnostic.get("message", "")).strip().removeprefix(f"{severity}: ")
         if severity == "error":
             self._diagnostics.append((urn, message))
         elif severity == "warning" and urn and not _type_of(urn).startswith(("kueue-fleet:", "pulumi:")):

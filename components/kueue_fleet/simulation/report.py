@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from kueue_fleet.admission.amounts import resource_order
-from kueue_fleet.gke.labels import GPU_RESOURCE, TPU_RESOURCE
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE
 from kueue_fleet.simulation.records import Phase, Record, Run
 from kueue_fleet.simulation.result import Result
 
@@ -27,7 +27,6 @@ _UNITS: Final[Mapping[str, tuple[str, float]]] = {
     "memory": ("GiB", 1024.0**3),
     "ephemeral-storage": ("GiB", 1024.0**3),
 }
-_ACCELERATORS: Final = (GPU_RESOURCE, TPU_RESOURCE)
 _PHASES: Final = tuple(Phase)
 REST: Final = "all others"
 """Name of the series of everything that has none of its own."""
@@ -153,7 +152,7 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
     by_queue: dict[tuple[str, str, str, str], Changes] = {}
     by_team: dict[str, dict[str, Changes]] = {}
     for record in result.records:
-        team = result.teams.get(record.namespace, record.namespace)
+        team = _team(result, record)
         for phase, begin, until, _ in _spans(record, result.origin, end):
             kind = {Phase.QUOTA: "waiting", Phase.CHECKS: "checks"}.get(phase)
             for resource, amount in record.requests if kind else ():
@@ -260,8 +259,12 @@ def _waits(result: Result, unit: float) -> dict[str, list[dict[str, Any]]]:
     """Time to the first admission, by queue (or by class, where records have one) and by team."""
     return {
         "queue": _waits_by({record.key: _queue(record) for record in result.records}, result, unit),
-        "team": _waits_by({r.key: result.teams.get(r.namespace, r.namespace) for r in result.records}, result, unit),
+        "team": _waits_by({r.key: _team(result, r) for r in result.records}, result, unit),
     }
+
+
+def _team(result: Result, record: Record) -> str:
+    return result.teams.get(record.namespace, record.namespace)
 
 
 def _queue(record: Record) -> str:
@@ -308,16 +311,17 @@ def _jobs(result: Result, end: float, unit: float) -> tuple[list[list[Any]], lis
     jobs: list[list[Any]] = []
     sums: dict[tuple[str, str, str], list[float | None]] = {}
     for record in sorted(result.records, key=lambda record: (record.arrived_at, record.key)):
-        team = result.teams.get(record.namespace, record.namespace)
+        team = _team(result, record)
         phases: list[float] = []
         hours = 0.0
         for phase, begin, until, run in _spans(record, result.origin, end):
             phases += [*_rounded((begin / unit, until / unit)), _PHASES.index(phase)]
+            cluster = (run.cluster if run else None) or ""
             for (flavor, _), held in _accelerator_hours(run, until - begin).items():
                 hours += held
-                entry = sums.setdefault((team, run.cluster or "" if run else "", flavor), [0.0, 0.0])
+                entry = sums.setdefault((team, cluster, flavor), [0.0, 0.0])
                 entry[0] = (entry[0] or 0.0) + held
-                price = result.accelerator_usd.get((run.cluster or "" if run else "", flavor))
+                price = result.accelerator_usd.get((cluster, flavor))
                 if price is None or entry[1] is None:
                     entry[1] = None
                 elif phase is Phase.RUNNING:
@@ -357,7 +361,7 @@ def _accelerator_hours(run: Run | None, seconds: float) -> dict[tuple[str, str],
     """What a run holds of GPUs and TPU chips in this time, by flavor and resource."""
     if run is None:
         return {}
-    return {key: amount * seconds / 3600 for key, amount in run.usage.items() if key[1] in _ACCELERATORS}
+    return {key: amount * seconds / 3600 for key, amount in run.usage.items() if key[1] in ACCELERATOR_RESOURCES}
 
 
 def _evictions(result: Result, unit: float) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.spending import ACCELERATORS, BudgetUse, Held, budget_use, spending
+from kueue_fleet.fleet_file.spending import BudgetUse, Held, budget_use, spending
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import Prices
 from kueue_fleet.simulation.records import Record
 
@@ -54,6 +55,6 @@ def _held(fleet: FleetSpec, records: Sequence[Record], end: float) -> Iterator[H
         team = fleet.team_of.get(record.namespace)
         for run in record.runs if team is not None else ():
             for (flavor, resource), count in run.usage.items():
-                if resource in ACCELERATORS and count:
+                if resource in ACCELERATOR_RESOURCES and count:
                     places = frozenset({(run.cluster or fleet.home, flavor)})
                     yield Held(team or "", resource, count, places, run.admitted_at, run.ended_at or end)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues, quotas_on
-from kueue_fleet.fleet_file.spending import ACCELERATORS, BudgetUse, Held, budget_use, period_start, spending
+from kueue_fleet.fleet_file.spending import BudgetUse, Held, Period, Spending, budget_use, period_start, spending
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import Prices
-from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held, assignments
 from kueue_fleet.status.conditions import condition, is_true
 from kueue_fleet.status.model import ClusterObjects, Manifest, TeamWeek
 
@@ -24,10 +24,12 @@ Clusters = Mapping[str, ClusterObjects]
 """What was listed, by cluster."""
 
 
-def team_weeks(fleet: FleetSpec, clusters: Clusters, prices: Prices, now: datetime) -> Iterator[TeamWeek]:
-    """What each team used in the week of `now`, and how long its jobs waited."""
+def team_weeks(
+    fleet: FleetSpec, clusters: Clusters, held: Sequence[Held], prices: Prices, now: datetime
+) -> Iterator[TeamWeek]:
+    """What each team used in the week of `now`, and how long its jobs waited; `held` is from `held_by_teams`."""
     begin = period_start(now, "week").timestamp()
-    used = spending(fleet, _held(fleet, clusters, now), prices, begin, now.timestamp())
+    used = spending(fleet, held, prices, begin, now.timestamp())
     waits: dict[str, list[float]] = {team.name: [] for team in fleet.teams}
     waiting = {team.name: 0.0 for team in fleet.teams}
     for team, workload in _of_teams(fleet, clusters):
@@ -52,14 +54,17 @@ def team_weeks(fleet: FleetSpec, clusters: Clusters, prices: Prices, now: dateti
         )
 
 
-def budgets(fleet: FleetSpec, clusters: Clusters, prices: Prices, now: datetime) -> Iterator[BudgetUse]:
-    """How far the budgets of teams are used up in the week or month of `now`."""
-    budgeted = [team for team in fleet.teams if team.budget is not None]
-    held = list(_held(fleet, clusters, now)) if budgeted else []
-    for team in budgeted:
-        assert team.budget is not None
-        begin = period_start(now, team.budget.per).timestamp()
-        yield from budget_use(team.name, team.budget, spending(fleet, held, prices, begin, now.timestamp())[team.name])
+def budgets(fleet: FleetSpec, held: Sequence[Held], prices: Prices, now: datetime) -> Iterator[BudgetUse]:
+    """How far the budgets of teams are used up in the week or month of `now`; `held` is from `held_by_teams`."""
+    periods: dict[Period, Mapping[str, Spending]] = {}
+    for team in fleet.teams:
+        if team.budget is None:
+            continue
+        per = team.budget.per
+        if per not in periods:
+            begin = period_start(now, per).timestamp()
+            periods[per] = spending(fleet, held, prices, begin, now.timestamp())
+        yield from budget_use(team.name, team.budget, periods[per][team.name])
 
 
 def finished_since(fleet: FleetSpec, clusters: Clusters) -> tuple[int, str | None]:
@@ -79,8 +84,9 @@ def _of_teams(fleet: FleetSpec, clusters: Clusters) -> Iterator[tuple[str, Manif
             yield team, workload
 
 
-def _held(fleet: FleetSpec, clusters: Clusters, now: datetime) -> Iterator[Held]:
+def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[Held]:
     """What each Workload of a team held: at its last admission, and in earlier runs right before it."""
+    held = []
     queues = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
     copies = {
         (cluster, workload["metadata"]["namespace"], workload["metadata"]["name"]): workload
@@ -99,17 +105,18 @@ def _held(fleet: FleetSpec, clusters: Clusters, now: datetime) -> Iterator[Held]
         cluster = str(status.get("clusterName") or ("" if fleet.manager is not None else fleet.home))
         copy = copies.get((cluster, metadata["namespace"], metadata["name"]), {})
         queue = queues.get((metadata["namespace"], workload["spec"].get("queueName")), "")
-        for resource in ACCELERATORS:
+        for resource in ACCELERATOR_RESOURCES:
             if count := accelerators_held(workload, resource) or accelerators_asked(workload, resource):
                 places = _assigned(cluster, copy, resource) or _possible(fleet, cluster, queue, resource)
-                yield Held(team, resource, count, places, begin, end)
+                held.append(Held(team, resource, count, places, begin, end))
+    return held
 
 
 def _assigned(cluster: str, workload: Manifest, resource: str) -> frozenset[tuple[str, str]]:
     """The cluster and flavor that the Workload on that cluster says."""
     return frozenset(
         (cluster, str(each["flavors"][resource]))
-        for each in _assignments(workload)
+        for each in assignments(workload)
         if resource in (each.get("flavors") or {})
     )
 
@@ -125,34 +132,6 @@ def _possible(fleet: FleetSpec, cluster: str, queue: str, resource: str) -> froz
         for flavor in group.flavors
         if any(quota.name == resource for quota in flavor.resources)
     )
-
-
-def accelerators_held(workload: Manifest, resource: str) -> int:
-    """How many GPUs or TPU chips it has quota for."""
-    return sum(amount_of(each.get("resourceUsage"), resource) for each in _assignments(workload))
-
-
-def accelerators_asked(workload: Manifest, resource: str) -> int:
-    """How many GPUs or TPU chips its pods ask for; an init container's are among those of the others."""
-    total = 0
-    for pod_set in (workload.get("spec") or {}).get("podSets") or ():
-        pod: Mapping[str, Any] = (pod_set.get("template") or {}).get("spec") or {}
-        needs = [container.get("resources") or {} for container in pod.get("containers") or ()]
-        found = sum(
-            amount_of({**(need.get("limits") or {}), **(need.get("requests") or {})}, resource) for need in needs
-        )
-        total += int(pod_set.get("count", 1)) * found
-    return total
-
-
-def amount_of(amounts: Mapping[str, Any] | None, resource: str) -> int:
-    """The amount of the resource, in whole units."""
-    found = (amounts or {}).get(resource)
-    return 0 if found is None else Quantity(str(found)).value
-
-
-def _assignments(workload: Manifest) -> Sequence[Manifest]:
-    return ((workload.get("status") or {}).get("admission") or {}).get("podSetAssignments") or ()
 
 
 def _since(workload: Manifest, kind: str) -> float | None:

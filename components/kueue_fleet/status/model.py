@@ -211,6 +211,11 @@ class Top:
     kept: str | None
     """How long Kueue keeps them; None: as long as their jobs."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cluster could be read."""
+        return not self.unreachable
+
     def as_json(self) -> dict[str, Any]:
         """As one document; times in seconds, names in camelCase."""
         document: dict[str, Any] = _camel({"schemaVersion": SCHEMA_VERSION, **asdict(self)})
@@ -232,6 +237,11 @@ class FleetStatus:
     calendars: tuple[CalendarStatus, ...] = ()
     teams: tuple[TeamUse, ...] = ()
     budgets: tuple[BudgetUse, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cluster could be read."""
+        return all(cluster.reachable for cluster in self.clusters)
 
     def as_json(self) -> dict[str, Any]:
         """As one document; times in seconds, names in camelCase."""

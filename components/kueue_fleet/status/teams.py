@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import GPU_RESOURCE
+from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held, reserved
 from kueue_fleet.status.conditions import is_true
-from kueue_fleet.status.history import accelerators_asked, accelerators_held, amount_of
 from kueue_fleet.status.model import ClusterObjects, Manifest, TeamUse
 
 
@@ -33,7 +33,9 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
             team=team.name,
             jobs=len(held),
             gpus=sum(accelerators_held(each, GPU_RESOURCE) for each in held),
-            borrowed=sum(map(_borrowed, _queues(queues, clusters))) if queues else None,
+            borrowed=sum(sum(reserved(queue, GPU_RESOURCE, "borrowed").values()) for queue in _queues(queues, clusters))
+            if queues
+            else None,
             waiting_jobs=len(waiting),
             waiting_gpus=sum(accelerators_asked(each, GPU_RESOURCE) for each in waiting),
         )
@@ -43,9 +45,3 @@ def _queues(names: list[str], clusters: Mapping[str, ClusterObjects]) -> list[Ma
     """These ClusterQueues on the clusters that run jobs."""
     listed = [queue for found in clusters.values() if found.role != "manager" for queue in found.of("clusterqueues")]
     return [queue for queue in listed if queue["metadata"]["name"] in names]
-
-
-def _borrowed(queue: Manifest) -> int:
-    flavors = (queue.get("status") or {}).get("flavorsReservation") or ()
-    resources = [each for flavor in flavors for each in flavor.get("resources") or ()]
-    return sum(amount_of({each["name"]: each.get("borrowed") or "0"}, GPU_RESOURCE) for each in resources)

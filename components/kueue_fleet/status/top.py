@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
-from kueue_fleet.fleet_file.spending import ACCELERATORS
-from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, NODE_POOL
+from kueue_fleet.status.accelerators import accelerators_asked, amount_of, reserved
 from kueue_fleet.status.conditions import is_true
-from kueue_fleet.status.history import Clusters, accelerators_asked, amount_of
+from kueue_fleet.status.history import Clusters
 from kueue_fleet.status.model import ClusterObjects, FlavorTop, Manifest, QueueTop
 
 
@@ -24,12 +24,11 @@ def queue_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[QueueTop]:
                 pending.setdefault(leads_to.get(key, ""), []).append(workload)
         for queue in found.of("clusterqueues"):
             name = queue["metadata"]["name"]
-            for resource in ACCELERATORS:
+            for resource in ACCELERATOR_RESOURCES:
                 quotas = [amount for _, amount in _quotas(queue, resource)]
                 if quotas:
-                    used, borrowed = (
-                        sum(_reserved(queue, resource, which).values()) for which in ("total", "borrowed")
-                    )
+                    used = sum(reserved(queue, resource, "total").values())
+                    borrowed = sum(reserved(queue, resource, "borrowed").values())
                     quota = sum(quotas)
                     asked = sum(accelerators_asked(each, resource) for each in pending.get(name, ()))
                     free = max(0, quota - (used - borrowed))
@@ -42,7 +41,7 @@ def flavor_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[FlavorTop]:
         found = clusters.get(cluster, ClusterObjects("", unreachable="not read"))
         listed = found.objects.get("nodes")
         for entry in fleet.flavors:
-            for resource in ACCELERATORS:
+            for resource in ACCELERATOR_RESOURCES:
                 queues = [queue for queue in found.of("clusterqueues") if entry.name in dict(_quotas(queue, resource))]
                 if not queues:
                     continue
@@ -56,7 +55,7 @@ def flavor_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[FlavorTop]:
                     nodes=None if own is None else len(own),
                     most_nodes=sum(pool.max_nodes for pool in pools),
                     on_nodes=None if own is None else sum(_allocatable(node, resource) for node in own),
-                    used=sum(_reserved(queue, resource, "total").get(entry.name, 0) for queue in queues),
+                    used=sum(reserved(queue, resource, "total").get(entry.name, 0) for queue in queues),
                 )
 
 
@@ -67,16 +66,6 @@ def _quotas(queue: Manifest, resource: str) -> Iterator[tuple[str, int]]:
             for quota in flavor["resources"]:
                 if quota["name"] == resource:
                     yield flavor["name"], amount_of({resource: quota["nominalQuota"]}, resource)
-
-
-def _reserved(queue: Manifest, resource: str, which: str) -> dict[str, int]:
-    """Flavor → how much of it has quota; `which` is `total` or `borrowed`."""
-    return {
-        flavor["name"]: amount_of({resource: each.get(which) or "0"}, resource)
-        for flavor in (queue.get("status") or {}).get("flavorsReservation") or ()
-        for each in flavor.get("resources") or ()
-        if each["name"] == resource
-    }
 
 
 def _of_pools(nodes: Sequence[Manifest], pools: Sequence[str]) -> list[Manifest]:

@@ -16,12 +16,11 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.labels import GPU_RESOURCE, TPU_RESOURCE, accelerator_of
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
 from kueue_fleet.kueue_api.problem import Problem, rule
 from kueue_fleet.kueue_api.quantity import Quantity
 
-_COMPARED: Final = (GPU_RESOURCE, TPU_RESOURCE, "cpu", "memory", "ephemeral-storage")
-_ACCELERATORS: Final = (GPU_RESOURCE, TPU_RESOURCE)
+_COMPARED: Final = (*ACCELERATOR_RESOURCES, "cpu", "memory", "ephemeral-storage")
 _GIB: Final = 1024**3
 _LISTED: Final = 4
 
@@ -103,7 +102,7 @@ def _one_flavor(
             f"queues may use {_text(resource, total)} {resource} of it on {cluster.name} "
             f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
             f"lower nominalQuota to {_text(resource, held)} in all, or add nodes",
-            "error" if resource in _ACCELERATORS else "warning",
+            "error" if resource in ACCELERATOR_RESOURCES else "warning",
         )
 
 
@@ -212,7 +211,7 @@ def _auto_provisioning(
     for flavor in flavors:
         pools = scope.fleet.flavor_nodes(flavor, cluster.name)
         kinds = {pool.accelerator for pool in pools} if pools else {accelerator_of(flavor.node_labels)}
-        held = sum(sum(promised[flavor.name].get(resource, {}).values()) for resource in _ACCELERATORS)
+        held = sum(sum(promised[flavor.name].get(resource, {}).values()) for resource in ACCELERATOR_RESOURCES)
         for kind in kinds - {None}:
             wanted[kind or ""] = wanted.get(kind or "", 0) + held
     relied_on = {accelerator_of(flavor.node_labels) for flavor in made}
@@ -246,4 +245,4 @@ def _entries(resource: str, by_entry: Mapping[str, int]) -> str:
 def _text(resource: str, amount: int) -> str:
     if resource == "cpu":
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    return str(amount) if resource in _ACCELERATORS else f"{amount // _GIB}Gi"
+    return str(amount) if resource in ACCELERATOR_RESOURCES else f"{amount // _GIB}Gi"

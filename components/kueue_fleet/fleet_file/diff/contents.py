@@ -103,7 +103,7 @@ def _counted(names: list[str]) -> tuple[str, str]:
 
 def _owners(fleet: FleetSpec) -> dict[str, str]:
     """Every namespace that the fleet makes for jobs, and the path of the entry that it is made for."""
-    owners = {namespace: f"teams[{team.name}]" for team in fleet.teams for namespace in team.namespace_names}
+    owners = {namespace: f"teams[{team}]" for namespace, team in fleet.team_of.items()}
     for queue in fleet.local_queues:
         if queue.namespace != "default":
             owners.setdefault(queue.namespace, "localQueues")

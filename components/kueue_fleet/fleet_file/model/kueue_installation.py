@@ -102,8 +102,7 @@ def default_configuration(namespace: str, *, observed: bool, job_sets: bool) -> 
 
 
 def _managed_jobs(fleet: FleetSpec) -> dict[str, Any]:
-    of_teams = {namespace for team in fleet.teams for namespace in team.namespace_names}
-    return managed_jobs(of_teams, {queue.namespace for queue in fleet.local_queues})
+    return managed_jobs(fleet.team_of.keys(), {queue.namespace for queue in fleet.local_queues})
 
 
 def managed_jobs(of_teams: Set[str], with_queues: Set[str]) -> dict[str, Any]:

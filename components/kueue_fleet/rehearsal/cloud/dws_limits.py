@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.gke.labels import GPU_RESOURCE, TPU_RESOURCE, accelerator_of
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, accelerator_of
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings, stock_range
 
 
@@ -39,7 +39,7 @@ def _accelerators(workload: Mapping[str, Any], kinds: Mapping[str, str]) -> dict
     """GPUs and TPU chips of each kind for which it has quota."""
     found: dict[str, int] = {}
     for assigned in (workload["status"].get("admission") or {}).get("podSetAssignments") or ():
-        for resource in (GPU_RESOURCE, TPU_RESOURCE):
+        for resource in ACCELERATOR_RESOURCES:
             kind = kinds.get((assigned.get("flavors") or {}).get(resource, ""))
             amount = str((assigned.get("resourceUsage") or {}).get(resource, ""))
             if kind and amount.isdigit():

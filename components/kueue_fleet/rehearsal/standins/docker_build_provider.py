@@ -25,10 +25,10 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
 from kueue_fleet.rehearsal.standins.gcp_checks import Problem, check_inputs
-from kueue_fleet.rehearsal.standins.gcp_facts import IMAGE_DATA, Fact, load_facts
+from kueue_fleet.rehearsal.standins.gcp_facts import IMAGE, IMAGE_DATA, Fact, load_facts
 from kueue_fleet.rehearsal.standins.gcp_plan import ZERO
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.plugin_server import StandInProvider, fail, serve_provider
+from kueue_fleet.rehearsal.standins.plugin_server import StandInProvider, check_response, fail, serve_provider
 from kueue_fleet.rehearsal.standins.property_values import (
     UNKNOWN,
     Secret,
@@ -41,8 +41,6 @@ from kueue_fleet.rehearsal.standins.property_values import (
     with_secrets_of,
 )
 
-IMAGE: Final = "docker-build:index:Image"
-"""The type that is known."""
 NOTHING_BUILT: Final = (
     "nothing was built and nothing was pushed: a rehearsal has no container engine. The digest is made up, and the "
     "program of this installation runs instead of the image"
@@ -66,7 +64,7 @@ class DockerBuildProvider(StandInProvider):
         """Refuses settings that the provider does not have."""
         unknown = [key for key in parse_struct(request.news) if key not in SETTINGS and key != "__defaults"]
         failures = [(key, f"{key}: pulumi-docker-build has no such setting; remove it") for key in unknown]
-        return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(failures))
+        return check_response(request.news, failures)
 
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """No setting of the provider replaces it."""
@@ -89,7 +87,7 @@ class DockerBuildProvider(StandInProvider):
             failures = check_inputs(IMAGE, inputs, load_facts(IMAGE_DATA)) or list(_refused(plain))
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
-        return provider_pb2.CheckResponse(inputs=render_struct(inputs), failures=_failures(failures))
+        return check_response(render_struct(inputs), failures)
 
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Every change is an update. Another password is none; changed files are."""
@@ -144,10 +142,6 @@ class DockerBuildProvider(StandInProvider):
 def _known(token: str) -> None:
     if token != IMAGE:
         raise PluginError(f"{token}: the stand-in of the provider docker-build knows {IMAGE} only")
-
-
-def _failures(failures: list[Problem]) -> list[provider_pb2.CheckFailure]:
-    return [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
 
 
 def completed(inputs: Mapping[str, Value]) -> dict[str, Value]:

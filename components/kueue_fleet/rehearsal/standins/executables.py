@@ -142,11 +142,13 @@ def _standin_modules() -> dict[str, str]:
 def install_standins(bin_dir: Path, python: Path, *, present: Mapping[str, Path]) -> list[Part]:
     """Writes the launchers into `bin_dir` and returns the parts that are stood in for.
 
-    `present` holds the real parts by executable name (`find_real_parts`). They are used, but for those
-    that reach Google Cloud, which a rehearsal must never do; `bin_dir` gets links to them, as a rehearsal does not look
-    into the user's own Pulumi home.
-    Raises FileNotFoundError when an SDK that a stand-in serves is not installed for `python`, and RehearsalError when
-    a part has to be there and is not (`missing_parts`).
+    `present` holds the real parts by executable name (`find_real_parts`). They are used, but for those that reach
+    Google Cloud, which a rehearsal must never do; `bin_dir` gets links to them, as a rehearsal does not look into the
+    user's own Pulumi home.
+
+    Raises:
+        FileNotFoundError: an SDK that a stand-in serves is not installed for `python`.
+        RehearsalError: a part has to be there and is not (`missing_parts`).
     """
     if missing := missing_parts(present):
         raise RehearsalError("\n".join(missing))

@@ -25,6 +25,8 @@ NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 """Pulumi type of a GKE node pool."""
 DATA: Final = Path(__file__).with_name("gcp_facts.json")
 """The facts of Google's provider."""
+IMAGE: Final = "docker-build:index:Image"
+"""Pulumi type of an image, the one resource of the provider docker-build that is known."""
 IMAGE_DATA: Final = Path(__file__).with_name("docker_build_facts.json")
 """The facts of the provider docker-build, in the same notation."""
 

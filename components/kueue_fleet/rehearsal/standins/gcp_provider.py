@@ -35,7 +35,13 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
     previewed,
 )
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.plugin_server import EngineLog, StandInProvider, fail, serve_provider
+from kueue_fleet.rehearsal.standins.plugin_server import (
+    EngineLog,
+    StandInProvider,
+    check_response,
+    fail,
+    serve_provider,
+)
 from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
 from kueue_fleet.rehearsal.standins.property_values import (
     UnsupportedValueError,
@@ -139,7 +145,7 @@ class GcpProvider(StandInProvider):
             elif key not in SETTINGS and key != "__defaults":
                 near = difflib.get_close_matches(key, SETTINGS, n=1, cutoff=0.0)[0]
                 failures.append((key, f"{key}: pulumi-gcp has no such setting; did you mean {near}?"))
-        return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(failures))
+        return check_response(request.news, failures)
 
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """No setting of the provider replaces it."""
@@ -172,7 +178,7 @@ class GcpProvider(StandInProvider):
             failures = check_inputs(request.type, inputs)
         except (PluginError, UnsupportedValueError) as error:
             fail(context, PluginError(str(error)))
-        return provider_pb2.CheckResponse(inputs=render_struct(inputs), failures=_failures(failures))
+        return check_response(render_struct(inputs), failures)
 
     def _made_up_name(self, request: provider_pb2.CheckRequest) -> str:
         if request.HasField("autonaming") and request.autonaming.proposed_name:
@@ -376,10 +382,6 @@ def _delete(client: SupervisorClient, cluster: str, pool: str | None) -> None:
     except SupervisorError as error:
         if error.status != NOT_FOUND:
             raise
-
-
-def _failures(failures: list[tuple[str, str]]) -> list[provider_pb2.CheckFailure]:
-    return [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
 
 
 def main(version: str, arguments: list[str]) -> int:

@@ -13,12 +13,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn
 
 import grpc  # type: ignore[import-untyped]
-from google.protobuf import any_pb2, empty_pb2  # type: ignore[import-untyped]
+from google.protobuf import any_pb2, empty_pb2, struct_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import (
     engine_pb2,
     engine_pb2_grpc,
@@ -48,6 +48,12 @@ CHANNEL_OPTIONS: Final = (
 def standin_version(version: str) -> str:
     """The version a stand-in reports: that of the SDK it serves, marked as not the real plugin's."""
     return f"{version}+standin"
+
+
+def check_response(inputs: struct_pb2.Struct, failures: Iterable[tuple[str, str]]) -> provider_pb2.CheckResponse:
+    """The answer to Check: the inputs, and each property that is refused with the reason."""
+    refused = [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
+    return provider_pb2.CheckResponse(inputs=inputs, failures=refused)
 
 
 def serve(add_to_server: Callable[[grpc.Server], None], on_stop: Callable[[], None]) -> int:

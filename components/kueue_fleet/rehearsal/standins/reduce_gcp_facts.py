@@ -17,12 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kueue_fleet.rehearsal.standins.gcp_facts import DATA, IMAGE_DATA
+from kueue_fleet.rehearsal.standins.gcp_facts import DATA, IMAGE, IMAGE_DATA
 
 _SCALARS = ("string", "bool", "int", "float")
 _PULUMI_SCALARS = {"string": "string", "boolean": "bool", "integer": "int", "number": "float"}
-IMAGE = "docker-build:index:Image"
-"""Pulumi type of an image."""
 
 
 def reduced(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
