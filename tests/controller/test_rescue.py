@@ -136,8 +136,20 @@ async def test_a_job_that_is_another_one_or_goes_on_is_not_corrected(found: Json
         made.api.put("/apis/batch/v1/jobs", found)
     key = made.take(left())
     made.clock.now += 60
-    await made.reconciler.reconcile(key)
+    assert await made.reconciler.reconcile(key) == NOW + 120
     assert (made.api.applied, made.told) == ([], [])
+
+
+async def test_a_job_that_kueue_suspends_late_is_corrected_all_the_same() -> None:
+    made = fixture()
+    made.api.put("/apis/batch/v1/jobs", job(suspend=False))
+    key = made.take(left())
+    made.clock.now += 600
+    assert await made.reconciler.reconcile(key) == made.clock.now + 60
+    made.api.put("/apis/batch/v1/jobs", job())
+    made.clock.now += 60
+    await made.reconciler.reconcile(key)
+    assert [told[0] for told in made.told] == ["StuckEviction"]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,9 @@ class Rescue:
         views = worker_views(record, Residency(), self._manager, self._workers)
         found = watch_eviction(record.evicted_at, record.assigned, views, self._patience, now)
         if found.give_up:
-            await self._correct(record, found.message)
+            if not await self._correct(record, found.message):
+                # Kueue has yet to suspend the job, which is not a change of the Workload.
+                return now + self._patience
             self._again[record.key] = found.retry_at or now
         elif found.message and self._held.get(record.key) != found.message:
             self._held[record.key] = found.message
@@ -68,21 +70,22 @@ class Rescue:
             self._tell(record, HELD_EVICTION, found.message, True)
         return found.retry_at
 
-    async def _correct(self, record: Record, why: str) -> None:
-        """Write a status without pods; not if the job is another one by now, or goes on."""
+    async def _correct(self, record: Record, why: str) -> bool:
+        """Write a status without pods, and return True; not if the job is another one by now, or goes on."""
         path = path_of_job(record)
         try:
             job = await self._api.get(path)
         except ApiError as error:
             if error.is_not_found:
-                return
+                return False
             raise
         if job["metadata"].get("uid") != record.owner.uid or not job.get("spec", {}).get("suspend"):
-            return
+            return False
         await self._api.apply(f"{path}/status", status_of_job(record, job), RESCUE_MANAGER)
         self._metrics.rescued.labels(STUCK_EVICTION).inc()
         log.warning("rescue", extra={"fields": {"workload": record.key, "why": why}})
         self._tell(record, STUCK_EVICTION, why, True)
+        return True
 
     def forget(self, key: str) -> None:
         """The eviction of a Workload is over."""
