@@ -15,8 +15,18 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from drawn import examples
 
-_TOGETHER = "tests/engines/shared_cluster"
-"""A folder whose files share a control plane."""
+_TOGETHER = (
+    ("tests/engines/shared_cluster",),
+    (
+        "tests/test_fleet.py",
+        "tests/test_fleet_changes.py",
+        "tests/test_stack_program.py",
+        "tests/gcp/test_property_names.py",
+        "tests/policies/test_environments.py",
+        "tests/policies/test_readme.py",
+    ),
+)
+"""Beginnings of the paths of files that share what one process makes once: a control plane, what fleets declare."""
 _LONGEST = (
     "engines/faults/",
     "engines/test_rehearse_command.py",
@@ -25,6 +35,7 @@ _LONGEST = (
     "engines/test_batch_platform.py",
     "engines/",
     "differential/test_corpus.py",
+    "test_fleet.py",
     "rehearsal/",
 )
 """Beginnings of the paths of what takes longest, the longest first."""
@@ -56,10 +67,11 @@ def pytest_configure() -> None:
 
 
 class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
-    """The tests of a file stay together; those of files that share a control plane too."""
+    """The tests of a file stay together; those of files that share something too."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _TOGETHER if nodeid.startswith(_TOGETHER) else nodeid.partition("::")[0]
+        file = nodeid.partition("::")[0]
+        return next((group[0] for group in _TOGETHER if nodeid.startswith(group)), file)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:

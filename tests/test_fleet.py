@@ -12,9 +12,10 @@ import pulumi
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+import declared_fleets
 import kueue_fleet
 import pulumi_mocks
-from company_fleet import company_data
+from company_fleet import WORKERS, company_data, without_worker
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
@@ -31,6 +32,7 @@ from tests.fleet_file.pool_builders import pools_data
 
 STACK = Path(__file__).parent.parent / "stacks" / "Pulumi.dws-multikueue.yaml"
 WAIT_FOR = "pulumi.com/waitFor"
+_, US, ASIA = WORKERS
 
 
 def run(spec: FleetSpec, **arguments: Any) -> Recording:
@@ -75,8 +77,8 @@ def test_the_graph_of_a_small_fleet(one_worker: Recording, snapshot: SnapshotAss
     [fleet(WORKER, SECOND_WORKER), parse_fleet(standalone_data()), parse_fleet(company_data())],
     ids=["fleet", "alone", "company"],
 )
-def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: FleetSpec) -> None:
-    recording = run(spec)
+def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: FleetSpec, company: Recording) -> None:
+    recording = company if spec.name == "company" else run(spec)
     for cluster, manifests in render_fleet(spec).items():
         declared = by_identity(
             [
@@ -339,7 +341,7 @@ def test_the_largest_fleet_has_every_worker_connected() -> None:
 
 @pytest.fixture(scope="module")
 def company() -> Recording:
-    return run(parse_fleet(company_data()))
+    return declared_fleets.company()
 
 
 def test_pools_of_the_file_are_on_their_clusters_and_nothing_waits_for_them(company: Recording) -> None:
@@ -448,7 +450,7 @@ def test_with_addresses_the_manager_goes_by_the_private_one_and_is_let_in() -> N
 
 
 def test_the_dashboard_covers_the_whole_fleet_and_leaves_stopped_queues_alone() -> None:
-    data = company_data()
+    data = without_worker(US, ASIA)
     data["clusterQueues"][0]["stopPolicy"] = "Hold"
     recording = run(parse_fleet(data))
     condition = recording.one("AlertPolicy", "company/queue-inactive").inputs["conditions"][0]
@@ -463,10 +465,9 @@ def test_a_fleet_that_asks_for_nothing_more_has_nothing_more(one_worker: Recordi
         assert not one_worker.of_type(kind)
 
 
-def test_googles_resources_have_the_providers_own_timeouts() -> None:
+def test_googles_resources_have_the_providers_own_timeouts(company: Recording) -> None:
     """Two hours for a pool, 90 minutes for a cluster: shorter ones give up while Google still works."""
-    recording = run(parse_fleet(company_data()))
-    assert {r.short: r.timeouts for r in recording if r.type.startswith("gcp:") and r.timeouts} == {}
+    assert {r.short: r.timeouts for r in company if r.type.startswith("gcp:") and r.timeouts} == {}
 
 
 class Platform(pulumi.ComponentResource):
@@ -477,39 +478,31 @@ class Platform(pulumi.ComponentResource):
         Fleet(spec.name, spec, opts=pulumi.ResourceOptions(parent=self))
 
 
-def _named(spec: FleetSpec, name: str) -> FleetSpec:
-    return spec.model_copy(update={"name": name})
+def test_fleets_in_one_program_share_no_name() -> None:
+    """The same clusters in other projects: nothing of one fleet has the name of anything of another.
 
-
-TWO_FLEETS: dict[str, tuple[Any, Any]] = {
-    "two names": (lambda spec: Fleet("gpus", spec), lambda spec: Fleet("research", spec)),
-    "names of the files": (lambda spec: Fleet(spec.name, spec), lambda spec: Fleet("tpus", _named(spec, "tpus"))),
-    "two parents of one type": (lambda spec: Platform("gpus", spec), lambda spec: Platform("research", spec)),
-}
-
-
-@pytest.mark.parametrize("ways", TWO_FLEETS.values(), ids=TWO_FLEETS)
-def test_two_fleets_in_one_program_share_no_name(ways: tuple[Any, Any]) -> None:
-    """The same clusters in two projects: nothing of one fleet has the name of anything of the other."""
-    spec = parse_fleet(company_data())
-    first, second = ways
+    One is named by its file, two by the program, and two are below parents of one type.
+    """
+    spec = parse_fleet(without_worker(US, ASIA))
+    beside, below = (spec.name, "gpus", "research"), ("vision", "speech")
 
     def program() -> None:
-        first(spec)
-        second(spec.model_copy(update={"project": "company-research"}))
+        for name in (*beside, *below):
+            there = spec.model_copy(update={"project": f"project-of-{name}"})
+            Fleet(name, there) if name in beside else Platform(name, there)
 
-    both = pulumi_mocks.run(program)
-    kinds = [(resource.type, resource.name) for resource in both]
+    together = [resource for resource in pulumi_mocks.run(program) if resource.type != "company:index:Platform"]
+    kinds = [(resource.type, resource.name) for resource in together]
     assert len(set(kinds)) == len(kinds)
     owners = Counter(name.split("/")[0] for _, name in kinds)
-    assert len(owners) == 2
+    assert len(owners) == len(beside) + len(below)
     assert len(set(owners.values())) == 1, owners
     projects: dict[str, str] = {}
-    for resource in both:
+    for resource in together:
         if resource.type.startswith("gcp:") and "project" in resource.inputs:
             owner = resource.name.split("/")[0]
             assert projects.setdefault(owner, resource.inputs["project"]) == resource.inputs["project"]
-    assert sorted(projects.values()) == ["company-batch", "company-research"]
+    assert sorted(projects.values()) == sorted(f"project-of-{name}" for name in (*beside, *below))
 
 
 def test_what_an_earlier_release_gave_short_names_is_kept(one_worker: Recording) -> None:

@@ -9,21 +9,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import pulumi_mocks
 from company_fleet import MANAGER, WORKERS, company_data, without_worker
+from declared_fleets import company, stack, stack_config
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.kueue_api.configuration import overlay
 from pulumi_mocks import Recorded, Recording
 
 EUROPE, US, ASIA = WORKERS
-PROD = Path(__file__).parent.parent / "stacks" / "Pulumi.prod.yaml"
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ def declare(data: dict[str, Any]) -> Recording:
 
 @pytest.fixture(scope="module")
 def before() -> Recording:
-    return declare(company_data())
+    return company()
 
 
 def difference(before: Recording, after: Recording) -> Difference:
@@ -73,17 +71,42 @@ def test_the_same_file_again_changes_nothing(before: Recording) -> None:
     assert difference(before, declare(company_data())) == Difference(frozenset(), frozenset(), frozenset())
 
 
-def test_another_machine_type_touches_that_pool_on_each_of_its_clusters_and_nothing_else(before: Recording) -> None:
-    def change(data: dict[str, Any]) -> None:
-        pool = next(pool for pool in data["nodePools"] if pool["name"] == "l4-spot")
-        pool["machineType"] = "g2-standard-48"
+def another_machine_type(data: dict[str, Any], pool: str) -> None:
+    next(entry for entry in data["nodePools"] if entry["name"] == pool)["machineType"] = "g2-standard-48"
 
-    after = declare(changed_by(change))
-    found = difference(before, after)
-    pools = {f"NodePool {cluster}/l4-spot" for cluster in WORKERS}
-    assert found == Difference(frozenset(), frozenset(), frozenset(pools))
-    for name in pools:
-        pool = after.one("gcp:container/nodePool:NodePool", name.split()[1])
+
+def team_more(data: dict[str, Any], name: str, **fields: Any) -> None:
+    data["teams"].append({**copy.deepcopy(data["teams"][0]), "name": name, **fields})
+
+
+@pytest.fixture(scope="module")
+def after_four_changes() -> Recording:
+    """Four changes at once, which touch nothing in common: each test below takes what is its own and looks at that."""
+    data = company_data(kueue={"version": "0.19.3"})
+    another_machine_type(data, "l4-spot")
+    team_more(data, "genomics", members=["user:genomics@company.test"])
+    data["multiKueue"]["credentials"] |= {"rotation": "2027-02", "rotateBy": "2027-05-01"}
+    return declare(data)
+
+
+POOLS = {f"NodePool {cluster}/l4-spot" for cluster in WORKERS}
+RELEASES = {f"Release {cluster}/kueue" for cluster in (MANAGER, *WORKERS)}
+TOKENS = {f"Secret {worker}/multikueue/token" for worker in WORKERS}
+CONNECTIONS = {
+    f"{kind} {MANAGER}/multikueue/{worker}" for kind in ("Secret", "MultiKueueCluster") for worker in WORKERS
+}
+
+
+def test_changes_touch_what_they_name_and_nothing_else(before: Recording, after_four_changes: Recording) -> None:
+    found = difference(before, after_four_changes)
+    assert not found.removed
+    assert found.changed == POOLS | RELEASES | TOKENS | CONNECTIONS
+    assert all("genomics" in item for item in found.added)
+
+
+def test_another_machine_type_replaces_the_pool_in_its_place(after_four_changes: Recording) -> None:
+    for name in POOLS:
+        pool = after_four_changes.one("gcp:container/nodePool:NodePool", name.split()[1])
         # GKE cannot change GPUs in place: should the pool be replaced, the old one, of the same name, goes first.
         assert pool.delete_before_replace
         assert pool.inputs["name"] == "l4-spot"
@@ -125,46 +148,28 @@ def test_a_region_cannot_be_removed_while_it_is_protected(before: Recording) -> 
     assert after.one("gcp:container/cluster:Cluster", US).protect
 
 
-def test_a_patch_of_kueue_upgrades_the_releases_in_place(before: Recording) -> None:
-    after = declare(company_data(kueue={"version": "0.19.3"}))
-    found = difference(before, after)
-    releases = {f"Release {cluster}/kueue" for cluster in (MANAGER, *WORKERS)}
-    assert found == Difference(frozenset(), frozenset(), frozenset(releases))
-    for name in releases:
-        old, new = (recording.one("Release", name.split()[1]).inputs for recording in (before, after))
+def test_a_patch_of_kueue_upgrades_the_releases_in_place(before: Recording, after_four_changes: Recording) -> None:
+    for name in RELEASES:
+        old, new = (recording.one("Release", name.split()[1]).inputs for recording in (before, after_four_changes))
         assert {key for key in old if old[key] != new[key]} == {"version", "values"}
         tag = {"controllerManager": {"manager": {"image": {"tag": "v0.19.3"}}}}
         assert new["values"] == overlay(old["values"], tag) != old["values"]
 
 
-def test_a_team_that_joins_changes_nothing_of_the_others(before: Recording) -> None:
-    def change(data: dict[str, Any]) -> None:
-        data["teams"].append(
-            {**copy.deepcopy(data["teams"][0]), "name": "genomics", "members": ["user:genomics@company.test"]}
-        )
-
-    found = difference(before, declare(changed_by(change)))
-    assert not found.removed
-    assert not found.changed
-    assert all("genomics" in item for item in found.added)
+def test_a_team_that_joins_has_everything_on_every_cluster(before: Recording, after_four_changes: Recording) -> None:
+    found = difference(before, after_four_changes)
     on_each = {"Namespace", "ServiceAccount", "Role", "RoleBinding", "ResourceQuota", "NetworkPolicy", "LocalQueue"}
     policy = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-    assert found.kinds() == {*on_each, *policy, "Account", "IAMMember"}
+    assert {item.split()[0] for item in found.added} == {*on_each, *policy, "Account", "IAMMember"}
     for cluster in (MANAGER, *WORKERS):
         added = {item.split()[0] for item in found.added if f" {cluster}/" in item}
         assert added == on_each | (policy if cluster == MANAGER else set())
 
 
-def test_rotated_credentials_are_new_tokens_and_new_kubeconfigs_and_nothing_else(before: Recording) -> None:
-    def change(data: dict[str, Any]) -> None:
-        data["multiKueue"]["credentials"] |= {"rotation": "2027-02", "rotateBy": "2027-05-01"}
-
-    after = declare(changed_by(change))
-    found = difference(before, after)
-    tokens = {f"Secret {worker}/multikueue/token" for worker in WORKERS}
-    kubeconfigs = {f"Secret {MANAGER}/multikueue/{worker}" for worker in WORKERS}
-    connections = {f"MultiKueueCluster {MANAGER}/multikueue/{worker}" for worker in WORKERS}
-    assert found == Difference(frozenset(), frozenset(), frozenset(tokens | kubeconfigs | connections))
+def test_rotated_credentials_are_new_tokens_and_new_kubeconfigs(
+    before: Recording, after_four_changes: Recording
+) -> None:
+    after = after_four_changes
     for worker in WORKERS:
         old, new = (recording.one("Secret", f"{worker}/multikueue/token") for recording in (before, after))
         # Another name: Kubernetes keeps both until the manager has the new one.
@@ -177,34 +182,18 @@ def test_rotated_credentials_are_new_tokens_and_new_kubeconfigs_and_nothing_else
         assert after.is_before(kubeconfig, after.one("MultiKueueCluster", f"{MANAGER}/multikueue/{worker}"))
 
 
-def prod_data() -> dict[str, Any]:
-    """The fleet of the stack prod."""
-    config = yaml.safe_load(PROD.read_text(encoding="utf-8"))["config"]
-    fleet: dict[str, Any] = copy.deepcopy(config["kueue-fleet:fleet"])
-    return fleet
-
-
 @pytest.fixture(scope="module")
 def prod() -> Recording:
-    return declare(prod_data())
+    return stack("prod").recording
 
 
 def prod_after(change: Callable[[dict[str, Any]], None]) -> Recording:
-    data = prod_data()
+    data = stack_config("prod")["fleet"]
     change(data)
     return declare(data)
 
 
 PROD_WORKERS = ("worker-europe-west4", "worker-us-central1", "worker-asia-southeast1")
-
-
-def test_prod_another_machine_type(prod: Recording) -> None:
-    def change(data: dict[str, Any]) -> None:
-        next(pool for pool in data["nodePools"] if pool["name"] == "l4-on-demand")["machineType"] = "g2-standard-48"
-
-    found = difference(prod, prod_after(change))
-    pools = {f"NodePool {worker}/l4-on-demand" for worker in PROD_WORKERS}
-    assert found == Difference(frozenset(), frozenset(), frozenset(pools))
 
 
 def test_prod_a_region_less(prod: Recording) -> None:
@@ -231,21 +220,18 @@ def test_prod_a_region_less(prod: Recording) -> None:
     assert not [item for item in found.changed if any(worker in item for worker in ("worker-us", "worker-europe"))]
 
 
-def test_prod_a_patch_of_kueue(prod: Recording) -> None:
-    found = difference(prod, prod_after(lambda data: data.update(kueue={"version": "0.19.3"})))
-    releases = {f"Release {cluster}/kueue" for cluster in ("manager-europe-west4", *PROD_WORKERS)}
-    assert found == Difference(frozenset(), frozenset(), frozenset(releases))
-
-
-def test_prod_a_team_more(prod: Recording) -> None:
+def test_prod_a_patch_of_kueue_another_machine_type_and_a_team_more(prod: Recording) -> None:
     def change(data: dict[str, Any]) -> None:
-        team = {**copy.deepcopy(data["teams"][0]), "name": "robotics", "members": ["group:robotics@example.com"]}
-        team["localQueues"] = [{"name": "foundation", "clusterQueue": "foundation"}]
-        data["teams"].append(team)
+        data.update(kueue={"version": "0.19.3"})
+        another_machine_type(data, "l4-on-demand")
+        queue = {"name": "foundation", "clusterQueue": "foundation"}
+        team_more(data, "robotics", members=["group:robotics@example.com"], localQueues=[queue])
 
     found = difference(prod, prod_after(change))
+    releases = {f"Release {cluster}/kueue" for cluster in ("manager-europe-west4", *PROD_WORKERS)}
+    pools = {f"NodePool {worker}/l4-on-demand" for worker in PROD_WORKERS}
+    assert found.changed == releases | pools
     assert not found.removed
-    assert not found.changed
     assert all("robotics" in item for item in found.added)
 
 
@@ -254,12 +240,17 @@ def with_tokens(data: dict[str, Any]) -> None:
     data["multiKueue"]["credentials"] = token
 
 
-def test_prod_with_tokens_rotated() -> None:
+@pytest.fixture(scope="module")
+def prod_with_tokens() -> Recording:
+    return prod_after(with_tokens)
+
+
+def test_prod_with_tokens_rotated(prod_with_tokens: Recording) -> None:
     def change(data: dict[str, Any]) -> None:
         with_tokens(data)
         data["multiKueue"]["credentials"] |= {"rotation": "2027-02", "rotateBy": "2027-05-01"}
 
-    found = difference(prod_after(with_tokens), prod_after(change))
+    found = difference(prod_with_tokens, prod_after(change))
     changed = {f"Secret {worker}/{who}/token" for worker in PROD_WORKERS for who in ("multikueue", "controller")}
     manager = "manager-europe-west4"
     for worker in PROD_WORKERS:
@@ -272,8 +263,10 @@ def test_prod_with_tokens_rotated() -> None:
     assert found == Difference(frozenset(), frozenset(), frozenset(changed))
 
 
-def test_prod_from_tokens_to_google_accounts_keeps_every_role_and_binding(prod: Recording) -> None:
-    found = difference(prod_after(with_tokens), prod)
+def test_prod_from_tokens_to_google_accounts_keeps_every_role_and_binding(
+    prod: Recording, prod_with_tokens: Recording
+) -> None:
+    found = difference(prod_with_tokens, prod)
     manager, kept = "manager-europe-west4", {"ClusterRole", "ClusterRoleBinding", "MultiKueueCluster"}
     assert not {item for item in found.removed | found.added if item.split()[0] in kept}
     bindings = {item.removeprefix("RoleBinding ") for item in found.removed if item.startswith("RoleBinding ")}

@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 import json
-import runpy
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
 import yaml
-from pulumi.runtime.settings import get_root_resource
 
-import pulumi_mocks
+from declared_fleets import STACKS, Ran, run_stack_program, stack, stack_config
 from small_fleets import MANAGER, WORKER, fleet_data
 
 ROOT = Path(__file__).parent.parent
-PROGRAM = ROOT / "stacks" / "__main__.py"
 
 
-def run(**config: Any) -> tuple[pulumi_mocks.Recording, dict[str, Any], set[str]]:
-    """The resources, the stack's outputs, and which of them are secret."""
-    outputs: dict[str, Any] = {}
-    secrets: set[str] = set()
-
-    async def collect() -> None:
-        stack: Any = get_root_resource()
-        for name, value in stack.outputs.items():
-            output = pulumi.Output.from_input(value)
-            outputs[name] = await output.future()
-            if await output.is_secret():
-                secrets.add(name)
-
-    def program() -> pulumi.Output[None]:
-        runpy.run_path(str(PROGRAM), run_name="__main__")
-        return pulumi.Output.from_input(collect())
-
-    recording = pulumi_mocks.run(program, config={f"kueue-fleet:{key}": value for key, value in config.items()})
-    return recording, outputs, secrets
+def run(**config: Any) -> Ran:
+    return run_stack_program(config)
 
 
 def test_the_program_makes_the_fleet_of_the_config_and_exports_how_to_reach_it() -> None:
@@ -98,17 +78,11 @@ def test_a_stack_without_a_fleet_says_which_config_is_missing() -> None:
         run()
 
 
-@pytest.mark.parametrize("stack", sorted(ROOT.glob("stacks/Pulumi.*.yaml")), ids=lambda path: path.stem)
-def test_every_stack_of_the_repository_can_be_built(stack: Path) -> None:
-    config = yaml.safe_load(stack.read_text())["config"]
-    own = {
-        key.removeprefix("kueue-fleet:"): json.loads(json.dumps(value, default=lambda day: f"{day}T00:00:00Z"))
-        for key, value in config.items()
-        if key.startswith("kueue-fleet:")
-    }
-    recording, outputs, _ = run(**own)
+@pytest.mark.parametrize("name", sorted(path.stem.removeprefix("Pulumi.") for path in STACKS.glob("Pulumi.*.yaml")))
+def test_every_stack_of_the_repository_can_be_built(name: str) -> None:
+    recording, outputs, _ = stack(name)
     assert {r.place for r in recording.of_type("gcp:container/cluster:Cluster")} == set(outputs["clusters"])
-    assert outputs["clusters"].keys() == {cluster["name"] for cluster in own["fleet"]["clusters"]}
+    assert outputs["clusters"].keys() == {cluster["name"] for cluster in stack_config(name)["fleet"]["clusters"]}
 
 
 def test_the_project_file_points_at_the_program_and_its_stacks() -> None:

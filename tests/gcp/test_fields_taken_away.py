@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -85,8 +87,13 @@ def lab(cluster: dict[str, Any], pool: dict[str, Any], network: dict[str, Any] |
 def declared(
     cluster: dict[str, Any], pool: dict[str, Any], network: dict[str, Any] | None = None
 ) -> dict[str, Recorded]:
-    """Its clusters and pools."""
-    spec = lab(cluster, pool, network)
+    """Its clusters and pools; not to be changed."""
+    return _declared(json.dumps([cluster, pool, network]))
+
+
+@cache
+def _declared(arguments: str) -> dict[str, Recorded]:
+    spec = lab(*json.loads(arguments))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fleet, "_fill", lambda *_: None)
         recording = google_cloud.run(lambda: Fleet(spec.name, spec))

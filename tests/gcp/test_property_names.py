@@ -11,6 +11,7 @@ import pulumi_gcp
 import pytest
 from pulumi import _types
 
+import declared_fleets
 import pulumi_mocks
 from company_fleet import company_data
 from gcp_sdk import nested_arguments, sdk_arguments, unknown_properties
@@ -80,6 +81,8 @@ NOT_IN_THE_SCHEMA = {
 @cache
 def declared(kind: str) -> Recording:
     """What the fleet of that kind declares."""
+    if kind == "company":
+        return declared_fleets.company()
     spec: FleetSpec = SPECS[kind]
     return pulumi_mocks.run(lambda: Fleet(spec.name, spec))
 

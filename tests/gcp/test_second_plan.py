@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,12 @@ def declared(spec: FleetSpec) -> Recording:
         return google_cloud.run(lambda: Fleet(spec.name, spec, team_secrets=secrets))
 
 
+@cache
+def declared_by_name(name: str) -> Recording:
+    """The same of a fleet of the tests; not to be changed."""
+    return declared(TEST_FLEETS[name])
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_stacks_and_examples_stay_as_they_are(path: Path) -> None:
     assert differences(declared(parse_fleet_text(path.read_text(encoding="utf-8"), path.name))) == {}
@@ -82,7 +89,7 @@ def test_stacks_and_examples_stay_as_they_are(path: Path) -> None:
 
 @pytest.mark.parametrize("name", TEST_FLEETS)
 def test_fleets_of_the_tests_stay_as_they_are(name: str) -> None:
-    assert differences(declared(TEST_FLEETS[name])) == {}
+    assert differences(declared_by_name(name)) == {}
 
 
 @settings(max_examples=examples(50), deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
@@ -99,13 +106,13 @@ def test_clusters_have_the_labels_that_check_leaves_room_for() -> None:
 
 
 def test_these_fleets_have_every_type_that_the_components_have() -> None:
-    types = {resource.type for name in ("company", "controller") for resource in declared(TEST_FLEETS[name])}
+    types = {resource.type for name in ("company", "controller") for resource in declared_by_name(name)}
     assert {cls.pulumi_type for cls in GcpResource.__subclasses__()} <= types
 
 
 @pytest.mark.parametrize("name", TEST_FLEETS)
 def test_everything_names_its_project_so_that_a_stack_has_it_in_one_place(name: str) -> None:
-    for resource in declared(TEST_FLEETS[name]):
+    for resource in declared_by_name(name):
         if resource.type.startswith("gcp:"):
             assert completed(resource.type, dict(resource.inputs), {}), "as if the provider knew no project and region"
 

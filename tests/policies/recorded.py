@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import runpy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import yaml
 from pulumi_policy import EnforcementLevel, PolicyProviderResource, PolicyResource
 from tests.policies.declared import options
 
-import pulumi_mocks
+from declared_fleets import STACKS as FOLDER
+from declared_fleets import stack
 from kueue_fleet_policies import RULES, ResourceRule
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.resource import Resource
 from pulumi_mocks import Recorded, Recording
 
-ROOT = Path(__file__).parent.parent.parent
-STACKS = sorted(path.stem.removeprefix("Pulumi.") for path in ROOT.glob("stacks/Pulumi.*.yaml"))
-PROGRAM = ROOT / "stacks" / "__main__.py"
+STACKS = sorted(path.stem.removeprefix("Pulumi.") for path in FOLDER.glob("Pulumi.*.yaml"))
 
 
 @dataclass(frozen=True)
@@ -38,16 +32,9 @@ class Finding:
         return f"{self.rule} ({self.level.value}) {self.resource}: {self.says}"
 
 
-@cache
-def recorded(name: str) -> pulumi_mocks.Recording:
+def recorded(name: str) -> Recording:
     """What the program registers for the stack of that name; not to be changed."""
-
-    def program() -> None:
-        runpy.run_path(str(PROGRAM), run_name="__main__")
-
-    config = yaml.safe_load((ROOT / "stacks" / f"Pulumi.{name}.yaml").read_text())["config"]
-    plain = json.loads(json.dumps(config, default=lambda day: day.isoformat()))
-    return pulumi_mocks.run(program, config={key: plain[key] for key in plain if key.startswith("kueue-fleet:")})
+    return stack(name).recording
 
 
 def _as_policy_resource(one: Recorded, everything: Recording) -> PolicyResource:

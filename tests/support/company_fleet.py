@@ -196,11 +196,11 @@ def company_data(**changes: Any) -> dict[str, Any]:
     return copy.deepcopy(data | changes)
 
 
-def without_worker(name: str) -> dict[str, Any]:
-    """The same fleet without one of its regions: the worker, and all that is on it alone."""
+def without_worker(*names: str) -> dict[str, Any]:
+    """The same fleet without some of its regions: the workers, and all that is on them alone."""
     data = company_data()
-    data["clusters"] = [cluster for cluster in data["clusters"] if cluster["name"] != name]
-    gone = {pool["name"] for pool in data["nodePools"] if pool.get("clusters") == [name]}
+    data["clusters"] = [cluster for cluster in data["clusters"] if cluster["name"] not in names]
+    gone = {pool["name"] for pool in data["nodePools"] if set(pool.get("clusters", ["others"])) <= set(names)}
     data["nodePools"] = [pool for pool in data["nodePools"] if pool["name"] not in gone]
     data["flavors"] = [flavor for flavor in data["flavors"] if flavor["name"] not in gone]
     group = data["clusterQueues"][0]["resourceGroups"][0]

@@ -63,6 +63,9 @@ def property_path(pool: PoolFacts, breach: Breach) -> str:
             return _PROPERTIES[fact] + at
 
 
+_FACTS: Final = frozenset(one.name for one in fields(PoolFacts)) - {"unknown"}
+
+
 class _NotKnownError(Exception):
     """An input depends on something that does not exist yet."""
 
@@ -148,8 +151,7 @@ def read_pool(
         values |= {fact: value for fact, value in own.items() if value is not None}
     with suppress(_NotKnownError):
         values |= _limits(given, values.get("zone_count"))
-    facts = {one.name for one in fields(PoolFacts)} - {"unknown"}
-    return PoolFacts(**values, unknown=frozenset(facts - values.keys()))
+    return PoolFacts(**values, unknown=_FACTS - values.keys())
 
 
 def _limits(given: _Inputs, zones: int | None) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class UnknownFactError(Exception):
 
 def guarded(pool: PoolFacts) -> PoolFacts:
     """`pool` to read from; a fact that is not known raises `UnknownFactError`."""
-    return cast("PoolFacts", _Guarded(pool))
+    return cast("PoolFacts", _Guarded(pool)) if pool.unknown else pool
 
 
 class _Guarded:
