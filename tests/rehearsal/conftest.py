@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.rehearsal.fake_engines import FakeEngines
+from tests.rehearsal.forked_supervisor import ForkingSubprocess
 
 import kueue_fleet
 from kueue_fleet.rehearsal.paths import RehearsalPaths
+from kueue_fleet.rehearsal.processes import supervisor_client
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 
 
@@ -44,7 +46,13 @@ class SupervisorStarter:
 
 
 @pytest.fixture
-def supervisor_starter(tmp_path: Path) -> Iterator[SupervisorStarter]:
+def forked_supervisors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What starts supervisors in this process forks them."""
+    monkeypatch.setattr(supervisor_client, "subprocess", ForkingSubprocess())
+
+
+@pytest.fixture
+def supervisor_starter(tmp_path: Path, forked_supervisors: None) -> Iterator[SupervisorStarter]:
     starter = SupervisorStarter(tmp_path)
     yield starter
     starter.end()

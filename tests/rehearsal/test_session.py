@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*Popen.__del__:pytest.PytestUnr
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_supervisors: None) -> Iterator[Session]:
     engines = FakeEngines(tmp_path / "engines")
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(engines.folder))
     monkeypatch.setenv("KUEUE_FLEET_CACHE_DIR", str(tmp_path / "cache"))
