@@ -31,6 +31,8 @@ NOT_DRAWN = {
     "NodePoolEntry.tpuTopology": "is for TPUs, and no pool is of them",
 }
 """Fields that no file has, and why."""
+BEST_SEEDS = (15, 5)
+"""The files of these two have every field together; others are tried if that is no longer so."""
 MOST_ROUNDS = 60
 """Of ten files each; five are enough as a rule."""
 
@@ -51,7 +53,7 @@ def test_every_field_is_drawn() -> None:
         missing.difference_update(_drawn((FleetSpec,), data))
 
     # Hypothesis draws much that is alike in one round; another seed begins elsewhere.
-    for number in range(MOST_ROUNDS):
+    for number in (*BEST_SEEDS, *range(MOST_ROUNDS)):
         if missing:
             seed(number)(draw)()
     assert missing == set()
