@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -170,6 +170,7 @@ class Quantity:
         return {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": JSON_PATTERN}]}
 
 
+@lru_cache(4096)
 def _parse(text: str) -> tuple[int, Format]:
     match = _PATTERN.fullmatch(text)
     if match is None:
