@@ -195,6 +195,7 @@ def _controller(row: dict[str, Any]) -> Iterator[Figure]:
     yield Figure(what, row["p99_ms"], "ms", 250, "the reservation by the same watch", row["watch_p99_ms"])
     what = f"memory of the controller, {row['known']} Workloads, {row['workers']} workers"
     yield Figure(what, row["memory_of_known_mib"], "MiB", 200 if row["workers"] <= MOST_CLUSTERS else 500)
+    yield Figure(f"one nomination, {row['workers']} workers: CPU of the controller", row["nomination_cpu_ms"], "ms")
 
 
 def dispatchers() -> Iterator[Figure]:

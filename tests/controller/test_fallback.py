@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.controller.build import GPU, NOW, Fixture, condition, workload
+from tests.controller.build import GPU, NOW, Fixture, condition, waiting_copy, when, workload
 
 from kueue_fleet.controller.patches import FALLBACK_MANAGER
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
@@ -118,3 +118,94 @@ async def test_the_check_is_active_where_a_queue_has_fallback() -> None:
         await fixture.reconciler.reconcile_check(FALLBACK_CHECK)
         [(_, body, _)] = fixture.api.applied
         assert body["status"]["conditions"][0]["status"] == known
+
+
+def of_workers(**section: Any) -> Fixture:
+    made = Fixture(**section)
+    rules = {"flavors": ["flex", "od"], "fallback": [{"flavor": "flex", "patience": f"{PATIENCE}s"}]}
+    rules |= {"managerFlavors": ["multikueue"]}
+    made.configuration = type(made.configuration).model_validate(
+        {**made.configuration.wire(), "fallback": {"gpu": rules}}
+    )
+    for worker in made.workers.values():
+        made.configure(worker, flavors=("flex",))
+    made.restart()
+    return made
+
+
+def sent(*conditions: Any, state: str = "Ready", **changes: Any) -> dict[str, Any]:
+    status = {"nominatedClusterNames": ["eu", "us"], **changes.pop("status", {})}
+    checks = {"multikueue": "Pending", FALLBACK_CHECK: state}
+    return workload(conditions=[condition("QuotaReserved"), *conditions], checks=checks, status=status, **changes)
+
+
+def on_flex(at: float, *conditions: Any, check: str = "Pending") -> dict[str, Any]:
+    """A copy on a worker that has had quota on flex since then."""
+    assigned = {"name": "main", "count": 1, "flavors": {GPU: "flex"}, "resourceUsage": {GPU: "1"}}
+    made = waiting_copy(ready=check == "Ready", check=check, conditions=[condition("QuotaReserved", at), *conditions])
+    made["status"]["admission"] = {"clusterQueue": "gpu", "podSetAssignments": [assigned]}
+    return made
+
+
+async def test_copies_on_workers_wait_since_the_first_of_them() -> None:
+    fixture = of_workers()
+    for name, at in (("eu", 10), ("us", 300)):
+        fixture.workers[name].take_workload("ns/train", on_flex(at))
+    fixture.clock.now = NOW + 10 + PATIENCE - 1
+    assert await fixture.look(sent()) == NOW + 10 + PATIENCE
+    assert fixture.check(FALLBACK_CHECK)["message"].startswith(f"Waits for nodes of flex since {when(10)}; goes on to")
+    fixture.clock.now += 1
+    await fixture.reconciler.reconcile("ns/train")
+    assert annotation(fixture) == "od,multikueue"
+    assert fixture.check(FALLBACK_CHECK)["state"] == "Retry"
+
+
+async def test_without_a_copy_that_has_quota_it_waits_for_no_nodes() -> None:
+    fixture = of_workers()
+    fixture.workers["eu"].take_workload("ns/train", on_flex(10))
+    await fixture.look(sent())
+    fixture.workers["eu"].take_workload("ns/train", None)
+    await fixture.reconciler.reconcile("ns/train")
+    check = fixture.check(FALLBACK_CHECK)
+    assert (check["state"], check["message"]) == ("Ready", "Waits for no nodes")
+
+
+async def test_a_copy_of_an_earlier_reservation_gives_nothing_up_again() -> None:
+    fixture = of_workers()
+    fixture.workers["eu"].take_workload("ns/train", on_flex(-PATIENCE))
+    assert await fixture.look(sent(annotations={ALLOWED_FLAVORS_ANNOTATION: "od,multikueue"})) == NOW + PATIENCE
+    assert fixture.check(FALLBACK_CHECK)["state"] == "Ready"
+
+
+async def test_what_the_watchdog_took_back_has_waited_already() -> None:
+    fixture = of_workers(watchdog={"provisioningTimeout": "100s"})
+    fixture.workers["us"].take_workload("ns/train", on_flex(150))
+    given_up = {**condition("kueue-fleet.dev/GivenUp", 140), "reason": "ProvisioningTimeout"}
+    given_up["message"] = f"eu 1 times, last at {when(140)}"
+    assert await fixture.look(sent(given_up)) == NOW + 40 + PATIENCE
+
+
+async def test_a_job_that_is_assigned_to_a_worker_is_left_alone() -> None:
+    fixture = of_workers()
+    fixture.workers["eu"].take_workload("ns/train", on_flex(0, check="Ready"))
+    fixture.clock.now = NOW + PATIENCE
+    assigned = {**condition("kueue-fleet.dev/Assigned"), "message": "Assigned to eu: it has quota there"}
+    await fixture.look(sent(assigned))
+    assert annotation(fixture) is None
+    assert fixture.check(FALLBACK_CHECK)["state"] == "Ready"
+
+
+async def test_on_a_worker_where_its_pods_never_ran_it_has_its_patience_from_its_admission_on() -> None:
+    fixture = of_workers()
+    admitted = condition("Admitted", 60)
+    fixture.workers["us"].take_workload("ns/train", on_flex(0, admitted, NOT_STARTED))
+    status = {"clusterName": "us"}
+    assert await fixture.look(sent(admitted, status=status)) == NOW + 60 + PATIENCE
+    fixture.clock.now = NOW + 60 + PATIENCE
+    await fixture.reconciler.reconcile("ns/train")
+    assert annotation(fixture) == "od,multikueue"
+    fixture = of_workers()
+    fixture.clock.now = NOW + 60 + PATIENCE
+    fixture.workers["us"].take_workload("ns/train", on_flex(0, admitted, condition("PodsReady", 61)))
+    await fixture.look(sent(admitted, status=status))
+    assert annotation(fixture) is None

@@ -9,7 +9,7 @@ SINCE = 1_800_000_000.0
 
 
 def test_it_waits_and_says_since_when_and_what_comes_next() -> None:
-    found = decide_fallback(RULES, ["flex"], None, SINCE, SINCE + 599)
+    found = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), None, SINCE + 599)
     assert found is not None
     assert not found.give_up
     assert found.due == SINCE + 600
@@ -19,7 +19,7 @@ def test_it_waits_and_says_since_when_and_what_comes_next() -> None:
 
 
 def test_after_its_patience_it_may_have_every_flavor_but_this_one() -> None:
-    found = decide_fallback(RULES, ["flex"], None, SINCE, SINCE + 600)
+    found = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), None, SINCE + 600)
     assert found is not None
     assert found.give_up
     # What comes earlier stays: its quota may be free by then.
@@ -28,7 +28,7 @@ def test_after_its_patience_it_may_have_every_flavor_but_this_one() -> None:
 
 
 def test_flavors_that_were_given_up_before_stay_out() -> None:
-    found = decide_fallback(RULES, ["spot"], ("reserved", "spot", "od"), SINCE, SINCE + 60)
+    found = decide_fallback(RULES, dict.fromkeys(["spot"], SINCE), ("reserved", "spot", "od"), SINCE + 60)
     assert found is not None
     assert found.allowed == ("reserved", "od")
     assert "goes on to od" in found.message
@@ -36,16 +36,31 @@ def test_flavors_that_were_given_up_before_stay_out() -> None:
 
 @pytest.mark.parametrize("used", [["od"], ["reserved"], []])
 def test_other_flavors_are_waited_for(used: list[str]) -> None:
-    assert decide_fallback(RULES, used, None, SINCE, SINCE + 1e6) is None
+    assert decide_fallback(RULES, dict.fromkeys(used, SINCE), None, SINCE + 1e6) is None
 
 
 def test_of_several_flavors_the_first_that_is_due_is_given_up() -> None:
-    found = decide_fallback(RULES, ["flex", "spot"], None, SINCE, SINCE + 60)
+    found = decide_fallback(RULES, dict.fromkeys(["flex", "spot"], SINCE), None, SINCE + 60)
     assert found is not None
     assert found.allowed == ("reserved", "flex", "od")
 
 
 def test_what_comes_next_is_never_a_flavor_that_was_given_up() -> None:
-    found = decide_fallback(RULES, ["flex"], ("reserved", "flex"), SINCE, SINCE + 600)
+    found = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), ("reserved", "flex"), SINCE + 600)
     assert found is not None
     assert found.message.endswith("goes back to reserved")
+
+
+def test_on_several_clusters_it_waits_since_the_first_of_them() -> None:
+    found = decide_fallback(RULES, {"flex": SINCE, "spot": SINCE + 541}, None, SINCE + 599)
+    assert found is not None
+    assert (found.give_up, found.due) == (False, SINCE + 600)
+
+
+def test_the_flavors_of_the_manager_are_kept_and_come_next_for_no_job() -> None:
+    rules = FallbackRules(("flex", "od"), {"flex": 600.0}, ("multikueue",))
+    found = decide_fallback(rules, {"flex": SINCE}, None, SINCE + 600)
+    assert found is not None
+    assert found.allowed == ("od", "multikueue")
+    assert decide_fallback(rules, {"flex": SINCE}, found.allowed, SINCE + 600) == found
+    assert found.message.endswith("goes on to od")

@@ -18,11 +18,16 @@ from controller_lab import (
     fleet_data,
     install_kueue,
     job,
+    queue_data,
     wait_until_connected,
 )
 from kueue_fleet.dispatch import parse_report
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.explain import dispatch_report
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.workload_file import WorkloadFile
 from one_cluster import KUEUE, Json, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
@@ -33,10 +38,21 @@ DISPATCH = {"widenAfter": f"{WIDEN_SECONDS}s", "giveUpAfter": "120s", "retryAfte
 RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
 
 
+def data() -> Json:
+    """Beside the queues of the lab one whose jobs go on from B200 by DWS to L4."""
+    made = fleet_data({EU: "europe-west4", US: "us-east4"}, prices=PRICES, dispatch=DISPATCH)
+    queue, later = queue_data("patient", "b200", 8), queue_data("patient", "l4", 8)
+    queue["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
+    queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["b200"]}]}
+    queue["fallback"] = [{"flavor": "b200", "patience": "4s"}]
+    made["clusterQueues"].append(queue)
+    made["localQueues"].append({"namespace": "team", "name": "patient", "clusterQueue": "patient"})
+    return made
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
-    data = fleet_data({EU: "europe-west4", US: "us-east4"}, prices=PRICES, dispatch=DISPATCH)
-    with controller_lab(tmp_path_factory.mktemp("lab"), data) as made:
+    with controller_lab(tmp_path_factory.mktemp("lab"), data()) as made:
         yield made
 
 
@@ -235,6 +251,49 @@ def test_a_crashed_leader_is_followed_by_the_other_replica_with_nothing_lost(
     assert {lab.placed(name) for name in names[:3]} == {EU}
     assert {lab.placed(name) for name in names[3:]} <= {EU, US}
     assert other.lines("leading")
+
+
+def test_without_stock_a_job_goes_on_to_the_next_flavor_runs_once_and_leaves_no_quota_behind(
+    lab: ControllerLab,
+) -> None:
+    """No region that it may be in has B200. Its copies get the flavors that are written on the manager."""
+    lab.submit(job("patient", queue="patient", regions="europe-west4", seconds=1))
+
+    def waits() -> bool:
+        checks = (lab.workload("patient") or {}).get("status", {}).get("admissionChecks", [])
+        return any(one["message"].startswith("Waits for nodes of b200 since ") for one in checks)
+
+    wait_until(waits)
+    assert lab.placed("patient") == EU
+    workload = lab.workload("patient")
+    assert workload is not None
+    path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
+    [assigned] = lab.workers[EU].get(path)["status"]["admission"]["podSetAssignments"]
+    assert events(lab, "patient")["FlavorGivenUp"] == "No nodes of b200 within 4 s; goes on to l4"
+    evictions = {one["reason"]: one["count"] for one in workload["status"]["schedulingStats"]["evictions"]}
+    wait_until(lambda: condition(lab.workload("patient") or {}, "Finished") == "True")
+    ran = lab.manager.get(f"{JOBS}/patient")["status"]
+    assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
+    assert (EU, set(assigned["flavors"].values()), evictions) == simulated()
+
+    def nothing_is_left() -> bool:
+        queues = [cluster.get(f"{KUEUE}/clusterqueues/patient") for cluster in lab.clusters.values()]
+        used = [one for queue in queues for one in queue["status"].get("flavorsReservation", [])]
+        free = all(resource["total"] == "0" for flavor in used for resource in flavor["resources"])
+        return free and not any(cluster.find(path) for cluster in lab.workers.values())
+
+    wait_until(nothing_is_left)
+
+
+def simulated() -> tuple[str, set[str], dict[str, int]]:
+    """Cluster, flavors and evictions of the same job, as the simulation has them."""
+    labels = {"kueue-fleet.dev/regions": "europe-west4"}
+    entry = {"name": "patient", "namespace": "team", "queue": "patient", "runSeconds": 1, "labels": labels}
+    entry["requests"] = {"nvidia.com/gpu": 1, "cpu": 1}
+    file = WorkloadFile.model_validate({"jobs": [entry], "waits": [{"flavor": "b200", "seconds": 1e6}]})
+    [found] = prepare_fleet(parse_fleet(data()), file, Delays()).run().as_json()["workloads"]
+    reasons = [one["reason"] for one in found["evictions"]]
+    return found["cluster"], set(found["flavors"]["main"].values()), {one: reasons.count(one) for one in reasons}
 
 
 def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewhere(lab: ControllerLab) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.simulation.fleets import EUROPE, US, dispatched_data
+
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
@@ -130,3 +132,75 @@ def test_the_quota_of_the_flavor_is_free_again() -> None:
     """Eight GPUs in each flavor, for jobs of eight: what the first one leaves, the second one gets."""
     found = run(fleet(), wait=1e6, count=4, gpus=8, until=601)
     assert [one["flavors"].get("main", {}).get(GPU) for one in found] == ["od", "flex", "last", None]
+
+
+def on_workers(*, dispatcher: str = "External", **section: Any) -> FleetSpec:
+    """Two workers with DWS, Spot and on-demand nodes; a job may wait ten minutes for each of the first two."""
+    data = dispatched_data(widenAfter="4m")
+    data["admissionController"] |= {"prices": {}, **section}
+    if dispatcher != "External":
+        data["multiKueue"] |= {"dispatcher": dispatcher}
+        del data["multiKueue"]["external"], data["admissionController"]["dispatch"]
+    names = ("flex", "spot", "od")
+    [pool] = data["nodePools"]
+    data["nodePools"] = [{**pool, "name": name, "capacity": {"type": "spot"}} for name in names]
+    data["nodePools"][0]["capacity"] = {"type": "flexStart"}
+    del data["nodePools"][2]["capacity"]
+    data["flavors"] = [{"name": name, "nodePool": name} for name in names]
+    [queue] = data["clusterQueues"]
+    [group] = queue["resourceGroups"]
+    group["flavors"] = [{**group["flavors"][0], "name": name} for name in names]
+    queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["flex"]}]}
+    queue["fallback"] = [{"flavor": name, "patience": "10m"} for name in names[:2]]
+    provisioning = {"provisioningClassName": "queued-provisioning.gke.io", "managedResources": [GPU]}
+    data["admissionChecks"] = [{"name": "dws", "provisioningRequest": provisioning}]
+    return parse_fleet(data)
+
+
+def run_on(spec: FleetSpec, **rest: Any) -> dict[str, Any]:
+    job = {"name": "a", "namespace": "team-a", "queue": "gpu", "requests": {GPU: 1, "cpu": 10}, "runSeconds": 100}
+    file = WorkloadFile.model_validate({"jobs": [job, {**job, "name": "z", "start": 5000}], **rest})
+    [found, later] = prepare_fleet(spec, file, Delays()).run().as_json()["workloads"]
+    # Nothing of the first one is left that would hold the second one back.
+    assert len([run for run in found["runs"] if run["end"] == "Succeeded"]) == 1
+    assert (later["state"], later["arrivedAt"]) == ("Finished", 5000)
+    return dict(found)
+
+
+OUT = [{"flavor": "flex", "seconds": 1e6}]
+
+
+def test_without_stock_in_one_region_a_job_goes_on_to_another_worker_within_its_patience() -> None:
+    waits = [{"cluster": US, "flavor": "flex", "seconds": 1e6}]
+    found = run_on(on_workers(), waits=waits)
+    assert (found["cluster"], *fate(found)) == (EUROPE, 240, ["flex"], [])
+
+
+@pytest.mark.parametrize("dispatcher", ["External", "AllAtOnce", "Incremental"])
+def test_without_stock_in_all_regions_it_goes_on_to_the_next_flavor_on_a_worker(dispatcher: str) -> None:
+    found = run_on(on_workers(dispatcher=dispatcher), waits=OUT)
+    assert fate(found) == (601, ["spot"], ["AdmissionCheck"])
+
+
+def test_what_the_watchdog_takes_back_has_no_new_patience() -> None:
+    watchdog = {"provisioningTimeout": "7m", "retries": 9}
+    found = run_on(on_workers(watchdog=watchdog, dispatch={"widenAfter": "9h"}), waits=OUT)
+    assert fate(found) == (601, ["spot"], ["AdmissionCheck"])
+
+
+def test_an_admitted_job_goes_on_from_a_worker_without_nodes() -> None:
+    outs = [{"flavor": "spot", "at": 0, "seconds": 1e6}]
+    found = run_on(on_workers(), waits=OUT, stockOuts=outs)
+    # Ten minutes for DWS, ten for Spot, and a second of back-off after each.
+    assert fate(found) == (1202, ["od"], ["AdmissionCheck", "AdmissionCheck"])
+    assert [run["flavors"] for run in found["runs"]] == [["spot"], ["od"]]
+    assert found["finishedAt"] == 1302
+
+
+def test_kueue_may_take_it_back_at_the_same_moment() -> None:
+    """Both after the 30 minutes that Kueue waits for pods: the job goes on, and is not stranded."""
+    data = on_workers().wire()
+    data["clusterQueues"][0]["fallback"] = [{"flavor": "flex", "patience": "30m"}]
+    waits, outs = [{"flavor": "flex", "seconds": 0}], [{"flavor": "flex", "at": 0, "seconds": 3600}]
+    found = run_on(parse_fleet(data), waits=waits, stockOuts=outs)
+    assert fate(found) == (1860, ["spot"], ["PodsReadyTimeout"])

@@ -58,6 +58,8 @@ class Measured:
     memory_mib: float
     known: int
     memory_of_known_mib: float
+    nomination_cpu_ms: float
+    """CPU of the controller for each nomination, from its start until all of them are there."""
 
 
 def kubeconfig(folder: Path, name: str, cluster: BareCluster) -> Path:
@@ -265,6 +267,7 @@ async def measure(
             await until(_async(lambda: len(found.seen) >= workloads), 600)
         except TimeoutError:
             raise SystemExit(f"only {len(found.seen)} nominated; {(folder / 'log').read_text()[-3000:]}") from None
+        spent = psutil.Process(process.pid).cpu_times()
         times = sorted(found.seen.values())
         rate = (len(times) - 1) / (times[-1] - times[0])
         conditions = [one for one in found.example["conditions"] if one["type"].startswith("kueue-fleet.dev/")]
@@ -295,7 +298,7 @@ async def measure(
         workers, workloads, plain_rate, rate, rate / plain_rate, 20.0,
         1000 * statistics.median(ranked), 1000 * ranked[int(0.99 * (len(ranked) - 1))],
         1000 * bare[int(0.99 * (len(bare) - 1))], memory,
-        max(known, 2 * workloads + more), more_memory,
+        max(known, 2 * workloads + more), more_memory, 1000 * (spent.user + spent.system) / workloads,
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""Jobs that wait for nodes which do not come, on the cluster of the controller: they go on to other flavors.
+"""Jobs that wait for nodes which do not come, on this cluster or on workers: they go on to other flavors.
 
 Decided by `dispatch.fallback`. Written are the flavors that the Workload may have, and then the state of the
-fleet's own check, by which Kueue takes the quota back. A leader that ends between the two is followed by one that
+fleet's own check, by which Kueue takes the quota back. A job of workers loses all of its copies then, and its next
+copies may have the flavors that are written on the manager. A leader that ends between the two is followed by one that
 decides the same.
 """
 
@@ -9,14 +10,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState
+from kueue_fleet.admission.model import CheckState, WorkloadStatus
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import REQUEUE_SECONDS, CheckDecision, FallbackDecision, FallbackRules, decide_fallback
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.kube.api import Api
@@ -24,27 +26,37 @@ from kueue_fleet.kube.api import Api
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
 """Reason of the event about a job that goes on to another flavor."""
 
+_NOTHING: Final = "Waits for no nodes"
+
 log = logging.getLogger(__name__)
 
 
 class Fallback:
-    """Decides and writes. `rules` are those of the queues; `clock` gives seconds of the epoch."""
+    """Decides and writes.
+
+    `rules` are those of the queues; `clock` gives seconds of the epoch; `timeout` are the seconds after which the
+    watchdog takes a job back from a worker.
+    """
 
     def __init__(
         self,
         rules: Mapping[str, FallbackRules],
         manager: ManagerState,
+        workers: Mapping[str, WorkerState],
         api: Api,
         metrics: Metrics,
         tell: Callable[[Record, str, str, bool], None],
         clock: Callable[[], float],
+        timeout: float,
     ) -> None:
         self._rules = rules
         self._manager = manager
+        self._workers = workers
         self._api = api
         self._metrics = metrics
         self._tell = tell
         self._clock = clock
+        self._timeout = timeout
 
     async def reconcile(self, key: str) -> float:
         """Answer for a Workload, and take it back if its patience is over; when to look again. Raises ApiError."""
@@ -56,8 +68,9 @@ class Fallback:
             return math.inf
         found = self._decide(record)
         if found is None:
-            if check.state == CheckState.PENDING:
-                await self._answer(record, CheckDecision(CheckState.READY, "Waits for no nodes"))
+            stale = record.admitted_at is None and check.message != _NOTHING
+            if check.state == CheckState.PENDING or stale:
+                await self._answer(record, CheckDecision(CheckState.READY, _NOTHING))
             return math.inf
         if not found.give_up:
             if (check.state, check.message) != (CheckState.READY, found.message):
@@ -74,15 +87,34 @@ class Fallback:
 
     def _decide(self, record: Record) -> FallbackDecision | None:
         """None for a job whose pods have all been running, and for one that waits for no flavor with a patience."""
-        status = record.workload.status
-        started = status.pods_ready or status.waits_for_recovery or status.pods_ready_since is None
         rules = self._rules.get(record.cluster_queue)
-        if rules is None or record.reserved_at is None or (record.admitted_at is not None and started):
+        if rules is None:
             return None
-        pod_sets = status.admission.pod_sets if status.admission is not None else ()
-        used = {flavor for pod_set in pod_sets for _, flavor in pod_set.flavors}
-        since = record.reserved_at if record.admitted_at is None else record.admitted_at
-        return decide_fallback(rules, used, record.workload.allowed_flavors, since, self._clock())
+        waits: dict[str, float] = {}
+        for status, since in self._held(record):
+            started = status.pods_ready or status.waits_for_recovery or status.pods_ready_since is None
+            if status.admission is None or (record.admitted_at is not None and started):
+                continue
+            for flavor in (name for pod_set in status.admission.pod_sets for _, name in pod_set.flavors):
+                waits[flavor] = min(since, waits.get(flavor, math.inf))
+        return decide_fallback(rules, waits, record.workload.allowed_flavors, self._clock())
+
+    def _held(self, record: Record) -> Iterator[tuple[WorkloadStatus, float]]:
+        """Where it has quota on flavors, and since when it waits for nodes there."""
+        reserved = record.reserved_at or 0.0
+        if self._manager.dispatch_check(record) is None:
+            yield record.workload.status, reserved if record.admitted_at is None else record.admitted_at
+            return
+        # A copy of an earlier reservation may still be there, and the watchdog may have tried other workers before.
+        tried = min((entry.last for entry in record.given_up.values()), default=math.inf) - self._timeout
+        for name, worker in self._workers.items():
+            copy, workload = worker.copy(record.key), worker.workload(record.key)
+            if not worker.followed or copy is None or copy.reserved_at is None or workload is None:
+                continue
+            if record.admitted_at is None and not record.assigned:
+                yield workload.status, max(reserved, min(copy.reserved_at, tried))
+            elif record.admitted_at is not None and name == record.cluster_name:
+                yield workload.status, record.admitted_at
 
     async def _answer(self, record: Record, decision: CheckDecision) -> None:
         wanted = REQUEUE_SECONDS if decision.state is CheckState.RETRY else None

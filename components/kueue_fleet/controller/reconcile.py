@@ -106,8 +106,9 @@ class Reconciler:
         self._tell = tell
         self._clock = clock
         self._rescue = Rescue(manager, workers, api, metrics, tell, self._watchdog.stuck_after)
-        rules = {name: fallback_rules(q.flavors, q.fallback) for name, q in configuration.fallback.items()}
-        self._fallback = Fallback(rules, manager, api, metrics, tell, clock)
+        rules = {name: fallback_rules(queue) for name, queue in configuration.fallback.items()}
+        timeout = self._watchdog.provisioning_timeout
+        self._fallback = Fallback(rules, manager, workers, api, metrics, tell, clock, timeout)
         self.assigner = Assigner(manager, workers, api, apis, metrics, clock)
         self._ready_since: dict[str, float] = {}
         self._asked: dict[str, float] = {}

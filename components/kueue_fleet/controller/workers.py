@@ -259,6 +259,10 @@ class WorkerState:
             return found
         return replace(found, guarded=self.guards(key.partition("/")[0], self._queues[key]))
 
+    def workload(self, key: str) -> Workload | None:
+        """The Workload of that name, as it was seen last; None for one that cannot be read too."""
+        return self._workloads.get(key)
+
     def local(self, key: str) -> Copy | None:
         """The Workload of that name, if it was made on the worker itself."""
         return self._local.get(key)

@@ -8,7 +8,7 @@ Kueue then looks at the others in their order. Source: kueue@v0.19.2 pkg/schedul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,10 +20,15 @@ REQUEUE_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class FallbackRules:
-    """A queue's flavors in order, and the seconds that a job waits for nodes of some of them."""
+    """A queue's flavors in order, and the seconds that a job waits for nodes of some of them.
+
+    `manager_flavors` are those of the manager that dispatches the queue: they stand for all of the workers', and a job
+    keeps them whatever it gives up.
+    """
 
     flavors: tuple[str, ...]
     patience: Mapping[str, float]
+    manager_flavors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +42,28 @@ class FallbackDecision:
 
 
 def decide_fallback(
-    rules: FallbackRules, used: Iterable[str], allowed: tuple[str, ...] | None, since: float, now: float
+    rules: FallbackRules, waits: Mapping[str, float], allowed: tuple[str, ...] | None, now: float
 ) -> FallbackDecision | None:
-    """About a job that has waited for its nodes `since`; None where it waits for no flavor with a patience.
+    """About a job that waits for its nodes; None where it waits for no flavor with a patience.
 
     Args:
         rules: those of its queue.
-        used: the flavors that it has quota on.
+        waits: the flavors that it has quota on, and since when; on several clusters, on the first of them.
         allowed: those that it may have so far; None: all.
-        since: when it got its quota, or was admitted.
         now: in the same seconds.
     """
-    waiting = sorted((rules.patience[flavor], flavor) for flavor in set(used) if flavor in rules.patience)
+    waiting = sorted((at + rules.patience[name], name) for name, at in waits.items() if name in rules.patience)
     if not waiting:
         return None
-    patience, flavor = waiting[0]
-    left = tuple(name for name in (rules.flavors if allowed is None else allowed) if name != flavor)
+    due, flavor = waiting[0]
+    since, patience = waits[flavor], rules.patience[flavor]
+    given_up = (flavor, *rules.manager_flavors)
+    left = tuple(name for name in (rules.flavors if allowed is None else allowed) if name not in given_up)
+    may_have = (*left, *rules.manager_flavors)
     later = [name for name in rules.flavors[rules.flavors.index(flavor) + 1 :] if name in left]
-    due = since + patience
     goes = f"goes on to {later[0]}" if later else f"goes back to {', '.join(left)}"
     if now < due:
         text = f"Waits for nodes of {flavor} since {format_time(since)}; {goes} at {format_time(due)}"
-        return FallbackDecision(give_up=False, allowed=left, message=text, due=due)
+        return FallbackDecision(give_up=False, allowed=may_have, message=text, due=due)
     text = f"No nodes of {flavor} within {patience:.0f} s; {goes}"
-    return FallbackDecision(give_up=True, allowed=left, message=text, due=due)
+    return FallbackDecision(give_up=True, allowed=may_have, message=text, due=due)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from kueue_fleet.dispatch.fallback import FallbackRules
 from kueue_fleet.dispatch.fleet_checks import CheckRules, Window
 from kueue_fleet.dispatch.model import DispatchSettings, Weights
 from kueue_fleet.dispatch.watchdog import WatchdogSettings
 from kueue_fleet.fleet_file.model.dispatch import AdmissionController, Dispatch, FleetCheck, Watchdog
-from kueue_fleet.fleet_file.model.entries import FlavorPatience
+from kueue_fleet.objects.controller_configuration import QueueFallback
 
 
 def dispatch_settings(section: AdmissionController | Dispatch) -> DispatchSettings:
@@ -31,9 +29,10 @@ def watchdog_settings(section: Watchdog) -> WatchdogSettings:
     return WatchdogSettings(section.provisioning_timeout.seconds, section.retries, section.stuck_after.seconds)
 
 
-def fallback_rules(flavors: Sequence[str], fallback: Iterable[FlavorPatience]) -> FallbackRules:
+def fallback_rules(queue: QueueFallback) -> FallbackRules:
     """A queue's `fallback`, with its flavors in order."""
-    return FallbackRules(tuple(flavors), {entry.flavor: entry.patience.seconds for entry in fallback})
+    patience = {entry.flavor: entry.patience.seconds for entry in queue.fallback}
+    return FallbackRules(queue.flavors, patience, queue.manager_flavors)
 
 
 def check_rules(check: FleetCheck) -> CheckRules:

@@ -12,9 +12,10 @@ from pydantic import Field
 
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionController
-from kueue_fleet.fleet_file.model.entries import FlavorPatience
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorPatience
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.model.per_cluster import manager_groups
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken, token_credentials, worker_tokens
 from kueue_fleet.kueue_api.base import Flag, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
@@ -43,6 +44,8 @@ class QueueFallback(SpecModel):
     """Every flavor of the queue, in its order."""
     fallback: tuple[FlavorPatience, ...]
     """As in the fleet file."""
+    manager_flavors: tuple[Text, ...] = ()
+    """Flavors of the manager, where it sends the jobs to workers; they stand for all of the workers'."""
 
 
 class ControllerConfiguration(SpecModel):
@@ -102,10 +105,20 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
 def queue_fallback(fleet: FleetSpec) -> dict[str, QueueFallback]:
     """How long jobs wait for nodes, by ClusterQueue; queues without `fallback` are not there."""
     return {
-        queue.name: QueueFallback(flavors=tuple(dict.fromkeys(queue.flavor_names)), fallback=queue.fallback)
+        queue.name: QueueFallback(
+            flavors=tuple(dict.fromkeys(queue.flavor_names)),
+            fallback=queue.fallback,
+            manager_flavors=_manager_flavors(fleet, queue),
+        )
         for queue in fleet.cluster_queues
         if queue.fallback
     }
+
+
+def _manager_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
+    groups = manager_groups(fleet, queue) if fleet.is_dispatched(queue.name) else ()
+    names = (flavor.name for group in groups for flavor in group.flavors)
+    return tuple(dict.fromkeys(name for name in names if name not in queue.flavor_names))
 
 
 def _workers(fleet: FleetSpec) -> tuple[str, ...]:

@@ -1,55 +1,72 @@
 """Jobs of a simulated fleet that wait for nodes which do not come: they go on to other flavors.
 
-Decided by `dispatch.fallback`, as the fleet's controller does on the cluster to which jobs are submitted.
+Decided by `dispatch.fallback`, as the fleet's controller does on the cluster to which jobs are submitted: on the
+manager for the copies on all workers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import AllowedFlavorsChanged, CheckStateChanged, Event
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback
-from kueue_fleet.dispatch.settings import fallback_rules
+from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
+from kueue_fleet.objects.controller_configuration import queue_fallback
 from kueue_fleet.simulation.jobs import Job
 
 
 class Fallback:
-    """Takes jobs back in time, on the one cluster of the fleet.
+    """Takes jobs back in time; `home` is the cluster to which they are submitted, `engine` its Kueue.
 
-    `plan` does something later, unless the job is evicted before; `handle` gives the cluster an event.
+    `plan` does something later, unless the job is evicted before; `handle` gives a cluster an event.
     """
 
     def __init__(
         self,
         fleet: FleetSpec,
-        cluster: str,
+        home: str,
         engine: Engine,
         plan: Callable[[float, Job, str, Callable[[float], None]], None],
         handle: Callable[[str, Event], None],
     ) -> None:
-        queues = [queue for queue in fleet.cluster_queues if queue.fallback]
-        self._rules = {queue.name: fallback_rules(queue.flavor_names, queue.fallback) for queue in queues}
-        self._cluster, self._engine, self._plan, self._handle = cluster, engine, plan, handle
+        self._rules = {name: fallback_rules(queue) for name, queue in queue_fallback(fleet).items()}
+        section = fleet.admission_controller
+        self._timeout = watchdog_settings(section.watchdog).provisioning_timeout if section is not None else 0.0
+        self._home, self._engine, self._plan, self._handle = home, engine, plan, handle
 
-    def wait(self, job: Job, since: float, now: float) -> None:
-        """A job waits for its nodes since it has quota, or since it was admitted."""
-        record, admission = job.record, job.admissions[self._cluster]
+    def wait(self, job: Job, where: str, now: float) -> None:
+        """A job waits for its nodes on a cluster: it got quota there, or was admitted."""
+        begun = job.record.admitted_at
+        tried = min((entry.last for entry in job.given_up.values()), default=math.inf) - self._timeout
+        self._look(job, where, max(job.record.reserved_at or 0.0, min(now, tried)) if begun is None else now, begun, now)
+
+    def _look(self, job: Job, where: str, since: float, begun: float | None, now: float) -> None:
+        """`begun` is when it was admitted; where that is different now, somebody else looks."""
+        record, admission = job.record, job.admissions[where]
         rules = self._rules.get(admission.cluster_queue)
         started = record.admitted_at is not None and record.runs[-1].started_at is not None
-        if rules is None or started or since != (record.admitted_at or record.reserved_at):
+        if rules is None or started or begun != record.admitted_at or not self._holds_quota(job):
             return
-        used = {flavor for pod_set in admission.pod_sets for _, flavor in pod_set.flavors}
-        allowed = self._engine.workloads[record.key].workload.allowed_flavors
-        found = decide_fallback(rules, used, allowed, since, now)
+        waits = {flavor: since for pod_set in admission.pod_sets for _, flavor in pod_set.flavors}
+        found = decide_fallback(rules, waits, job.workload.allowed_flavors, now)
         if found is not None and found.give_up:
             state, after = CheckState.RETRY, REQUEUE_SECONDS
-            self._handle(self._cluster, AllowedFlavorsChanged(now, record.key, found.allowed))
-            retry = CheckStateChanged(now, record.key, FALLBACK_CHECK, state, found.message, after)
-            self._handle(self._cluster, retry)
+            job.workload = replace(job.workload, allowed_flavors=found.allowed)
+            self._handle(self._home, AllowedFlavorsChanged(now, record.key, found.allowed))
+            # Kueue may take it back between the two, as its pods were not ready in time.
+            if self._holds_quota(job):
+                retry = CheckStateChanged(now, record.key, FALLBACK_CHECK, state, found.message, after)
+                self._handle(self._home, retry)
         elif found is not None:
-            self._plan(found.due, job, self._cluster, partial(self.wait, job, since))
+            self._plan(found.due, job, where, partial(self._look, job, where, since, begun))
+
+    def _holds_quota(self, job: Job) -> bool:
+        info = self._engine.workloads[job.record.key]
+        return info.is_reserved and not info.is_evicted

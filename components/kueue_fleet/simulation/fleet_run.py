@@ -174,13 +174,14 @@ class FleetRun:
                 record.take(decision, at)
             job.lost_copy = job.gave_up = False
             job.offered_since = None
+            job.given_up.clear()
             self._plan_for(at, job, home, partial(self._withdraw, job, None))
             self._handle_for(at + self._delays.stop(at), job, home, lambda now: PodsStopped(now, record.key))
             return
         record.take(decision, at)
         if isinstance(decision, QuotaReserved):
             job.admissions[home] = decision.admission
-            self._fallback.wait(job, at, at)
+            self._fallback.wait(job, home, at)
         elif isinstance(decision, ChecksPending):
             rest = [name for name in decision.checks if name not in self._dispatch_checks]
             if rest:
@@ -195,6 +196,7 @@ class FleetRun:
             case QuotaReserved():
                 job.admissions[worker] = decision.admission
                 job.why[worker] = "has quota"
+                self._fallback.wait(job, worker, at)
             case ChecksPending():
                 job.why[worker] = f"waits for {', '.join(decision.checks)}"
                 self._answer(job, worker, list(decision.checks), at)
@@ -386,7 +388,7 @@ class FleetRun:
         if why:
             job.record.message = why
             self._waiting_for_nodes[where][job.record.key] = None
-            self._fallback.wait(job, now, now)
+            self._fallback.wait(job, where, now)
         else:
             self._start(job, where, now)
 

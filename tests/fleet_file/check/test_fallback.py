@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.parse import read_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller_configuration import controller_configuration
-from small_fleets import fleet_data, standalone_data
+from small_fleets import MANAGER, WORKER, fleet_data, standalone_data
 
 CONTROLLER = {"image": "example.com/controller:1"}
 
@@ -27,6 +28,10 @@ def problems(made: dict[str, Any]) -> list[str]:
     with pytest.raises(SpecError) as refused:
         parse_fleet(made)
     return [str(problem) for problem in refused.value.problems if problem.severity == "error"]
+
+
+def warnings(made: dict[str, Any]) -> list[str]:
+    return [str(one) for one in read_fleet(made).problems if "waitForPodsReady" in str(one)]
 
 
 def test_what_it_makes_on_the_cluster() -> None:
@@ -110,12 +115,45 @@ def test_the_feature_gate_stays_on() -> None:
     assert found.startswith("kueue.configuration.featureGates.ConcurrentAdmission: false, and queue gpu has fallback")
 
 
-def test_jobs_of_workers_are_the_watchdogs() -> None:
-    made = fleet_data("worker-us-east4", admissionController=CONTROLLER)
+def of_workers() -> dict[str, Any]:
+    made = fleet_data(WORKER, admissionController=CONTROLLER)
     made["clusterQueues"][0]["fallback"] = [{"flavor": "l4", "patience": "30m"}]
-    [found] = problems(made)
-    assert found.startswith("clusterQueues[gpu].fallback: set, but MultiKueue sends the queue's jobs to workers")
-    assert "admissionController.watchdog" in found
+    return made
+
+
+def test_jobs_of_workers_are_taken_back_on_the_manager() -> None:
+    fleet = parse_fleet(of_workers())
+    check = {"name": "kueue-fleet-fallback"}
+    for cluster, there in ((MANAGER, True), (WORKER, False)):
+        objects = {(item["kind"], item["metadata"]["name"]): item for item in render_cluster(fleet, cluster)}
+        assert (("AdmissionCheck", "kueue-fleet-fallback") in objects) is there
+        strategy = objects["ClusterQueue", "gpu"]["spec"]["admissionChecksStrategy"]["admissionChecks"]
+        assert (check in strategy) is there
+        assert kueue_configuration(fleet, cluster)["featureGates"]["ConcurrentAdmission"] is True
+    assert controller_configuration(fleet).fallback["gpu"].manager_flavors == ("multikueue",)
+
+
+def test_nothing_takes_back_what_is_submitted_to_a_worker() -> None:
+    made = of_workers()
+    made["clusterQueues"].append({**made["clusterQueues"][0], "name": "sent", "fallback": []})
+    made["multiKueue"]["queues"] = ["sent"]
+    [found] = [one for one in problems(made) if ".fallback" in one]
+    assert found == (
+        f"clusterQueues[gpu].fallback: set, but jobs are submitted to the queue on {WORKER}, and the controller is on "
+        f"{MANAGER}; remove it, or name the queue in multiKueue.queues"
+    )
+
+
+def test_a_manager_has_flavors_of_its_own() -> None:
+    made = of_workers()
+    quotas = [{"name": "nvidia.com/gpu", "nominalQuota": 100}]
+    group = {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "l4", "resources": quotas}]}
+    made["clusterQueues"][0]["manager"] = {"resourceGroups": [group]}
+    found = [one for one in problems(made) if "gives up" in one or "give up" in one]
+    assert found == [
+        "clusterQueues[gpu].manager.resourceGroups[0].flavors[l4]: is a flavor that jobs give up on the workers; use a "
+        "flavor of the manager's own"
+    ]
 
 
 def test_the_name_of_the_check_is_taken() -> None:
@@ -124,3 +162,14 @@ def test_the_name_of_the_check_is_taken() -> None:
     assert problems(made) == [
         "admissionChecks[kueue-fleet-fallback].name: is the fleet's own check of that name; use another name"
     ]
+
+
+def test_kueue_does_not_take_an_admitted_job_back_first() -> None:
+    made = data(("h100", "30m"))
+    made["clusterQueues"][0]["resourceGroups"][0]["flavors"].reverse()
+    [found] = warnings(made)
+    assert found.startswith(
+        "clusterQueues[gpu].fallback[0].patience: 30m is not shorter than waitForPodsReady.timeout on batch, "
+    )
+    made["kueue"] = {"configuration": {"waitForPodsReady": {"timeout": "31m"}}}
+    assert not warnings(made)

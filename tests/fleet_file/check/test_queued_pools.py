@@ -94,6 +94,6 @@ def test_the_watchdog_gives_requests_up_that_dws_does_not_answer() -> None:
         return [problem for problem in problems(data) if "flavors[l4-flex]: comes before" in problem]
 
     (before,) = found()
-    assert before.endswith("put it last, or add admissionController, whose watchdog gives such requests up")
+    assert before.endswith("put it last, or say in the queue's fallback how long a job waits for it")
     data["admissionController"] = {"image": "registry.company.test/kueue-fleet:1"}
     assert found() == []

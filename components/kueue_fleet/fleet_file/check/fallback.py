@@ -1,6 +1,6 @@
 """Queues whose jobs go on to other flavors where nodes do not come: who does it, and what comes next.
 
-Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go, pkg/controller/admissionchecks/multikueue.
+Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.problem import Problem, rule
 
 
@@ -18,7 +19,9 @@ def check_fallback(scope: Scope) -> Iterator[Problem]:
     for queue in scope.entries("clusterQueues"):
         yield from _flavors(scope, queue)
         yield from _controller(scope, queue)
+        yield from _manager(scope, queue)
         yield from _gate(scope, queue)
+        yield from _pods_ready(scope, queue)
 
 
 @rule
@@ -40,23 +43,32 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 def _controller(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if not queue.fallback:
         return
-    path = f"{scope.path(queue)}.fallback"
-    if scope.fleet.is_dispatched(queue.name):
-        # Kueue does not finish evicting a copy that has no job on the worker yet.
-        yield Problem(
-            path,
-            "set, but MultiKueue sends the queue's jobs to workers, where Kueue 0.19 keeps the quota of what is taken "
-            "back from a flavor",
-            "remove it; admissionController.watchdog takes jobs back from a worker, and offers them to the next one",
-        )
-    elif scope.fleet.admission_controller is None:
+    path, home = f"{scope.path(queue)}.fallback", scope.fleet.controller_cluster
+    if scope.fleet.admission_controller is None:
         yield Problem(path, "set, but only the fleet's controller takes jobs back", "add admissionController")
+    elif not scope.fleet.is_dispatched(queue.name):
+        away = [name for name in scope.fleet.clusters_of(queue) if name != home]
+        if away:
+            wrong = f"set, but jobs are submitted to the queue on {', '.join(away)}, and the controller is on {home}"
+            yield Problem(path, wrong, "remove it, or name the queue in multiKueue.queues")
     if queue.concurrent_admission_policy is not None:
         yield Problem(
             f"{scope.path(queue)}.concurrentAdmissionPolicy",
             "admits a job to whichever flavor has quota first, and fallback waits for one after the other",
             "remove one of the two",
         )
+
+
+@rule
+def _manager(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """The manager's flavors stand for those of all workers: a job that gives one up would get no quota there."""
+    if queue.manager is None:
+        return
+    patient = {entry.flavor for entry in queue.fallback}
+    for number, group in enumerate(queue.manager.resource_groups):
+        for flavor in (one.name for one in group.flavors if one.name in patient):
+            path = f"{scope.path(queue)}.manager.resourceGroups[{number}].flavors[{flavor}]"
+            yield Problem(path, "is a flavor that jobs give up on the workers", "use a flavor of the manager's own")
 
 
 @rule
@@ -70,3 +82,39 @@ def _gate(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                 f"false, and queue {queue.name} has fallback, which needs this feature gate",
                 "remove it, or remove fallback",
             )
+
+
+@rule
+def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """Kueue evicts a job whose pods are not ready in time, and it may get the same flavor again.
+
+    A job that waits for DWS is not admitted yet, so that this is not for it.
+    """
+    strategy = queue.admission_checks_strategy
+    asked = [
+        used
+        for used in (strategy.admission_checks if strategy is not None else ())
+        if (check := scope.fleet.check(used.name)) is not None and check.provisioning_request is not None
+    ]
+    for index, entry in enumerate(queue.fallback):
+        if any(not used.on_flavors or entry.flavor in used.on_flavors for used in asked):
+            continue
+        for name in scope.fleet.clusters_of(queue):
+            timeout = _timeout(scope, name)
+            if entry.patience.seconds >= timeout.seconds:
+                yield Problem(
+                    f"{scope.path(queue)}.fallback[{index}].patience",
+                    f"{entry.patience} is not shorter than waitForPodsReady.timeout on {name}, {timeout}, after which "
+                    f"Kueue evicts a job without nodes, and may give it {entry.flavor} again",
+                    "write less, or a longer timeout in Kueue's configuration",
+                    "warning",
+                )
+                break
+
+
+def _timeout(scope: Scope, cluster: str) -> Duration:
+    written = [scope.fleet.kueue.configuration.wait_for_pods_ready]
+    if cluster in scope.fleet.cluster_names:
+        written.insert(0, scope.fleet.cluster(cluster).kueue.configuration.wait_for_pods_ready)
+    found = (one.timeout for one in written if one is not None and one.timeout is not None and one.timeout.seconds)
+    return next(found, Duration("30m"))

@@ -72,12 +72,13 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
 def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
     """Kueue takes the next flavor when quota is used up, not when Google has no machines.
 
+    Of a fleet with workers, the controller's watchdog takes such jobs back and tries another worker.
+
     Source: https://github.com/kubernetes-sigs/kueue/issues/2560 and KEP-8691.
     """
     if scope.fleet.admission_controller is not None and scope.fleet.multi_kueue is not None:
         return
     patient = {entry.flavor for entry in queue.fallback}
-    with_workers = scope.fleet.multi_kueue is not None
     for number, group in enumerate(queue.resource_groups):
         asks = [
             each.name not in patient and _waits_for_dws(scope, queue, scope.fleet.flavor(each.name), cluster)
@@ -90,12 +91,7 @@ def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterat
                 f"{scope.path(queue)}.resourceGroups[{number}].flavors[{group.flavors[index].name}]",
                 f"comes before {later[0]}, but a job that got quota here waits for DWS, however long that takes: the "
                 "next flavor is for when quota is used up, not for when Google has no machines",
-                "put it last, "
-                + (
-                    "or add admissionController, whose watchdog gives such requests up"
-                    if with_workers
-                    else "or say in the queue's fallback how long a job waits for it"
-                ),
+                "put it last, or say in the queue's fallback how long a job waits for it",
                 "warning",
             )
 

@@ -285,14 +285,11 @@ def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                     path, wrong, "put it after others, or set the reservation's purpose to primary", "warning"
                 )
             elif impatient := [each for each in before if each not in patient]:
-                dispatched = scope.fleet.is_dispatched(queue.name)
                 yield Problem(
                     path,
                     f"{name} is of a reservation that is kept as a backup, and jobs come there when the quota of "
                     f"{', '.join(impatient)} is used up, but not when its machines are out",
-                    "set the reservation's purpose to primary"
-                    if dispatched
-                    else f"add fallback with a patience for {', '.join(impatient)}",
+                    f"add fallback with a patience for {', '.join(impatient)}",
                     "warning",
                 )
 

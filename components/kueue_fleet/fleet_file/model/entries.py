@@ -150,7 +150,8 @@ class ClusterQueueEntry(ClusterQueueSpec):
     """What may be used: resources that go together, with their flavors and amounts."""
     fallback: Annotated[tuple[FlavorPatience, ...], Field(max_length=64)] = ()
     """Flavors whose nodes may not come: DWS, Spot or on-demand machines that are out of stock. After the patience, the
-    job gives its quota there back, and goes on to the other flavors in their order. Needs admissionController."""
+    job gives its quota there back, and goes on to the other flavors in their order; a job that MultiKueue sends to
+    workers does so on all of them. Needs admissionController."""
     manager: ManagerQueue | None = None
     """The manager's quotas by hand; absent: the sum of the workers'."""
 

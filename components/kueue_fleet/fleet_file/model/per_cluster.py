@@ -162,8 +162,10 @@ def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Cluste
     if is_assigned(fleet, queue, cluster):
         rules.append(AdmissionCheckStrategyRule.model_construct(name=ASSIGNMENT_CHECK, on_flavors=()))
     patient = tuple(entry.flavor for entry in queue.fallback)
-    if patient and fleet.controller_cluster == cluster and not dispatching:
-        rules.append(AdmissionCheckStrategyRule.model_construct(name=FALLBACK_CHECK, on_flavors=patient))
+    if patient and fleet.controller_cluster == cluster:
+        # The manager's flavor stands for all of the workers'.
+        on_flavors = () if dispatching else patient
+        rules.append(AdmissionCheckStrategyRule.model_construct(name=FALLBACK_CHECK, on_flavors=on_flavors))
     return ClusterQueueSpec.model_construct(
         resource_groups=groups,
         cohort_name=queue.cohort_name,
