@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.simulation.fleets import EUROPE, US, dispatched_data
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet

@@ -45,7 +45,8 @@ class Fallback:
         """A job waits for its nodes on a cluster: it got quota there, or was admitted."""
         begun = job.record.admitted_at
         tried = min((entry.last for entry in job.given_up.values()), default=math.inf) - self._timeout
-        self._look(job, where, max(job.record.reserved_at or 0.0, min(now, tried)) if begun is None else now, begun, now)
+        since = now if begun is not None else max(job.record.reserved_at or 0.0, min(now, tried))
+        self._look(job, where, since, begun, now)
 
     def _look(self, job: Job, where: str, since: float, begun: float | None, now: float) -> None:
         """`begun` is when it was admitted; where that is different now, somebody else looks."""
