@@ -8,6 +8,7 @@ form is given under the field names of Kueue.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,16 @@ ZERO = EPOCH.timestamp()
 FOLDER = Path(__file__).parent / "scenarios"
 
 
+@cache
+def read_document(name: str) -> Json:
+    """One scenario file as it stands; not to be changed."""
+    document: Json = yaml.load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return document
+
+
 def load_scenarios(name: str) -> list[Json]:
     """The cases of one scenario file; common parts of the file are filled in."""
-    document = yaml.load((FOLDER / f"{name}.yaml").read_text(), Loader=yaml.CSafeLoader)
+    document = read_document(name)
     common = document.get("common", {})
     cases = []
     for case in document["cases"]:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import yaml
+from tests.admission.expand import FOLDER, read_document
 
-SCENARIOS = Path(__file__).parent / "scenarios"
 PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 ROW = re.compile(r"^\| (?:`[^`]*` )?(Test[^|]*?) \| (\d+) \| (\d+) \|", re.MULTILINE)
 
@@ -27,8 +26,8 @@ ROWS = {found[1]: Counts(int(found[2]), int(found[3])) for found in ROW.finditer
 def files() -> dict[str, Counts]:
     """By the first test that a file of scenarios names as its source."""
     found = {}
-    for path in sorted(SCENARIOS.glob("*.yaml")):
-        loaded = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    for path in sorted(FOLDER.glob("*.yaml")):
+        loaded = read_document(path.stem)
         first = re.search(r"Test\w+", loaded["source"])
         assert first is not None, path
         found[first[0]] = Counts(len(loaded["cases"]), len(loaded.get("left_out") or {}))
