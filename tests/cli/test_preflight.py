@@ -106,7 +106,8 @@ def test_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fi
     refused = run(file).exception
     assert isinstance(refused, CommandError)
     assert str(refused) == (
-        "my-project: there are no Google credentials here; run: gcloud auth application-default login"
+        f"my-project: GOOGLE_APPLICATION_CREDENTIALS cannot be used: File {tmp_path}/none.json was not found; correct "
+        "it, or unset it and run: gcloud auth application-default login"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import google.auth
 import httplib2
@@ -223,6 +224,27 @@ def test_a_zone_that_does_not_answer(project: Project, read: Read) -> None:
     assert {each.verdict for each in found} == {"unknown"}
 
 
+def test_reservations_and_ranges_of_a_place_that_does_not_answer_are_unknown(project: Project, read: Read) -> None:
+    project.networks = [needs().network]
+    project.unreachable = ["https://www.googleapis.com/compute/v1/projects/my-project/zones/us-central1-a"]
+    project.reservations.clear()
+    unread = read().unread
+    assert {"reservations my-project", "reservations their-project", "addresses"} <= set(unread)
+    assert {text.partition(";")[0] for text in unread.values()} == {
+        "Google does not know at the moment what is in us-central1-a"
+    }
+
+
+class Answers:
+    """Answers every request in the same way."""
+
+    def __init__(self, status: int, content: bytes) -> None:
+        self._answer = httplib2.Response({"status": str(status)}), content
+
+    def request(self, *_: object, **__: object) -> tuple[httplib2.Response, bytes]:
+        return self._answer
+
+
 class TestCredentials:
     def test_requests_have_them(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         """The whole way, with those of a person: a token, the fleet's project as the one that is charged, our name."""
@@ -248,7 +270,19 @@ class TestCredentials:
             raise DefaultCredentialsError("Your default credentials were not found.")  # type: ignore[no-untyped-call]
 
         monkeypatch.setattr(google.auth, "default", none)
+        monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
         with pytest.raises(CannotAskError, match=r"^there are no Google credentials here; run: "):
+            connect("my-project")
+
+    @pytest.mark.parametrize(("content", "wrong"), [(None, "was not found"), ("garbage", "is not a valid json file")])
+    def test_their_file_is_none(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None, wrong: str
+    ) -> None:
+        file = tmp_path / "key.json"
+        if content is not None:
+            file.write_text(content)
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+        with pytest.raises(CannotAskError, match=f"^GOOGLE_APPLICATION_CREDENTIALS cannot be used: .*{wrong}; correct"):
             connect("my-project")
 
     def test_they_have_expired(self, project: Project, waits: list[float]) -> None:
@@ -258,6 +292,17 @@ class TestCredentials:
 
         with pytest.raises(CannotAskError, match="does not accept the credentials: Reauthentication is needed"):
             read_facts(needs(), Google(Expired(), {}, waits.append))
+
+    def test_they_are_refused(self, project: Project) -> None:
+        refused = Answers(401, b'{"error": {"code": 401, "message": "Invalid Credentials."}}')
+        with pytest.raises(
+            CannotAskError, match=r"^Google does not accept the credentials: Invalid Credentials; run: "
+        ):
+            read_facts(needs(), Google(refused))
+
+    def test_somebody_else_answers(self, project: Project) -> None:
+        with pytest.raises(CannotAskError, match=r"services.list is not from Google; look at HTTPS_PROXY"):
+            read_facts(needs(), Google(Answers(200, b"<html>Log in to the hotel's network</html>")))
 
     def test_google_cannot_be_reached(self, project: Project) -> None:
         with project.served() as endpoints:

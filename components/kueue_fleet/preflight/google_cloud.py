@@ -7,10 +7,12 @@ Reads that Google asks to repeat are repeated, a few times, after the time that 
 from __future__ import annotations
 
 import logging
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPException
 from typing import Any, Final
 
 import httplib2
@@ -48,6 +50,7 @@ TIMEOUT_SECONDS: Final = 30
 _PERMISSIONS_AT_ONCE: Final = 100
 _AGAIN: Final = (429, 500, 502, 503, 504)
 _RATE_LIMITS: Final = ("rateLimitExceeded", "userRateLimitExceeded")
+_FILE_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 _LOGIN: Final = "run: gcloud auth application-default login"
 
 
@@ -92,8 +95,15 @@ class Google:
         """
         for attempt in range(1, TRIES + 1):
             try:
-                return dict(request.execute())
+                found = request.execute()
+                if not isinstance(found, dict):
+                    wrong = f"the answer to {request.methodId} is not from Google"
+                    raise CannotAskError(f"{wrong}; look at HTTPS_PROXY, or log in to the network")
+                return found
             except HttpError as refused:
+                if refused.status_code == 401:
+                    wrong = f"Google does not accept the credentials: {_first_line(refused.reason or refused)}"
+                    raise CannotAskError(f"{wrong.rstrip('.')}; {_LOGIN}") from None
                 wait = _wait(refused, attempt)
                 if wait is None or attempt == TRIES:
                     raise _refused(refused, request.methodId, attempt) from None
@@ -102,7 +112,7 @@ class Google:
                 raise CannotAskError(
                     f"Google does not accept the credentials: {_first_line(expired)}; {_LOGIN}"
                 ) from None
-            except (OSError, httplib2.error.HttpLib2Error, GoogleAuthError) as failed:
+            except (OSError, HTTPException, httplib2.error.HttpLib2Error, GoogleAuthError) as failed:
                 wrong = f"Google cannot be reached: {_first_line(failed)}"
                 raise CannotAskError(f"{wrong}; look at the network and HTTPS_PROXY, and try again") from None
         raise AssertionError("the last try returns or raises")
@@ -129,7 +139,10 @@ def connect(project: str, endpoints: Mapping[str, str] | None = None) -> Google:
             # That credentials of people have no project to charge, which they get below.
             warnings.simplefilter("ignore", UserWarning)
             credentials, _ = google.auth.default(scopes=SCOPES)
-    except DefaultCredentialsError:
+    except DefaultCredentialsError as missing:
+        if os.environ.get(_FILE_VARIABLE):
+            wrong = f"{_FILE_VARIABLE} cannot be used: {_first_line(missing.args[0]).rstrip('.')}"
+            raise CannotAskError(f"{wrong}; correct it, or unset it and {_LOGIN}") from None
         raise CannotAskError(f"there are no Google credentials here; {_LOGIN}") from None
     except GoogleAuthError as wrong:
         raise CannotAskError(f"the Google credentials cannot be used: {_first_line(wrong)}; {_LOGIN}") from None
@@ -237,14 +250,14 @@ class _Reader:
         found: set[tuple[str, str]] = set()
         words = {"machineTypes": "machine types", "acceleratorTypes": "accelerators"}
         with self._reading(f"machines {words[collection]}"):
-            for scope, each in self._aggregated(collection, names) if names else ():
+            for scope, each in self._aggregated(collection, names, part="machines {place}") if names else ():
                 found.add((scope.removeprefix("zones/"), each["name"]))
         return frozenset(found)
 
     def _aggregated(
-        self, collection: str, names: Iterable[str], project: str = ""
+        self, collection: str, names: Iterable[str], project: str = "", *, part: str
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Scope and content of what is called so, in all zones."""
+        """Scope and content of what is called so, in all zones; PART is not read where a place does not answer."""
         wanted = " OR ".join(f'(name = "{name}")' for name in sorted(names))
         pages = self._google.pages(
             self._compute(collection),
@@ -256,9 +269,8 @@ class _Reader:
         for page in pages:
             for scope in page.get("unreachables", ()):
                 place = scope.rpartition("/")[2]
-                self._unread[f"machines {place}"] = (
-                    f"Google does not know at the moment what is in {place}; try again later"
-                )
+                wrong = f"Google does not know at the moment what is in {place}; try again later"
+                self._unread[part.format(place=place)] = wrong
             for scope, content in page.get("items", {}).items():
                 yield from ((scope, each) for each in content.get(collection, ()))
 
@@ -268,8 +280,9 @@ class _Reader:
             names.setdefault(need.project, []).append(need.name)
         found: dict[tuple[str, str], tuple[Reservation, ...]] = {}
         for project, wanted in names.items():
-            with self._reading(f"reservations {project}"):
-                for scope, each in self._aggregated("reservations", wanted, project):
+            part = f"reservations {project}"
+            with self._reading(part):
+                for scope, each in self._aggregated("reservations", wanted, project, part=part):
                     key = project, each["name"]
                     found[key] = (*found.get(key, ()), _reservation(each, scope.removeprefix("zones/")))
         return found
@@ -298,7 +311,7 @@ class _Reader:
                 if refused.status == 404:
                     return None
                 raise
-            for scope, each in self._aggregated("subnetworks", (), project):
+            for scope, each in self._aggregated("subnetworks", (), project, part="addresses"):
                 if each["network"].endswith(f"/projects/{project}/global/networks/{network}"):
                     found += _ranges(each, scope.removeprefix("regions/"))
         return tuple(found)
