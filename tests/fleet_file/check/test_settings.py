@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import changed, fleet_data, problems
 
+BROKEN_SELECTOR = {"matchExpressions": [{"key": "a", "operator": "In"}]}
+BROKEN = (
+    "managedJobsNamespaceSelector.matchExpressions[0].values: empty, but operator In compares with it; list at least "
+    "one value"
+)
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "other version": (
         {"kueue/version": "0.20.0"},
@@ -43,6 +48,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "fleet's multiKueue section; set multiKueue.origin"
             )
         ],
+    ),
+    "broken selector of the fleet": (
+        {"kueue/configuration": {"managedJobsNamespaceSelector": BROKEN_SELECTOR}},
+        [f"kueue.configuration.{BROKEN}"],
+    ),
+    "broken selector of a cluster": (
+        {"clusters/1/kueue": {"configuration": {"managedJobsNamespaceSelector": BROKEN_SELECTOR}}},
+        [f"clusters[worker-a].kueue.configuration.{BROKEN}"],
     ),
     "rule of the Configuration": (
         {

@@ -14,6 +14,7 @@ from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.kueue_installation import CLUSTER_PROFILE_GATE, JOBSET_FRAMEWORK, kueue_configuration
 from kueue_fleet.fleet_file.model.operators import BUILT_IN, FRAMEWORKS
+from kueue_fleet.kueue_api.base import DEFER_RULES, problems_in
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.feature_gates import KUEUE_VERSION, is_on
 from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
@@ -70,16 +71,20 @@ def _of_cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     path = f"{scope.path(cluster)}.kueue.configuration"
     for problem in _set_elsewhere(scope, own):
         yield problem.at(path)
-    said = set(configuration_problems(kueue.configuration, kueue.namespace, kueue.version))
-    for problem in configuration_problems(merged_configuration(scope, cluster), kueue.namespace, kueue.version):
+    said, found = (
+        dict.fromkeys((*problems_in(each), *configuration_problems(each, kueue.namespace, kueue.version)))
+        for each in (kueue.configuration, merged_configuration(scope, cluster))
+    )
+    for problem in found:
         if problem not in said:
             yield problem.at(path)
 
 
 def merged_configuration(scope: Scope, cluster: ClusterEntry) -> KueueConfiguration:
-    """The Configuration that `cluster` gets, as a model."""
+    """The Configuration that `cluster` gets, as a model, whatever rules it breaks."""
     plain = kueue_configuration(scope.fleet, cluster.name)
-    return KueueConfiguration.model_validate({k: v for k, v in plain.items() if k not in ("apiVersion", "kind")})
+    data = {key: value for key, value in plain.items() if key not in ("apiVersion", "kind")}
+    return KueueConfiguration.model_validate(data, context={DEFER_RULES: True})
 
 
 @rule
