@@ -19,6 +19,7 @@ from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
 from kueue_fleet.rehearsal.standins.gcp_resources import RESERVATIONS
 from pulumi_mocks import Recorded
 
+LIMITS = [{"resourceType": name, "maximum": 100_000} for name in ("cpu", "memory", "nvidia-l4", "nvidia-h100-80gb")]
 NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
 EVERYWHERE = "manager, worker-a and worker-b"
 QUEUE_GOES = (
@@ -263,6 +264,13 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
             "can only grow"
         ],
     ),
+    "other ranges of pods": (
+        {"network": {"podRanges": {"us-east4": "172.24.0.0/16"}}},
+        [
+            "network.podRanges[us-east4]: 10.22.0.0/15 -> 172.24.0.0/16: `pulumi up` fails, since a range that is in "
+            "use stays"
+        ],
+    ),
     "a larger subnet": ({"network": {"ranges": {"us-east4": "10.150.0.0/19"}}}, []),
     "what stays in Google Cloud": (
         {"clusters/2/fleetMembership": False, "clusters/2/rbacSecurityGroup": REMOVED},
@@ -324,11 +332,17 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "a contract goes": (
         {"commitments": REMOVED},
-        ["commitments[l4-year]: it cannot be cancelled: it is paid to its end, and only this file forgets it"],
+        [
+            "commitments[l4-year]: it cannot be cancelled: it is paid to its end, and only this file forgets it"
+            f"{PROTECTED}"
+        ],
     ),
     "a larger contract": (
         {"commitments/0/resources/0/amount": 192},
-        ["commitments[l4-year]: it cannot be changed: a second one is made, and the first is paid to its end"],
+        [
+            "commitments[l4-year]: it cannot be changed: `pulumi up` fails; add another one under another name, and "
+            "keep this as it is"
+        ],
     ),
     "a team's account goes": (
         {"teams/0/googleServiceAccount": REMOVED},
@@ -359,6 +373,10 @@ def test_a_cluster_of_somebody_else_is_never_made_or_deleted_unseen() -> None:
     gone = of({"clusters/2": REMOVED, "flavors/1/clusters": ["worker-a"]}, before)[0]
     assert gone.startswith("clusters[worker-b]: worker in europe-west4 stays, but Kueue is deleted from it")
     assert not [text for text in of({"clusters/2/mode": "Standard"}, before) if AGAIN in text]
+    assert of({"clusters/2/region": "us-central1"}, before)[0] == (
+        "clusters[worker-b].region: europe-west4 -> us-central1: it is another cluster; what the fleet has in the "
+        f"first is deleted{PROTECTED}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -369,6 +387,45 @@ def test_clusters_do_not_change_their_subnet(field: str, change: str) -> None:
     before = changed(fleet_data(), {"network": {"existing": EXISTING}})
     said = of({f"network/existing/subnets/us-east4/{field}": "c"}, before)
     assert any(text.startswith(f"network.existing.subnets[us-east4].{field}: {change}: ") for text in said), said
+
+
+@pytest.mark.parametrize("field", ["podRangeName", "serviceRangeName"])
+def test_clusters_keep_the_range_whose_name_is_taken_away(field: str) -> None:
+    before = changed(
+        fleet_data(), {"network": {"existing": EXISTING}, f"network/existing/subnets/us-east4/{field}": "c"}
+    )
+    assert of({f"network/existing/subnets/us-east4/{field}": REMOVED}, before) == [
+        f"network.existing.subnets[us-east4].{field}: worker-a keeps c: only a new cluster gets another range"
+    ]
+
+
+N1 = {"machineType": "n1-standard-8", "localSsdCount": 0, "accelerator": {"type": "nvidia-tesla-t4", "count": 1}}
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "text"),
+    [
+        (N1, {"accelerator": {"type": "nvidia-tesla-t4", "count": 2}}, "it keeps 1 nvidia-tesla-t4 on a machine: "),
+        (N1, {"accelerator": REMOVED}, "it keeps 1 nvidia-tesla-t4 on a machine: "),
+        ({"machineType": "n1-standard-8"}, {"accelerator": N1["accelerator"]}, "it keeps no GPUs on a machine: "),
+        ({}, {"sharedWith": ["123456789012", "other-project"]}, "it stays shared as it is: write the numbers "),
+        ({}, {"sharedWith": ["123456789012", "123456789013"]}, None),
+    ],
+)
+def test_what_a_reservation_is_not_asked_for_again(
+    before: dict[str, Any], change: dict[str, Any], text: str | None
+) -> None:
+    """Said by diff, and neither changed nor made again by Pulumi."""
+    data = company_data(teams=[], observability={})
+    data["reservations"][1] |= before
+    new = changed(data, {f"reservations/1/{field}": value for field, value in change.items()})
+    said = [each for each in consequences(data, new) if each.startswith("reservations[l4-backup]: ")]
+    assert [each.startswith(f"reservations[l4-backup]: {text}") for each in said] == ([True] if text else [])
+    place = "gcp:compute/reservation:Reservation", "l4-backup"
+    old, made = (declared(json.dumps(side))[place] for side in (data, new))
+    plan = google_cloud.changes(place[0], google_cloud.created(place[0], old.inputs), made.inputs, made.ignore_changes)
+    assert bool(plan) is not bool(text)
+    assert not any(each.endswith("REPLACE") for each in plan.values())
 
 
 def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
@@ -396,6 +453,10 @@ def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
         (fleet_data, {"network": {"serviceRanges": {"us-east4": "192.168.0.0/24"}}}),
         (fleet_data, {"clusters/1/diskEncryptionKey": KEY}),
         (
+            lambda: changed(fleet_data(), {"clusters/1/mode": "Standard", "clusters/1/diskEncryptionKey": KEY}),
+            {"clusters/1/nodeAutoProvisioning": {"resourceLimits": LIMITS}},
+        ),
+        (
             lambda: company_data(teams=[], observability={}),
             {
                 "nodePools/0/diskSizeGb": 200,
@@ -410,7 +471,15 @@ def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
             },
         ),
     ],
-    ids=["clusters", "network", "existing network", "range", "disks on Autopilot", "pools and reservations"],
+    ids=[
+        "clusters",
+        "network",
+        "existing network",
+        "range",
+        "disks on Autopilot",
+        "disks of nodes that GKE makes",
+        "pools and reservations",
+    ],
 )
 def test_what_google_makes_again_is_what_is_said(data: Callable[[], dict[str, Any]], change: dict[str, Any]) -> None:
     """By what the components declare, and what the stand-in for Google replaces."""

@@ -83,7 +83,7 @@ class NodePool(pulumi.ComponentResource):
                 delete_before_replace=True,
                 protect=deletion_protection if spec.deletion_protection is None else spec.deletion_protection,
                 # Said once, when the pool is made; a change would replace it.
-                ignore_changes=["initialNodeCount"],
+                ignore_changes=["initialNodeCount", *_answered_otherwise(resolved)],
             ),
         )
         self.register_outputs({"name": spec.name})
@@ -105,6 +105,12 @@ class NodePool(pulumi.ComponentResource):
             },
             pulumi.ResourceOptions(parent=self),
         )
+
+
+def _answered_otherwise(spec: ResolvedNodePool) -> list[str]:
+    """Disks that a machine which is not in the catalogue may come with: GKE would report them without being asked."""
+    unknown = spec.machine is None and not spec.local_ssd_count
+    return ["nodeConfig.ephemeralStorageLocalSsdConfig"] if unknown else []
 
 
 def placement_name(cluster: str, pool: str) -> str:

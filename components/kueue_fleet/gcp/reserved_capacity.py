@@ -122,9 +122,9 @@ def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block:
     reservation the first would replace it; of a future reservation each would be an amendment.
     """
     machine = machine_type(entry.machine_type)
-    attached = isinstance(entry, ReservationEntry) and entry.accelerator is not None
     comes_with = {
-        "guestAccelerators": machine is None or machine.gpus > 0 or attached,
+        # Those that are attached: whether they are answered as they were asked for is not known.
+        "guestAccelerators": machine is None or machine.gpus > 0 or machine.family == "n1",
         "localSsds": machine is None or machine.local_ssds > 0,
     }
     ignored = [f"{block}.instanceProperties.{name}" for name, reported in comes_with.items() if reported]

@@ -23,7 +23,7 @@ from kueue_fleet.fleet_file.model.capacity import (
 )
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
-from kueue_fleet.gke.regions import REGION_RANGES
+from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
 _AGAIN: Final = "deleted and made again"
@@ -80,7 +80,14 @@ def _owners(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     """Clusters that the fleet made and is to find, and the other way round."""
     for name in new.cluster_names:
         before, after = (fleet.cluster(name) if name in fleet.cluster_names else None for fleet in (old, new))
-        if before is None or after is None or before.existing == after.existing:
+        if before is None or after is None:
+            continue
+        if before.existing and after.existing and before.region != after.region:
+            text = (
+                f"{before.region} -> {after.region}: it is another cluster; what the fleet has in the first is deleted"
+            )
+            yield _consequence(f"clusters[{name}].region", text + (_PROTECTED if old.protects(name) else ""))
+        if before.existing == after.existing:
             continue
         text = (
             "false -> true: Pulumi deletes the cluster that it made, with everything on it; take it out of the stack's "
@@ -102,6 +109,17 @@ def _subnets(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         if stays and ranges[0] and ranges[1] and not IPv4Network(ranges[0]).subnet_of(IPv4Network(ranges[1])):
             text = f"{ranges[0]} -> {ranges[1]}: `pulumi up` fails, since a range that is in use can only grow"
             yield _consequence(f"network.ranges[{region}]", text)
+        for field, sides in _secondary_ranges(old, new, region) if stays else ():
+            if sides[0] is not None and sides[0] != sides[1]:
+                text = f"{sides[0]} -> {sides[1] or 'none'}: `pulumi up` fails, since a range that is in use stays"
+                yield _consequence(f"network.{field}[{region}]", text)
+
+
+def _secondary_ranges(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tuple[str, tuple[str | None, ...]]]:
+    """The ranges of pods and Services that the subnet has, before and after."""
+    sides = old.network, new.network
+    yield "podRanges", tuple(side.pod_ranges.get(region) or default_pod_range(region) for side in sides)
+    yield "serviceRanges", tuple(side.service_ranges.get(region) for side in sides)
 
 
 def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -115,6 +133,10 @@ def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         if before.rbac_security_group and after.rbac_security_group is None:
             text = f"{before.rbac_security_group} keeps its rights: write an empty text to take them away"
             yield _consequence(f"clusters[{name}].rbacSecurityGroup", text)
+        for field, was, becomes in _range_names(old, new, after.region) if not after.existing else ():
+            if was is not None and becomes is None:
+                text = f"{name} keeps {was}: only a new cluster gets another range"
+                yield _consequence(f"network.existing.subnets[{after.region}].{field}", text)
 
 
 def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
@@ -130,10 +152,15 @@ def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
         (f"{at}.region", before.region, after.region),
         (f"{at}.mode", before.mode, after.mode),
     ]
-    if after.region in sides[1].service_ranges and after.region not in sides[0].service_ranges:
-        found.append((f"network.serviceRanges[{after.region}]", "GKE's own", sides[1].service_ranges[after.region]))
+    if not any(side.existing for side in sides):
+        for field, (was, becomes) in _secondary_ranges(old, new, after.region):
+            if was is None and becomes is not None:
+                found.append((f"network.{field}[{after.region}]", "GKE's own", becomes))
     if after.mode == "Autopilot" or after.node_auto_provisioning is not None:
         found.append((f"{at}.diskEncryptionKey", before.disk_encryption_key, after.disk_encryption_key))
+    if after.disk_encryption_key and after.node_auto_provisioning and not before.node_auto_provisioning:
+        # The key of the nodes that it makes cannot be added.
+        found.append((f"{at}.nodeAutoProvisioning", "off", "on with diskEncryptionKey"))
     return [
         (path, f"{'none' if was is None else was} -> {'none' if becomes is None else becomes}")
         for path, was, becomes in found
@@ -149,10 +176,21 @@ def _network_causes(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tup
     else:
         names = (f"{fleet.network_project}/{fleet.network_name}" for fleet in (old, new))
         yield "network.existing", next(names), next(names)
-    subnets = [side.subnets.get(region) if side else None for side in sides]
-    for field in ("name", "podRangeName", "serviceRangeName") if all(sides) else ():
-        was, becomes = (subnet.wire().get(field) if subnet else None for subnet in subnets)
-        yield f"network.existing.subnets[{region}].{field}", was, becomes
+    before, after = (side.subnets.get(region) if side else None for side in sides)
+    if before and after:
+        yield f"network.existing.subnets[{region}].name", before.name, after.name
+    for field, was, becomes in _range_names(old, new, region):
+        if becomes is not None:
+            yield f"network.existing.subnets[{region}].{field}", was, becomes
+
+
+def _range_names(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tuple[str, str | None, str | None]]:
+    """The names of the secondary ranges that clusters are given, before and after."""
+    sides = (fleet.network.existing for fleet in (old, new))
+    before, after = (side.subnets.get(region) if side else None for side in sides)
+    if before and after:
+        yield "podRangeName", before.pod_range_name, after.pod_range_name
+        yield "serviceRangeName", before.service_range_name, after.service_range_name
 
 
 def _node_pools(old: FleetSpec, new: FleetSpec, clusters: list[str]) -> Iterator[Difference]:
@@ -267,13 +305,35 @@ def _reservations(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
                 yield _consequence(path, _gone(old, entry))
                 continue
             changed = [name for name in fixed if getattr(entry, name) != getattr(other, name)]
-            if bool(entry.shared_with) != bool(other.shared_with):
+            # That a future reservation is not shared is never said, since Google never answers it.
+            ends = isinstance(entry, FutureReservationEntry) and not other.shared_with
+            if bool(entry.shared_with) != bool(other.shared_with) and not ends:
                 changed.append("shared_with")
             if changed:
                 text = f"it is {_AGAIN}, and Google may have no machines for it then"
                 yield _consequence(path, text + (_PROTECTED if old.deletion_protection else ""))
-            elif other.count < entry.count:
+                continue
+            if other.count < entry.count:
                 yield _consequence(path, f"{entry.count - other.count} of its {entry.count} machines are given back")
+            for text in _not_asked_for(entry, other):
+                yield _consequence(path, text)
+
+
+def _not_asked_for(
+    entry: ReservationEntry | FutureReservationEntry, other: ReservationEntry | FutureReservationEntry
+) -> Iterator[str]:
+    """What a reservation that is there is not asked for again, since Google answers it otherwise."""
+    if isinstance(entry, ReservationEntry) and isinstance(other, ReservationEntry):
+        kept = entry.accelerator
+        if kept != other.accelerator:
+            keeps = f"{kept.count} {kept.type}" if kept else "no GPUs"
+            yield f"it keeps {keeps} on a machine: reserve other machines under another name"
+    if entry.shared_with == other.shared_with:
+        return
+    if not other.shared_with:
+        yield "it stays shared as it is: end that with `gcloud compute future-reservations update`"
+    elif not all(project.isdigit() for project in other.shared_with):
+        yield "it stays shared as it is: write the numbers of all projects, not their ids"
 
 
 def _gone(old: FleetSpec, entry: ReservationEntry | FutureReservationEntry) -> str:
@@ -289,7 +349,10 @@ def _commitments(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     after = {entry.name: entry for entry in new.commitments}
     for entry in old.commitments:
         path = f"commitments[{entry.name}]"
+        protected = _PROTECTED if old.deletion_protection else ""
         if entry.name not in after:
-            yield _consequence(path, "it cannot be cancelled: it is paid to its end, and only this file forgets it")
+            text = "it cannot be cancelled: it is paid to its end, and only this file forgets it"
+            yield _consequence(path, text + protected)
         elif after[entry.name] != entry:
-            yield _consequence(path, "it cannot be changed: a second one is made, and the first is paid to its end")
+            text = "it cannot be changed: `pulumi up` fails; add another one under another name, and keep this as it is"
+            yield _consequence(path, text)

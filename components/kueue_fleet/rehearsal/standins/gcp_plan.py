@@ -160,7 +160,7 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _merged(facts: Mapping[str, Fact], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
