@@ -43,9 +43,9 @@ properties: $(READY) ## the same, with every example of a property and every wro
 	@KUEUE_FLEET_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 $(BY_FILE) --ignore=tests/engines
 
 .PHONY: faults
-faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=20 times, with PROCESSES=3 fleets at once, from SEED=n
+faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=20 times, with PROCESSES=3 fleets at once, from SEED=n; a line for each round
 	@KUEUE_FLEET_FAULT_ROUNDS=$$((($(ROUNDS) + $(PROCESSES) - 1) / $(PROCESSES))) KUEUE_FLEET_FAULT_SEED=$(SEED) \
-	    $(BIN)/pytest -n $(PROCESSES) --dist each tests/engines/faults
+	    $(BIN)/pytest -v -n $(PROCESSES) --dist each tests/engines/faults
 
 .PHONY: simulations
 simulations: $(READY) ## FLEETS=1000 random fleets, and clusters with fair sharing, from SEED=n: every simulation ends

@@ -17,6 +17,7 @@ from drawn import examples
 
 _TOGETHER = (
     ("tests/engines/shared_cluster",),
+    ("tests/engines/faults",),
     (
         "tests/test_fleet.py",
         "tests/test_fleet_changes.py",

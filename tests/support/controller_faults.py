@@ -1,19 +1,23 @@
 """Faults for the controller in tests/engines: what stands between it, or Kueue, and an API server, and who watches.
 
 `FaultProxy` is a stand-in for a bad network and a busy API server: it passes requests of the controller on to the real
-one, and answers some of them itself, as its seed says. `Gate` is a relay that cuts Kueue off from a worker. `python -m
-controller_faults ...` is the controller with a short Lease and little patience with silent watches; SIGUSR1 puts its
-clock an hour ahead, SIGUSR2 an hour back.
+one, and answers some of them itself, as its seed says. `Gate` is a relay that cuts Kueue off from a worker. `Replicas`
+are controllers with a short Lease and little patience with silent watches; SIGUSR1 puts their clock an hour ahead,
+SIGUSR2 an hour back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import importlib
 import json
 import math
+import os
 import random
 import signal
 import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -21,12 +25,15 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
+import psutil
 from aiohttp import web
 
 from kueue_fleet.controller.election import Terms
@@ -294,7 +301,7 @@ class Witness:
                             break
                         version = event["object"]["metadata"]["resourceVersion"]
                         self._see(event["object"], gone=event["type"] == "DELETED")
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, HTTPException) as error:
                 if isinstance(error, urllib.error.HTTPError):
                     error.close()
                     version = "" if error.code == 410 else version
@@ -309,7 +316,7 @@ class Witness:
         except urllib.error.HTTPError as error:
             error.close()
             return version
-        except (OSError, ValueError):
+        except (OSError, ValueError, HTTPException):
             return version
         return version if version and int(version) <= int(newest) else ""
 
@@ -400,20 +407,74 @@ class Clock:
         self._offset += 3600.0 if number == signal.SIGUSR1 else -3600.0
 
 
-def main(arguments: list[str]) -> int:
+class Replicas:
+    """Starts replicas from a process that has imported everything, which takes most of a start."""
+
+    def __init__(self, path: str) -> None:
+        arguments = [sys.executable, "-m", "controller_faults"]
+        environment = {**os.environ, "PYTHONPATH": path}
+        self._process = subprocess.Popen(
+            arguments, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def start(self, folder: Path, identity: str, log: Path) -> psutil.Process:
+        """A replica with the configuration in `folder`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{json.dumps([str(folder), identity, str(log)])}\n")
+        self._process.stdin.flush()
+        return psutil.Process(int(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        """End it; replicas must have ended."""
+        self._process.communicate()
+
+
+def serve() -> None:
+    """Fork a replica for each line of stdin, and print its process id."""
+    importlib.import_module("kueue_fleet.controller.main")
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, reap)
+    for line in sys.stdin:
+        if not (pid := os.fork()):
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            folder, identity, log = json.loads(line)
+            out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            for stream, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (out, 2)):
+                os.dup2(stream, target)
+            code = 1
+            try:
+                code = run_replica(Path(folder), identity)
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        print(pid, flush=True)
+
+
+def reap(number: int, frame: object) -> None:
+    """Wait for children that have ended."""
+    del number, frame
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def run_replica(folder: Path, identity: str) -> int:
     """The controller, with a short Lease and a clock that can be set."""
+    from kueue_fleet.controller.main import Settings, run
+    from kueue_fleet.kube import client
+
     clock = Clock()
     time.time = clock
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, clock.jump)
-    from kueue_fleet.controller.main import Settings, run
-    from kueue_fleet.kube import client
-
     client.SILENCE_SECONDS = SILENCE_SECONDS  # type: ignore[misc]
-    given = dict(zip(arguments[::2], arguments[1::2], strict=True))
-    workers, kubeconfig = Path(given["--workers"]), Path(given["--kubeconfig"])
-    return run(Settings(Path(given["--config"]), workers, kubeconfig, "127.0.0.1", 0, given["--identity"], LEASE))
+    configuration, workers, kubeconfig = (folder / name for name in ("config.yaml", "workers", "manager"))
+    return run(Settings(configuration, workers, kubeconfig, "127.0.0.1", 0, identity, LEASE))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    serve()

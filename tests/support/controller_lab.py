@@ -7,15 +7,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import yaml
 
+from controller_faults import Replicas
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_cluster
@@ -137,15 +139,20 @@ def job(
 class ControllerProcess:
     """A replica of the controller on this machine."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | psutil.Process
     log: Path
+
+    @property
+    def runs(self) -> bool:
+        process = self.process
+        return process.poll() is None if isinstance(process, subprocess.Popen) else process.is_running()
 
     def kill(self) -> None:
         """End it as a crash would."""
         self.process.kill()
         self.process.wait()
 
-    def stop(self) -> int:
+    def stop(self) -> int | None:
         """Ask it to end."""
         self.process.terminate()
         return self.process.wait(20)
@@ -206,15 +213,28 @@ class ControllerLab:
     def start_controller(self, identity: str = "a", **changes: Any) -> ControllerProcess:
         """A replica with its own log; `changes` to the section admissionController."""
         folder = self._configure(identity, {}, changes)
-        arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers", "--listen", "127.0.0.1:0"]
-        return self._run("kueue_fleet.controller", folder, [*arguments, "--identity", identity])
-
-    def start_faulty(self, identity: str, servers: Mapping[str, str], **changes: Any) -> ControllerProcess:
-        """A replica that reaches the API servers by other addresses, and has a short Lease; see `controller_faults`."""
-        folder = self._configure(identity, servers, changes)
         arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers"]
-        arguments += ["--kubeconfig", folder / "manager", "--identity", identity]
-        return self._run("controller_faults", folder, arguments)
+        arguments += ["--listen", "127.0.0.1:0", "--identity", identity]
+        with (folder / "log").open("ab") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "kueue_fleet.controller", *map(str, arguments)],
+                env={**os.environ, "KUBECONFIG": str(folder / "manager"), "PYTHONPATH": import_root()},
+                stdout=out,
+                stderr=out,
+            )
+        return self._started(process, folder)
+
+    def start_faulty(
+        self, forks: Replicas, identity: str, servers: Mapping[str, str], **changes: Any
+    ) -> ControllerProcess:
+        """A replica that reaches the API servers by other addresses, and has a short Lease."""
+        folder = self._configure(identity, servers, changes)
+        return self._started(forks.start(folder, identity, folder / "log"), folder)
+
+    def _started(self, process: subprocess.Popen[bytes] | psutil.Process, folder: Path) -> ControllerProcess:
+        replica = ControllerProcess(process, folder / "log")
+        self.replicas.append(replica)
+        return replica
 
     def _configure(self, identity: str, servers: Mapping[str, str], changes: Mapping[str, Any]) -> Path:
         section = {**self.fleet.admission_controller.wire(), **changes} if self.fleet.admission_controller else changes
@@ -227,20 +247,6 @@ class ControllerLab:
             write_kubeconfig_for(folder / "workers" / name, cluster, servers.get(name, cluster.server))
         write_kubeconfig_for(folder / "manager", self.manager, servers.get(MANAGER, self.manager.server))
         return folder
-
-    def _run(self, module: str, folder: Path, arguments: Sequence[object]) -> ControllerProcess:
-        log = folder / "log"
-        path = os.pathsep.join((import_root(), str(Path(__file__).parent)))
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-m", module, *map(str, arguments)],
-                env={**os.environ, "KUBECONFIG": str(folder / "manager"), "PYTHONPATH": path},
-                stdout=out,
-                stderr=out,
-            )
-        replica = ControllerProcess(process, log)
-        self.replicas.append(replica)
-        return replica
 
     def kill_api_server(self, name: str) -> None:
         """End the API server of a cluster as a crash would."""
@@ -299,6 +305,11 @@ def import_root() -> str:
     import kueue_fleet
 
     return str(Path(kueue_fleet.__path__[0]).parent)
+
+
+def python_path() -> str:
+    """For a controller in a process of its own."""
+    return os.pathsep.join((import_root(), str(Path(__file__).parent)))
 
 
 def write_kubeconfig_for(file: Path, cluster: OneCluster, server: str = "") -> None:
@@ -366,7 +377,7 @@ def controller_lab(folder: Path, data: Json, services: str = "controller_lab:ser
             yield lab
         finally:
             for replica in lab.replicas:
-                if replica.process.poll() is None:
+                if replica.runs:
                     replica.kill()
 
 

@@ -10,22 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from controller_faults import FaultProxy, Gate, Witnesses
+from controller_faults import FaultProxy, Gate, Replicas, Witnesses
 from controller_lab import JOBS, ControllerLab, ControllerProcess, job
 from one_cluster import KUEUE, Json, Refused, condition, wait_until
 
-Rounds = Callable[[Callable[[], float]], None]
-"""Does rounds of a fault, each of which returns the seconds to recover."""
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
-LOAD = 6
-"""Jobs of a round; half of them are there before the fault."""
-RUN_SECONDS = 6
+LOAD = 3
+"""Jobs of a round that are there before the fault: more than GPUs. One more comes after it."""
+RUN_SECONDS = 5
 """How long a job runs: longer than the Lease lasts."""
 RECOVERY_SECONDS = 90.0
 SETTLE_SECONDS = 180.0
 """Within which jobs end, apart from their number: Kueue waits longer each time before it connects to a worker."""
-RESTART_SECONDS = 6.0
+RESTART_SECONDS = 5.0
 """After how long a replica that ended is started again; longer than the Lease, so that the other one takes over."""
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kueue-fleet-system/leases/kueue-fleet-controller"
 
@@ -41,6 +39,7 @@ class Fleet:
     proxies: dict[str, FaultProxy]
     gates: dict[str, Gate]
     witnesses: Witnesses
+    forks: Replicas
     draw: random.Random
     bound: dict[str, str | None] = field(default_factory=dict)
     """Every job, and the only worker that it may be on; None: any."""
@@ -56,6 +55,10 @@ class Fleet:
     held_down: set[str] = field(default_factory=set)
     """Replicas that are not started again for now."""
     rounds: int = 0
+    fault_round: int = 1
+    """Of the round of one fault."""
+    recovered_after: Callable[[float], None] = lambda seconds: None
+    """Called with the seconds that each round took to recover."""
     over: threading.Event = field(default_factory=threading.Event)
 
     def keep_running(self) -> None:
@@ -64,13 +67,13 @@ class Fleet:
         while not self.over.wait(0.2):
             for identity in ("one", "two"):
                 found = self.replicas.get(identity)
-                if identity in self.held_down or (found is not None and found.process.poll() is None):
+                if identity in self.held_down or (found is not None and found.runs):
                     continue
                 since = ended.setdefault(identity, time.monotonic())
                 if found is None or time.monotonic() - since >= RESTART_SECONDS:
                     del ended[identity]
                     servers = {name: proxy.url for name, proxy in self.proxies.items()}
-                    self.replicas[identity] = self.lab.start_faulty(identity, servers, **self.changes)
+                    self.replicas[identity] = self.lab.start_faulty(self.forks, identity, servers, **self.changes)
 
     def leader(self) -> str:
         """The replica that holds the Lease; waits for one that runs."""
@@ -78,7 +81,7 @@ class Fleet:
         def look() -> str | None:
             found = self.lab.manager.find(LEASE_PATH)
             name = str(found["spec"].get("holderIdentity") or "") if found else ""
-            return name if name in self.replicas and self.replicas[name].process.poll() is None else None
+            return name if name in self.replicas and self.replicas[name].runs else None
 
         return wait_until(look)
 
@@ -101,43 +104,41 @@ class Fleet:
         *,
         restarts: bool = False,
         forgets: bool = False,
-    ) -> float:
-        """Half of the load, the fault, the other half, what ends the fault; seconds until it was recovered from.
+    ) -> None:
+        """Some jobs, the fault, one more job, what ends the fault; waits until that job is nominated.
 
-        `restarts`: Kueue evicts jobs in this fault. `forgets`: the first half of the load goes with it.
+        `restarts`: Kueue evicts jobs in this fault. `forgets`: jobs that are there before the fault go with it.
         """
         self.rounds += 1
         names = [f"r{self.rounds}-{index}" for index in range(LOAD)]
+        probe = f"r{self.rounds}-probe"
         if restarts:
             # Whatever runs during the fault may be evicted, whichever round it is from.
-            self.restarted |= {*self.bound, *names}
-        for name in names[: LOAD // 2]:
+            self.restarted |= {*self.bound, *names, probe}
+        for name in names:
             self.submit(name)
         fault()
         if forgets:
-            self.forgotten |= set(names[: LOAD // 2])
+            self.forgotten |= set(names)
         began = time.monotonic()
-        probe = f"r{self.rounds}-probe"
         self.submit(probe)
         seen: list[float] = []
         watching = threading.Thread(target=lambda: seen.extend(at - began for at in self._nominated(probe)))
         watching.start()
-        for name in names[LOAD // 2 :]:
-            self.submit(name)
-        if restarts:
-            self.restarted.add(probe)
         after()
         watching.join()
         self.never()
         assert seen, f"{probe} was not nominated within {RECOVERY_SECONDS:.0f} s: {self.describe(probe)}"
-        return seen[0]
+        self.recovered_after(seen[0])
 
     def _nominated(self, name: str) -> list[float]:
         """When a job was nominated; empty: not in time."""
-        end = time.monotonic() + RECOVERY_SECONDS
+        end, path = time.monotonic() + RECOVERY_SECONDS, ""
         while time.monotonic() < end:
             with suppress(OSError, Refused):
-                status = (self.lab.workload(name) or {}).get("status") or {}
+                found = self.lab.manager.find(path) if path else self.lab.workload(name)
+                path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}" if found else ""
+                status = (found or {}).get("status") or {}
                 if status.get("nominatedClusterNames") or status.get("clusterName"):
                     return [time.monotonic()]
             time.sleep(0.2)
@@ -189,7 +190,7 @@ class Fleet:
 
         waiting: list[str] = []
         try:
-            wait_until(ended, SETTLE_SECONDS + len(self.bound.keys() - self.ended) * 5.0)
+            wait_until(ended, SETTLE_SECONDS + len(self.bound.keys() - self.ended) * 5.0, pause=0.5)
         except AssertionError as failed:
             described = f", such as {waiting[0]}: {self.describe(waiting[0])}" if waiting else ""
             raise AssertionError(f"{failed}{described}") from None
@@ -197,7 +198,8 @@ class Fleet:
         for name in self.bound:
             assert runs[name] >= 1 or name in self.forgotten, f"{name} has ended and never ran"
         self.never()
-        wait_until(lambda: not [use for cluster in self.lab.clusters.values() for use in quota_in_use(cluster)])
+        clusters = self.lab.clusters.values()
+        wait_until(lambda: not [use for cluster in clusters for use in quota_in_use(cluster)], pause=0.5)
 
 
 def quota_in_use(cluster: Any) -> list[Json]:

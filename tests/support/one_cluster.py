@@ -146,8 +146,11 @@ class OneCluster:
         return self.supervisor.client.processes()
 
 
-def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECONDS) -> Seen:
-    """Looks until there is something to see. `look` may fail with AssertionError meanwhile; the last one is raised."""
+def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECONDS, pause: float = 0.1) -> Seen:
+    """Looks until there is something to see, again after `pause` seconds.
+
+    `look` may fail with AssertionError meanwhile; the last one is raised.
+    """
     deadline = time.monotonic() + seconds
     last: AssertionError | None = None
     while time.monotonic() < deadline:
@@ -157,7 +160,7 @@ def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECOND
                 return seen
         except AssertionError as error:
             last = error
-        time.sleep(0.1)
+        time.sleep(pause)
     if last is not None:
         raise last
     raise AssertionError(f"nothing was seen in {seconds:.0f} s")

@@ -1,26 +1,41 @@
-"""The fleet of a file of faults, and the table of `make faults`."""
+"""The fleet of the faults, their rounds, and the table of `make faults`."""
 
 from __future__ import annotations
 
 import os
 import random
+import statistics
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from controller_faults import QUIET, FaultProxy, Gate, Witnesses
-from controller_lab import controller_lab, fleet_data, route, wait_until_connected
-from faulty_fleet import REGIONS, Fleet, Rounds
+from controller_faults import QUIET, FaultProxy, Gate, Replicas, Witnesses
+from controller_lab import controller_lab, fleet_data, python_path, route, wait_until_connected
+from faulty_fleet import REGIONS, Fleet
 from one_cluster import Json
 
 ROUNDS = int(os.environ.get("KUEUE_FLEET_FAULT_ROUNDS", "1"))
 """Of each fault, in each process of `make faults`."""
-GPUS = 2
+GPUS = 1
 """On each worker."""
 _HERE = "engines/faults/"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each round of a fault is a test."""
+    metafunc.parametrize("fault_round", range(1, ROUNDS + 1), ids="round {}".format)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All faults once, then all again: a run that is ended early has done as many rounds of each."""
+    here = [item for item in items if _HERE in item.nodeid]
+    ordered = iter(sorted(here, key=lambda item: item.callspec.params["fault_round"]))  # type: ignore[attr-defined]
+    items[:] = [next(ordered) if _HERE in item.nodeid else item for item in items]
 
 
 @pytest.fixture(scope="session")
@@ -31,23 +46,10 @@ def seed() -> int:
     return int(os.environ.get("KUEUE_FLEET_FAULT_SEED", "20261122")) + (1000 * process if many else 0)
 
 
-@pytest.fixture
-def rounds(record_property: Callable[[str, object], None]) -> Rounds:
-    """Runs rounds of a fault, and records after how many seconds each was recovered from."""
-    record_property("rounds", ROUNDS)
-
-    def run(one_round: Callable[[], float]) -> None:
-        for _ in range(ROUNDS):
-            seconds = one_round()
-            print(f"recovered after {seconds:.1f} s")
-            record_property("recovered", seconds)
-
-    return run
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet]:
-    data = fleet_data(REGIONS, gpus=GPUS, dispatch={"widenAfter": "20s", "giveUpAfter": "24h", "retryAfter": "2s"})
+    dispatch = {"widenAfter": "20s", "giveUpAfter": "24h", "retryAfter": "2s"}
+    data = fleet_data(REGIONS, gpus=GPUS, dispatch=dispatch, watchdog={"stuckAfter": "30s"})
     # The manager lets more jobs in than the workers have room for: these wait on the workers.
     data["multiKueue"] |= {"headroomPercent": 400, "workerLostTimeout": "40s"}
     with controller_lab(tmp_path_factory.mktemp("lab"), data) as lab:
@@ -57,7 +59,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
         gates = {name: Gate(cluster.server) for name, cluster in lab.workers.items()}
         for name, gate in gates.items():
             route(lab, name, gate.url)
-        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), random.Random(seed))
+        forks = Replicas(python_path())
+        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed))
         kubelet = threading.Thread(target=made.keep_running)
         kubelet.start()
         try:
@@ -69,6 +72,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
         finally:
             made.over.set()
             kubelet.join()
+            for replica in made.replicas.values():
+                if replica.runs:
+                    replica.kill()
+            forks.close()
             made.witnesses.close()
             for proxy in proxies.values():
                 proxy.close()
@@ -78,15 +85,19 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
 
 def bugs(fleet: Fleet) -> list[Json]:
     """Decisions at which a replica failed."""
-    lines = [line for replica in fleet.lab.replicas for line in replica.lines()]
+    lines = [line for replica in fleet.replicas.values() for line in replica.lines()]
     assert lines
     return [line for line in lines if line["message"] == "no decision"]
 
 
 @pytest.fixture(autouse=True)
-def said(request: pytest.FixtureRequest, fleet: Fleet, seed: int) -> Iterator[None]:
-    """The seed is in what a failed test printed, and one replica leads when a test begins."""
-    print(f"{request.node.name}: seed {seed}")
+def a_round(
+    fleet: Fleet, seed: int, fault_round: int, record_property: Callable[[str, object], None]
+) -> Iterator[None]:
+    """One replica leads when it begins, and no fault is left when it ends."""
+    print(f"seed {seed}")
+    record_property("seed", seed)
+    fleet.fault_round, fleet.recovered_after = fault_round, lambda seconds: record_property("recovered", seconds)
     fleet.leader()
     yield
     for proxy in fleet.proxies.values():
@@ -94,6 +105,14 @@ def said(request: pytest.FixtureRequest, fleet: Fleet, seed: int) -> Iterator[No
     for gate in fleet.gates.values():
         gate.open()
     fleet.clear_up()
+
+
+def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str, str] | None:
+    """With -v, what came of a round."""
+    said: dict[str, Any] = dict(getattr(report, "user_properties", ()))
+    if report.when != "call" or "seed" not in said or not report.passed:
+        return None
+    return "passed", ".", f"{time.strftime('%H:%M:%S')} seed {said['seed']}, recovered after {said['recovered']:4.1f} s"
 
 
 @dataclass
@@ -106,25 +125,25 @@ class Tally:
 
     def row(self, name: str) -> str:
         """A row of the table in docs/controller.md."""
-        worst = f"{max(self.recovered):.1f}" if self.recovered else "-"
-        return f"| {name} | {self.rounds} | {len(self.recovered)} | {self.seconds:.0f} | {worst} |"
+        middle, worst = (f"{of(self.recovered):.1f}" if self.recovered else "-" for of in (statistics.median, max))
+        return f"| {name} | {self.rounds} | {len(self.recovered)} | {self.seconds:.0f} | {middle} | {worst} |"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """A row for each fault."""
-    tallies: dict[str, Tally] = {}
+    """A row for each fault, if there were several rounds."""
+    tallies: defaultdict[str, Tally] = defaultdict(Tally)
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
-        if report.when != "call" or _HERE not in report.nodeid:
-            continue
-        name = report.nodeid.rpartition("::test_")[2].replace("_", " ")
-        tally = tallies.setdefault(name, Tally())
-        tally.seconds += report.duration
-        tally.rounds += sum(value for key, value in report.user_properties if key == "rounds")
-        tally.recovered += [value for key, value in report.user_properties if key == "recovered"]
-    if not tallies:
+        if report.when == "call" and _HERE in report.nodeid:
+            name, _, parameters = report.nodeid.rpartition("::test_")[2].partition("[")
+            variant = parameters.rstrip("]").partition("-")[2]
+            tally = tallies[", ".join(filter(None, (name.replace("_", " "), variant)))]
+            tally.seconds += report.duration
+            tally.rounds += 1
+            tally.recovered += [value for key, value in report.user_properties if key == "recovered" and report.passed]
+    if max((tally.rounds for tally in tallies.values()), default=1) == 1:
         return
     terminalreporter.section("faults")
-    for line in ("| fault | rounds | passed | seconds | worst recovery, seconds |", "|---|---|---|---|---|"):
-        terminalreporter.write_line(line)
-    for name, tally in tallies.items():
+    terminalreporter.write_line("| fault | rounds | passed | seconds | median recovery | longest, seconds |")
+    terminalreporter.write_line("|---|---|---|---|---|---|")
+    for name, tally in sorted(tallies.items()):
         terminalreporter.write_line(tally.row(name))

@@ -5,19 +5,18 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from itertools import cycle
 
 import pytest
 
 from controller_faults import LEASE, NOISE, QUIET, STORM
 from controller_lab import MANAGER, ControllerProcess, apply_object
-from faulty_fleet import EU, LEASE_PATH, RECOVERY_SECONDS, REGIONS, RUN_SECONDS, US, Fleet, Rounds
+from faulty_fleet import EU, LEASE_PATH, RECOVERY_SECONDS, REGIONS, RUN_SECONDS, US, Fleet
 from one_cluster import KUEUE, Json, wait_until
 
 MERGE = "application/merge-patch+json"
 
 
-def test_the_leader_is_killed_between_decision_and_write(fleet: Fleet, rounds: Rounds) -> None:
+def test_the_leader_is_killed_between_decision_and_write(fleet: Fleet) -> None:
     def kill(*, written: bool) -> None:
         killed = threading.Event()
 
@@ -32,20 +31,18 @@ def test_the_leader_is_killed_between_decision_and_write(fleet: Fleet, rounds: R
             fleet.submit(f"trigger-{fleet.rounds}-{name}", place=name)
         assert killed.wait(RECOVERY_SECONDS)
 
-    # Lost, written, lost, ...
-    written = cycle((False, True))
-    rounds(lambda: fleet.survive(lambda: kill(written=next(written))))
+    fleet.survive(lambda: kill(written=fleet.fault_round % 2 == 0))
 
 
-def test_both_replicas_are_killed(fleet: Fleet, rounds: Rounds) -> None:
+def test_both_replicas_are_killed(fleet: Fleet) -> None:
     def kill() -> None:
         for replica in fleet.replicas.values():
             replica.kill()
 
-    rounds(lambda: fleet.survive(kill))
+    fleet.survive(kill)
 
 
-def test_the_leader_is_stopped_for_longer_than_its_lease_and_goes_on(fleet: Fleet, rounds: Rounds) -> None:
+def test_the_leader_is_stopped_for_longer_than_its_lease_and_goes_on(fleet: Fleet) -> None:
     stopped: list[ControllerProcess] = []
 
     def stop() -> None:
@@ -59,15 +56,15 @@ def test_the_leader_is_stopped_for_longer_than_its_lease_and_goes_on(fleet: Flee
         time.sleep(LEASE.lease)
         stopped.pop().process.send_signal(signal.SIGCONT)
 
-    rounds(lambda: fleet.survive(stop, go_on))
+    fleet.survive(stop, go_on)
 
 
-def test_the_lease_is_deleted(fleet: Fleet, rounds: Rounds) -> None:
-    rounds(lambda: fleet.survive(lambda: fleet.lab.manager.delete(LEASE_PATH)))
+def test_the_lease_is_deleted(fleet: Fleet) -> None:
+    fleet.survive(lambda: fleet.lab.manager.delete(LEASE_PATH))
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2], ids=["ahead", "back"])
-def test_the_clock_of_the_leader_jumps_an_hour(fleet: Fleet, number: int, rounds: Rounds) -> None:
+def test_the_clock_of_the_leader_jumps_an_hour(fleet: Fleet, number: int) -> None:
     """It leads on with that clock, and then the other one, whose clock is right, goes on with what it wrote."""
     jumped: list[ControllerProcess] = []
 
@@ -75,10 +72,10 @@ def test_the_clock_of_the_leader_jumps_an_hour(fleet: Fleet, number: int, rounds
         jumped.append(fleet.replicas[fleet.leader()])
         jumped[-1].process.send_signal(number)
 
-    rounds(lambda: fleet.survive(jump, lambda: jumped.pop().kill()))
+    fleet.survive(jump, lambda: jumped.pop().kill())
 
 
-def test_the_controller_is_upgraded(fleet: Fleet, rounds: Rounds) -> None:
+def test_the_controller_is_upgraded(fleet: Fleet) -> None:
     """One replica after the other ends and comes again with another configuration."""
 
     def upgrade() -> None:
@@ -89,10 +86,10 @@ def test_the_controller_is_upgraded(fleet: Fleet, rounds: Rounds) -> None:
             before.stop()
             wait_until(lambda identity=identity, before=before: fleet.replicas[identity] is not before)  # type: ignore[misc]
 
-    rounds(lambda: fleet.survive(upgrade))
+    fleet.survive(upgrade)
 
 
-def test_a_workers_watches_fall_silent(fleet: Fleet, rounds: Rounds) -> None:
+def test_a_workers_watches_fall_silent(fleet: Fleet) -> None:
     def silence() -> None:
         fleet.proxies[US].held = ("",)
 
@@ -100,21 +97,21 @@ def test_a_workers_watches_fall_silent(fleet: Fleet, rounds: Rounds) -> None:
         time.sleep(RUN_SECONDS)
         fleet.proxies[US].held = ()
 
-    rounds(lambda: fleet.survive(silence, again))
+    fleet.survive(silence, again)
 
 
-def test_conflicts_dropped_watches_old_versions_and_refused_tokens(fleet: Fleet, rounds: Rounds) -> None:
+def test_conflicts_dropped_watches_old_versions_and_refused_tokens(fleet: Fleet) -> None:
     def noise() -> None:
         for proxy in fleet.proxies.values():
             proxy.noise = NOISE
 
-    rounds(lambda: fleet.survive(noise))
+    fleet.survive(noise)
     total = sum((proxy.counts for proxy in fleet.proxies.values()), start=type(fleet.proxies[EU].counts)())
     print(dict(total))
     assert {kind for kind in NOISE if total[kind]} == set(NOISE)
 
 
-def test_a_storm_of_429s(fleet: Fleet, rounds: Rounds) -> None:
+def test_a_storm_of_429s(fleet: Fleet) -> None:
     def storm() -> None:
         for proxy in fleet.proxies.values():
             proxy.noise = STORM
@@ -124,10 +121,10 @@ def test_a_storm_of_429s(fleet: Fleet, rounds: Rounds) -> None:
         for proxy in fleet.proxies.values():
             proxy.noise = QUIET
 
-    rounds(lambda: fleet.survive(storm, calm))
+    fleet.survive(storm, calm)
 
 
-def test_a_token_expires_and_another_one_comes(fleet: Fleet, rounds: Rounds) -> None:
+def test_a_token_expires_and_another_one_comes(fleet: Fleet) -> None:
     def expire() -> None:
         for proxy in fleet.proxies.values():
             proxy.noise = {"unauthorized": 1.0}
@@ -137,10 +134,10 @@ def test_a_token_expires_and_another_one_comes(fleet: Fleet, rounds: Rounds) -> 
         for proxy in fleet.proxies.values():
             proxy.noise = QUIET
 
-    rounds(lambda: fleet.survive(expire, renew))
+    fleet.survive(expire, renew)
 
 
-def test_the_manager_is_another_cluster_for_a_moment(fleet: Fleet, rounds: Rounds) -> None:
+def test_the_manager_is_another_cluster_for_a_moment(fleet: Fleet) -> None:
     """Its name leads to another cluster, as when it was replaced, and then to the first one again."""
     real = fleet.proxies[MANAGER].cluster
 
@@ -153,10 +150,10 @@ def test_the_manager_is_another_cluster_for_a_moment(fleet: Fleet, rounds: Round
 
         fleet.proxies[MANAGER].cluster = real
 
-    rounds(lambda: fleet.survive(replace))
+    fleet.survive(replace)
 
 
-def test_a_namespace_is_seen_later_than_its_workloads(fleet: Fleet, rounds: Rounds) -> None:
+def test_a_namespace_is_seen_later_than_its_workloads(fleet: Fleet) -> None:
     def hold() -> None:
         fleet.proxies[MANAGER].held = ("/api/v1/namespaces",)
         name = f"late-{fleet.rounds}"
@@ -174,13 +171,13 @@ def test_a_namespace_is_seen_later_than_its_workloads(fleet: Fleet, rounds: Roun
         time.sleep(2.0)
         fleet.proxies[MANAGER].held = ()
 
-    rounds(lambda: fleet.survive(hold, release))
+    fleet.survive(hold, release)
 
 
 JUNK = ["", "\u0663; drop", "{" * 300, "europe-west4_", "0x10", "-1", "NaN", "\n", "a" * 5000, "\u202e"]
 
 
-def test_garbage_in_annotations_labels_and_conditions(fleet: Fleet, rounds: Rounds) -> None:
+def test_garbage_in_annotations_labels_and_conditions(fleet: Fleet) -> None:
     def litter() -> None:
         for item in fleet.lab.manager.items(f"{KUEUE}/workloads"):
             name, draw = item["metadata"]["name"], fleet.draw
@@ -208,4 +205,4 @@ def test_garbage_in_annotations_labels_and_conditions(fleet: Fleet, rounds: Roun
             query = "?fieldManager=junk&force=true"
             fleet.lab.manager.request("PATCH", f"{path}/status{query}", status, "application/apply-patch+yaml")
 
-    rounds(lambda: fleet.survive(litter))
+    fleet.survive(litter)
