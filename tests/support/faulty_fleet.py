@@ -16,8 +16,8 @@ from one_cluster import KUEUE, Json, Refused, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
-LOAD = 3
-"""Jobs of a round that are there before the fault: more than GPUs. One more comes after it."""
+LOAD = 4
+"""Jobs of a round that are there before the fault: with the last one of the round before, more than GPUs."""
 RUN_SECONDS = 5
 """How long a job runs: longer than the Lease lasts."""
 RECOVERY_SECONDS = 90.0

@@ -21,7 +21,7 @@ from one_cluster import Json
 
 ROUNDS = int(os.environ.get("KUEUE_FLEET_FAULT_ROUNDS", "1"))
 """Of each fault, in each process of `make faults`."""
-GPUS = 1
+GPUS = 2
 """On each worker."""
 _HERE = "engines/faults/"
 
