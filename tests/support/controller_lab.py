@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,14 +148,17 @@ class ControllerProcess:
         return process.poll() is None if isinstance(process, subprocess.Popen) else process.is_running()
 
     def kill(self) -> None:
-        """End it as a crash would."""
-        self.process.kill()
-        self.process.wait()
+        """End it as a crash would; it may have ended."""
+        with suppress(psutil.NoSuchProcess):
+            self.process.kill()
+            self.process.wait()
 
     def stop(self) -> int | None:
-        """Ask it to end."""
-        self.process.terminate()
-        return self.process.wait(20)
+        """Ask it to end; it may have ended."""
+        with suppress(psutil.NoSuchProcess):
+            self.process.terminate()
+            return self.process.wait(20)
+        return None
 
     def lines(self, message: str = "") -> list[Json]:
         """What it logged."""
