@@ -38,6 +38,8 @@ class WaitingTimes:
         self._admitted: dict[tuple[str, str], deque[tuple[float, float, str]]] = {}
         self._seen: set[tuple[str, float]] = set()
         self._waiting: dict[tuple[str, str], _Line] = {}
+        self._places: dict[str, list[tuple[str, str]]] = {}
+        """Where each workload waits, so that no time grows with the fleet."""
 
     def admitted(self, key: str, worker: str, queue: str, at: float, seconds: float) -> None:
         """A workload was admitted on a worker; said twice, it counts once."""
@@ -63,19 +65,25 @@ class WaitingTimes:
             line.since[key] = since
             insort(line.times, since)
             line.total += since
+            self._places.setdefault(key, []).append((worker, queue))
 
     def waits_only(self, key: str, workers: Collection[str]) -> None:
         """The workload waits on none but these workers: from others it was taken back."""
-        for name in {name for name, _ in self._waiting}.difference(workers):
-            self.gone(key, name)
+        self._leave(key, [place for place in self._places.get(key, ()) if place[0] not in workers])
 
     def gone(self, key: str, worker: str | None = None) -> None:
         """The workload does not wait any more; on one worker, or on all."""
-        for (name, _), line in self._waiting.items():
-            if key in line.since and (worker is None or name == worker):
-                since = line.since.pop(key)
-                del line.times[bisect_left(line.times, since)]
-                line.total = line.total - since if line.since else 0.0
+        self._leave(key, [place for place in self._places.get(key, ()) if worker is None or place[0] == worker])
+
+    def _leave(self, key: str, places: Collection[tuple[str, str]]) -> None:
+        for place in places:
+            line = self._waiting[place]
+            since = line.since.pop(key)
+            del line.times[bisect_left(line.times, since)]
+            line.total = line.total - since if line.since else 0.0
+            self._places[key].remove(place)
+        if places and not self._places[key]:
+            del self._places[key]
 
     def seconds(self, worker: str, queue: str, now: float) -> float | None:
         """The waiting time to expect; None where nothing is known."""

@@ -13,6 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from heapq import heappop, heappush
 from typing import Final
 
 from kueue_fleet.simulation.agenda import Agenda
@@ -85,39 +87,57 @@ def drive(
 
 
 class _Clusters:
-    """All clusters; one to which nothing was done is not asked again, so that time does not grow with the fleet."""
+    """All clusters; one to which nothing was done is not asked again, so that no time grows with the fleet."""
 
     def __init__(self, clusters: Sequence[SimulatedCluster]) -> None:
         self._clusters = clusters
         self._wakes = [math.inf] * len(clusters)
+        self._due: list[tuple[float, int]] = []
+        """When each has something to do, as a heap; only those that are in `_wakes` too are valid."""
         self._counted = [(0, 0)] * len(clusters)
+        self._touched = set(range(len(clusters)))
+        self._turn = len(clusters)
+        self._turns: list[int] = []
         self.changes = self.cycles = 0
-        for cluster in clusters:
-            cluster.touched = True
+        for index, cluster in enumerate(clusters):
+            cluster.touch = partial(self._touch, index)
         self._ask()
 
     def next_wake(self) -> float:
         """When the first of them has anything to do; infinity: none has."""
-        return min(self._wakes, default=math.inf)
+        while self._due and self._due[0][0] != self._wakes[self._due[0][1]]:
+            heappop(self._due)
+        return self._due[0][0] if self._due else math.inf
 
     def wake(self, now: float) -> None:
         """Wake those, in their order, that have something to do, or to which something was done."""
-        for cluster, wake in zip(self._clusters, self._wakes, strict=True):
-            if cluster.touched or wake <= now:
-                cluster.wake(now)
+        while self.next_wake() <= now:
+            self._touched.add(heappop(self._due)[1])
+        self._turns = sorted(self._touched)
+        while self._turns:
+            self._turn = heappop(self._turns)
+            self._clusters[self._turn].wake(now)
+        self._turn = len(self._clusters)
         self._ask()
 
+    def _touch(self, index: int) -> None:
+        if index not in self._touched:
+            self._touched.add(index)
+            if index > self._turn:
+                heappush(self._turns, index)
+
     def _ask(self) -> None:
-        for index, cluster in enumerate(self._clusters):
-            if not cluster.touched:
-                continue
-            cluster.touched = False
+        for index in self._touched:
+            cluster = self._clusters[index]
             wake = cluster.next_wake()
             self._wakes[index] = math.inf if wake is None else wake
+            if wake is not None:
+                heappush(self._due, (wake, index))
             changes, cycles = self._counted[index]
             self._counted[index] = cluster.changes, cluster.engine.cycles
             self.changes += cluster.changes - changes
             self.cycles += cluster.engine.cycles - cycles
+        self._touched.clear()
 
 
 class _Pace:

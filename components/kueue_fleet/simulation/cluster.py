@@ -43,8 +43,8 @@ class SimulatedCluster:
         self.name = name
         self.engine = Engine(objects)
         self.changes = 0
-        self.touched = True
-        """Whether anything was done to it since this was set to False."""
+        self.touch: Callable[[], object] = _ignore
+        """Called when anything is done to it."""
         self._delays = DrawnDelays(delays, f"{seed}:{name}")
         self._listener = listener
         self._busy_until = float("-inf")
@@ -58,7 +58,7 @@ class SimulatedCluster:
 
     def handle(self, event: Event) -> None:
         """Give the engine an event now."""
-        self.touched = True
+        self.touch()
         self._fruitless = 0
         self._contention.see(event)
         for decision in self.engine.handle(event):
@@ -80,7 +80,7 @@ class SimulatedCluster:
 
     def wake(self, now: float) -> None:
         """Let due timers go off, and run a cycle if one could do anything."""
-        self.touched = True
+        self.touch()
         timer = self.engine.next_timer()
         if timer is not None and timer <= now:
             self.handle(TimePassed(now))
@@ -135,3 +135,7 @@ class SimulatedCluster:
             if isinstance(decision, Evicted):
                 self._contention.hear(decision)
         self._listener(self, decision, at)
+
+
+def _ignore() -> None:
+    """Nobody asks."""

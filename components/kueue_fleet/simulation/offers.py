@@ -123,7 +123,7 @@ class FleetDispatcher:
         self._team_regions = configuration.team_regions
         self._quotas = {name: WorkerQuota(objects[name]) for name in fleet.worker_names}
         self._waiting = WaitingTimes()
-        self._touched: dict[str, dict[str, None]] = {name: {} for name in fleet.worker_names}
+        self._touched: dict[str, dict[str, None]] = {}
         self.decisions: dict[str, Decision] = {}
         """The last one about each workload that no worker has admitted."""
 
@@ -147,7 +147,8 @@ class FleetDispatcher:
         decision = decide(request, [self._worker(job, name, lost, now) for name in names], self._settings, now)
         self.decisions[job.record.key] = decision
         job.offered_since = decision.started
-        for name, quota in self._quotas.items():
+        for name in names:
+            quota = self._quotas[name]
             if name in decision.nominated:
                 quota.expect(job.workload)
                 self._waiting.waits(job.record.key, name, job.record.cluster_queue, decision.started)
@@ -179,12 +180,12 @@ class FleetDispatcher:
                     quota.put(workloads[key].as_workload())
                 else:
                     quota.drop(key)
-            keys.clear()
+        self._touched.clear()
 
     def touch(self, cluster: str, key: str) -> None:
         """Something happened to a workload on a worker."""
-        if cluster in self._touched:
-            self._touched[cluster][key] = None
+        if cluster in self._quotas:
+            self._touched.setdefault(cluster, {})[key] = None
 
     def load(self, cluster: str, objects: Objects) -> None:
         """A cluster has other queues and quotas."""
@@ -196,15 +197,15 @@ class FleetDispatcher:
         key, since = job.record.key, job.offered_since
         self.decisions.pop(key, None)
         self._waiting.admitted(key, worker, job.record.cluster_queue, now, now - (now if since is None else since))
-        for name, quota in self._quotas.items():
+        for name in self._fleet.dispatch_workers(job.record.cluster_queue):
             if name != worker:
-                quota.forget(key)
+                self._quotas[name].forget(key)
 
     def withdrawn(self, job: Job) -> None:
         """The job is no longer offered."""
         self._waiting.gone(job.record.key)
-        for quota in self._quotas.values():
-            quota.forget(job.record.key)
+        for name in self._fleet.dispatch_workers(job.record.cluster_queue):
+            self._quotas[name].forget(job.record.key)
 
 
 def regions_of(fleet: FleetSpec, queue: str) -> Sequence[str]:
