@@ -138,4 +138,4 @@ class SimulatedCluster:
 
 
 def _ignore() -> None:
-    """Nobody asks."""
+    """No clock drives the cluster."""
