@@ -146,6 +146,17 @@ def test_keep_and_down_exclude_each_other() -> None:
     assert (done.returncode, done.stderr) == (2, "error: --keep and --down: leave all but one of them out\n")
 
 
+def test_a_report_needs_jobs_and_a_place(project: Path) -> None:
+    for other in ("--no-jobs", "--down", "--reclaim-spot=solo"):
+        done = rehearse("--html", "r.html", other)
+        assert (done.returncode, done.stderr) == (
+            2,
+            f"error: --html and {other.partition('=')[0]}: a report needs jobs; leave one of them out\n",
+        )
+    assert_refused(rehearse("--html", "r.html"), "--html r.html: a report needs jobs, and there is no .*; name a file")
+    assert_refused(rehearse("--html", "no/r.html"), "--html no/r.html: there is no folder no; make it")
+
+
 @pytest.mark.parametrize("wanted", ["solo=0", "solo=-1", "=1", "solo=many"])
 def test_a_wrong_reclaim_says_how_to_write_one(project: Path, wanted: str) -> None:
     done = rehearse(f"--reclaim-spot={wanted}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 import shutil
@@ -38,6 +39,7 @@ RUN_SECONDS = 900
 JOBS_SECONDS = 240
 MANAGER = "manager-europe-west4"
 WORKERS = ["worker-europe-west4", "worker-us-east4", "worker-asia-southeast1"]
+DATA = re.compile('<script type="application/json" id="data">(.*?)</script>')
 NEW_WORKER = "worker-us-central1"
 TODAY = date(2026, 11, 22)
 IMPORTED = ("flavors", "cohorts", "cluster_queues", "admission_checks", "teams", "local_queues", "priority_classes",
@@ -57,10 +59,11 @@ def active(thing: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Kept:
-    """A rehearsal that a command has left running, and what the command printed."""
+    """A rehearsal that a command has left running, what the command printed, and the data of its report."""
 
     lab: FleetInRehearsal
     printed: str
+    report: dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +72,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
         jobs = fleet.session.project_dir / "examples" / STACK
         jobs.mkdir(parents=True)
         shutil.copy(JOBS, jobs)
-        options = f"--keep --project {fleet.session.project_dir}"
+        report = fleet.session.project_dir / "report.html"
+        options = f"--keep --html {report} --project {fleet.session.project_dir}"
         try:
             done = subprocess.run(
                 ["make", "rehearse", f"VENV={Path(sys.executable).parents[1]}", f"OPTIONS={options}"],
@@ -77,7 +81,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
             )  # fmt: skip
             assert done.returncode == 0, done.stdout + done.stderr
             with fleet.session.exclusive(), fleet.session.running(keep=True):
-                yield Kept(fleet, done.stdout)
+                yield Kept(fleet, done.stdout, json.loads(DATA.findall(report.read_text())[0]))
         finally:
             take_down(STACK)
 
@@ -158,6 +162,24 @@ def test_twelve_jobs_spread_over_the_workers_and_one_that_fits_nowhere_says_why(
     # Which worker is the first with capacity is chance; who runs, and on which flavor, is not.
     assert {row.job: row.flavors for row in simulation} == {row.job: row.flavors for row in rehearsal}, both
     assert {row.cluster for row in simulation if row.cluster} <= set(WORKERS), both
+
+
+def test_the_report_shows_what_the_table_says_and_when(kept: Kept) -> None:
+    [section] = kept.report["sections"]
+    runs = kept.report["phases"].index("runs")
+    said = {job["job"]: job for job in jobs_table(kept.printed)}
+    assert {name.partition("/")[2] for name, *_ in section["jobs"]} == set(said)
+    for name, queue, team, state, flavors, cluster, _, wait, _, evictions, phases in section["jobs"]:
+        row = said[name.partition("/")[2]]
+        shown = (team, state.partition(":")[0], flavors or "-", cluster or "-", queue, evictions)
+        assert shown == (row["team"], row["state"], row["flavor"], row["cluster"], "dws", 0), row
+        assert (runs in phases[2::3]) is (row["state"] == "Finished"), (name, phases)
+        assert wait is None or abs(wait - float(row["wait"].split()[0])) <= 2, row
+    used = {(one["name"], one["cluster"]): max(one["y"]) for one in section["series"] if one["kind"] == "own"}
+    assert used
+    assert {flavor for flavor, _ in used} == {"t4-dws"}
+    assert {cluster for _, cluster in used} <= set(WORKERS)
+    assert {(one["name"], one["cluster"]): one["quota"] for one in section["quotas"]}.keys() >= used.keys()
 
 
 def jobs_table(printed: str) -> list[dict[str, str]]:

@@ -16,6 +16,7 @@ from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.interrupts import Interrupted, interruptible
 from kueue_fleet.cli.progress import Say, line, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, run_jobs
+from kueue_fleet.cli.simulate_report import check_report_file
 from kueue_fleet.fleet_file import check_fleet
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ def rehearse(
             help="Take Spot nodes of the kept rehearsal away, as Google may; COUNT is 1 if left out.",
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a report of the jobs, which opens without a network."),
+    ] = None,
 ) -> None:
     """Bring a stack up on real control planes on this machine, submit jobs, and show what happens to them.
 
@@ -90,6 +95,7 @@ def rehearse(
     Examples:
       kueue-fleet rehearse
       kueue-fleet rehearse stacks/Pulumi.dws-multikueue.yaml --keep
+      kueue-fleet rehearse --stack batch-platform --html report.html
       kueue-fleet rehearse --stack batch-platform \\
           --reclaim-spot batch-dev/l4-spot=2
       kueue-fleet rehearse --stack dws-multikueue --down
@@ -98,18 +104,7 @@ def rehearse(
     from kueue_fleet.rehearsal.session import Session
 
     chosen = [flag for flag, given in (("--keep", keep), ("--down", down), ("--reclaim-spot", reclaim_spot)) if given]
-    if jobs is not None and no_jobs:
-        raise console.CommandError(
-            f"--jobs {jobs} and --no-jobs: contradict each other; leave one of them out", exit_code=2
-        )
-    if len(chosen) > 1:
-        raise console.CommandError(f"{' and '.join(chosen)}: leave all but one of them out", exit_code=2)
-    if file is not None and stack is not None:
-        raise console.CommandError(
-            f"{file} and --stack {stack}: both name the stack; leave one of them out", exit_code=2
-        )
-    if file in ("down", "keep"):
-        raise console.CommandError(f"{file}: is an option; write --{file}", exit_code=2)
+    _check_options(file, stack, jobs, chosen, no_jobs=no_jobs, report=report)
     named = next(given for given in (file, stack, DEFAULT_STACK) if given is not None)
     stack, stack_file = _parse_stack(named)
     session: Session | None = None
@@ -126,7 +121,10 @@ def rehearse(
                 raise console.CommandError(
                     f"{stack_file}: is not the file of stack {stack}, which is {session.stack_file}; give that one"
                 )
-            _rehearse(session, find_jobs(session, jobs, none=no_jobs), keep)
+            found = find_jobs(session, jobs, none=no_jobs)
+            if report is not None and found.none is not None and not found.followed:
+                raise console.CommandError(f"--html {report}: a report needs jobs, and {found.none}")
+            _rehearse(session, found, keep, report)
     except Interrupted as interrupted:
         untouched = "run it again to remove the rest" if down else "nothing was started"
         aftermath = (session and session.aftermath) or untouched
@@ -135,6 +133,29 @@ def rehearse(
         raise _failure(str(failure), session) from failure
     except OSError as failure:
         raise _failure(_explain(failure), session) from failure
+
+
+def _check_options(
+    file: str | None, stack: str | None, jobs: Path | None, chosen: list[str], *, no_jobs: bool, report: Path | None
+) -> None:
+    """Raise CommandError for options that contradict each other; `chosen` are those of which one is given at most."""
+    if jobs is not None and no_jobs:
+        raise console.CommandError(
+            f"--jobs {jobs} and --no-jobs: contradict each other; leave one of them out", exit_code=2
+        )
+    if report is not None:
+        other = "--no-jobs" if no_jobs else next((flag for flag in chosen if flag != "--keep"), None)
+        if other is not None:
+            raise console.CommandError(f"--html and {other}: a report needs jobs; leave one of them out", exit_code=2)
+        check_report_file(report)
+    if len(chosen) > 1:
+        raise console.CommandError(f"{' and '.join(chosen)}: leave all but one of them out", exit_code=2)
+    if file is not None and stack is not None:
+        raise console.CommandError(
+            f"{file} and --stack {stack}: both name the stack; leave one of them out", exit_code=2
+        )
+    if file in ("down", "keep"):
+        raise console.CommandError(f"{file}: is an option; write --{file}", exit_code=2)
 
 
 def _parse_stack(given: str) -> tuple[str, Path | None]:
@@ -216,7 +237,7 @@ def _reclaim(session: Session, wanted: str) -> None:
         console.line(f"{cluster}: {name} was taken back.")
 
 
-def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
+def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None) -> None:
     from kueue_fleet.rehearsal.jobs.refused_pods import check_runs_here
 
     began = time.monotonic()
@@ -225,7 +246,7 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
         raise console.CommandError(f"{session.stack_file} cannot be rehearsed:", problems=problems)
     if missing := session.missing_parts():
         raise console.CommandError("Pulumi cannot run here:", problems=missing)
-    session.check_settings()
+    _ = session.settings  # Raises where they are wrong.
     documents = session.read_jobs(jobs.file) if jobs.none is None else []
     for problem in check_fleet(fleet):
         console.warning(f"{session.stack_file}: {problem}")
@@ -238,7 +259,7 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool) -> None:
             running.enter_context(session.running(keep=keep, clusters=len(fleet.clusters)))
             say("started")
         _bring_up(session, fleet)
-        run_jobs(session, fleet, jobs, documents, began)
+        run_jobs(session, fleet, jobs, documents, began, report)
         for pod in session.refused_pods.ask():
             line("Not run", str(pod))
         usage = session.usage()

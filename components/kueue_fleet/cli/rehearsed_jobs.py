@@ -1,15 +1,17 @@
-"""The jobs of a rehearsal: which are submitted, and what the command shows of them until they have ended."""
+"""The jobs of a rehearsal: which are submitted, what the command shows of them until they end, and the report."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import line
+from kueue_fleet.cli.simulate_report import write_report
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
@@ -44,15 +46,71 @@ def find_jobs(session: Session, file: Path | None, *, none: bool) -> Jobs:
     return Jobs(file)
 
 
-def run_jobs(session: Session, fleet: FleetSpec, jobs: Jobs, documents: Sequence[dict[str, Any]], began: float) -> None:
+class _Report:
+    """A report of the jobs that are followed, in the file that `--html` names."""
+
+    def __init__(self, file: Path, home: str) -> None:
+        from kueue_fleet.simulation.recorded import Recorder
+
+        self._file, self._recorder = file, Recorder(home)
+        self._problems: list[str] = []
+
+    def see(self, workloads: Mapping[str, Sequence[Any]], pods: Mapping[str, Sequence[Any]]) -> None:
+        """What is there now. What cannot be read must not end the rehearsal, but its report."""
+        from kueue_fleet.admission.errors import NotModelledError
+
+        try:
+            if not self._problems:
+                self._recorder.see(workloads, pods)
+        except NotModelledError as error:
+            self._problems.append(str(error))
+
+    def write(self, session: Session, fleet: FleetSpec, jobs: Jobs, seed: int) -> None:
+        """Write it. Raises CommandError where that cannot be done."""
+        from kueue_fleet.admission.errors import NotModelledError, ObjectError
+
+        if not self._problems:
+            try:
+                result = self._recorder.result(fleet, session.list_quotas(fleet), time.time(), seed)
+            except NotModelledError as error:
+                self._problems.append(str(error))
+            except ObjectError as error:
+                self._problems += error.problems
+        if self._problems:
+            raise console.CommandError(
+                f"--html {self._file}: not written: the report does not know this", problems=self._problems
+            )
+        about = {
+            "Fleet": fleet.name,
+            "File": str(session.stack_file),
+            "Jobs": str(jobs.file),
+            "Seed": str(seed),
+            "Date": date.today().isoformat(),  # noqa: DTZ011  (the day where the user is)
+        }
+        write_report(self._file, f"Rehearsal of {session.stack_file.name}", about, [("", result)])
+        line("Report", str(self._file))
+
+
+def run_jobs(
+    session: Session,
+    fleet: FleetSpec,
+    jobs: Jobs,
+    documents: Sequence[dict[str, Any]],
+    began: float,
+    report_file: Path | None,
+) -> None:
     """Submit DOCUMENTS, or follow what is there, and report; `began` is when the command did, by `time.monotonic`."""
+    report = None if report_file is None else _Report(report_file, fleet.home)
+    watch = None if report is None else report.see
     if documents:
-        followed = session.run_jobs(fleet, documents, JOBS_TIMEOUT_SECONDS, jobs.file)
+        followed = session.run_jobs(fleet, documents, JOBS_TIMEOUT_SECONDS, jobs.file, watch)
         _follow(session, fleet, followed, began, len(documents))
-        return
-    line("Jobs", f"none submitted: {jobs.none}")
-    if jobs.followed and (unfinished := session.unfinished_jobs(fleet)):
-        _follow(session, fleet, session.follow_jobs(fleet, unfinished, JOBS_TIMEOUT_SECONDS), began, 0)
+    else:
+        line("Jobs", f"none submitted: {jobs.none}")
+        if jobs.followed and (unfinished := session.unfinished_jobs(fleet)):
+            _follow(session, fleet, session.follow_jobs(fleet, unfinished, JOBS_TIMEOUT_SECONDS, watch), began, 0)
+    if report is not None:
+        report.write(session, fleet, jobs, session.settings.dws.seed)
 
 
 def _follow(

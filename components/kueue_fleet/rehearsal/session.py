@@ -25,7 +25,7 @@ from kueue_fleet.fleet_file.parse import CHARTS_KEY
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
-from kueue_fleet.rehearsal.jobs.submission import follow_jobs, read_jobs, submit_jobs, unfinished_jobs
+from kueue_fleet.rehearsal.jobs.submission import Watch, follow_jobs, read_jobs, submit_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.jobs.views import JobView
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.operator_charts import write_operator_charts
@@ -38,7 +38,7 @@ from kueue_fleet.rehearsal.processes.supervisor_client import (
     start_supervisor,
 )
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
-from kueue_fleet.rehearsal.simulation_settings import parse_settings
+from kueue_fleet.rehearsal.simulation_settings import SimulationSettings, parse_settings
 from kueue_fleet.rehearsal.standins.executables import Part, find_real_parts, install_standins, missing_parts
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.state_folder import (
@@ -258,23 +258,23 @@ class Session:
         settings = yaml.safe_load(self.stack_file.read_text()) or {}
         return (settings.get("config") or {}).get(key)
 
-    def check_settings(self) -> Any:
-        """What the stack's config says about the simulated cloud, checked; None when it says nothing.
+    @property
+    def settings(self) -> SimulationSettings:
+        """What the stack's config says now about the simulated cloud.
 
         Raises:
             RehearsalError: with every problem of it.
         """
-        data = self._config(REHEARSAL_KEY)
-        parse_settings(data, str(self.stack_file))
-        return data
+        return parse_settings(self._config(REHEARSAL_KEY), str(self.stack_file))
 
     def write_settings(self) -> None:
         """Let the simulated cloud behave as the stack's config says, from now on.
 
         Raises:
-            RehearsalError: with every problem of it.
+            RehearsalError: as `settings`.
         """
-        data = self.check_settings()
+        data = self._config(REHEARSAL_KEY)
+        parse_settings(data, str(self.stack_file))
         written = self.paths.simulation.with_suffix(".new")
         written.write_text(json.dumps({} if data is None else data))
         written.replace(self.paths.simulation)
@@ -330,26 +330,38 @@ class Session:
         return ClusterClients(self.paths.kubeconfig, fleet.cluster_names)
 
     def run_jobs(
-        self, fleet: FleetSpec, documents: Sequence[Mapping[str, Any]], timeout_seconds: float, file: Path | None = None
+        self,
+        fleet: FleetSpec,
+        documents: Sequence[Mapping[str, Any]],
+        timeout_seconds: float,
+        file: Path | None = None,
+        watch: Watch | None = None,
     ) -> Iterator[list[JobView]]:
         """Submit jobs, those of FILE if it is given, and follow them: see `jobs.follow_jobs`."""
         jobs = submit_jobs(self.clients(fleet), fleet.home, documents)
         if file is not None:
             with self.paths.submitted.open("a") as submitted:
                 submitted.write(f"{file.absolute()}\n")
-        yield from self.follow_jobs(fleet, jobs, timeout_seconds)
+        yield from self.follow_jobs(fleet, jobs, timeout_seconds, watch)
 
     def unfinished_jobs(self, fleet: FleetSpec) -> list[dict[str, Any]]:
         """See `jobs.unfinished_jobs`."""
         return unfinished_jobs(self.clients(fleet), fleet.home, job_sets=fleet.job_set.enabled)
 
     def follow_jobs(
-        self, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float
+        self, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float, watch: Watch | None = None
     ) -> Iterator[list[JobView]]:
         """Follow jobs that are submitted: see `jobs.follow_jobs`."""
-        settings = parse_settings(self.check_settings(), str(self.stack_file))
-        beyond = partial(beyond_stock, fleet, settings.dws)
-        yield from follow_jobs(self.clients(fleet), fleet.home, jobs, timeout_seconds, beyond)
+        beyond = partial(beyond_stock, fleet, self.settings.dws)
+        yield from follow_jobs(self.clients(fleet), fleet.home, jobs, timeout_seconds, beyond, watch)
+
+    def list_quotas(self, fleet: FleetSpec) -> dict[str, list[dict[str, Any]]]:
+        """The ClusterQueues and Cohorts of each cluster that runs jobs, by its name."""
+        clients, kinds = self.clients(fleet), ("clusterqueues", "cohorts")
+        return {
+            name: [item for kind in kinds for item in clients.list(name, "kueue.x-k8s.io", "v1beta2", kind)]
+            for name in fleet.job_clusters
+        }
 
     def has_submitted(self, jobs: Path) -> bool:
         """Whether a run of this rehearsal has submitted the jobs of that file."""

@@ -71,7 +71,7 @@ def prepare_fleet(
             until=until,
             seed=seed,
             teams=fleet.team_of,
-            accelerator_usd=_accelerator_usd(fleet, table),
+            accelerator_usd=accelerator_usd(fleet, table),
             job_clusters=fleet.job_clusters,
         )
         return replace(result, budgets=tuple(simulated_budgets(fleet, table, result.records, end.at)))
@@ -81,7 +81,8 @@ def prepare_fleet(
     return Prepared(frozenset(targets[key] for key in keys if key in targets), go, fleet.name)
 
 
-def _accelerator_usd(fleet: FleetSpec, prices: Prices) -> Mapping[tuple[str, str], float]:
+def accelerator_usd(fleet: FleetSpec, prices: Prices) -> Mapping[tuple[str, str], float]:
+    """See `Result.accelerator_usd`."""
     places = ((cluster, flavor.name) for cluster in fleet.job_clusters for flavor in fleet.flavors)
     amounts = {place: accelerator_hour(fleet, *place, prices) for place in places}
     return {place: amount for place, amount in amounts.items() if not isinstance(amount, str)}

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kueue_fleet.admission.amounts import is_unlimited
+from kueue_fleet.admission.model import Objects
 from kueue_fleet.simulation.clock import End, EndReason
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.contention import Contended
@@ -40,17 +41,14 @@ class Quota(NamedTuple):
     nominal: int
 
 
-def quotas_of(cluster: SimulatedCluster, job_clusters: Collection[str] | None) -> Iterator[Quota]:
-    """Every quota of a cluster that has a limit; none of a manager, which only sums up those of its workers."""
-    if job_clusters is not None and cluster.name not in job_clusters:
-        return
-    objects = cluster.engine.objects
+def quotas_of(cluster: str, objects: Objects) -> Iterator[Quota]:
+    """Every quota of a cluster's objects that has a limit. A manager's only sum up those of its workers."""
     owners = [(queue.name, queue.groups) for queue in objects.cluster_queues]
     for name, groups in [*owners, *(("", cohort.groups) for cohort in objects.cohorts)]:
         for flavors in (flavors for group in groups for flavors in group.flavors):
             for resource, quota in flavors.quotas:
                 if not is_unlimited(quota.nominal):
-                    yield Quota(cluster.name, name, flavors.flavor, resource, quota.nominal)
+                    yield Quota(cluster, name, flavors.flavor, resource, quota.nominal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,12 @@ class Result:
         arrived = tuple(record for record in records if all_came or record.arrived_at <= end.at)
         clusters = list(clusters)
         contended = tuple(pair for cluster in clusters for pair in cluster.contended())
-        quotas = tuple(quota for cluster in clusters for quota in quotas_of(cluster, job_clusters))
+        quotas = tuple(
+            quota
+            for cluster in clusters
+            if job_clusters is None or cluster.name in job_clusters
+            for quota in quotas_of(cluster.name, cluster.engine.objects)
+        )
         return cls(
             arrived,
             origin,

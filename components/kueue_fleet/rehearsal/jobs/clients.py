@@ -45,13 +45,14 @@ class ClusterClients:
             raise _failure(cluster, what, error) from None
 
     def list(self, cluster: str, group: str, version: str, plural: str) -> list[Json]:
-        """All objects of a kind in all namespaces of CLUSTER.
+        """All objects of a kind in all namespaces of CLUSTER; the core's group is "".
 
         Raises:
             RehearsalError: the API server does not answer, or not with a list.
         """
+        path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"
         try:
-            return list(request(self._clients[cluster], "GET", f"/apis/{group}/{version}/{plural}")["items"])
+            return list(request(self._clients[cluster], "GET", path)["items"])
         except ApiError as error:
             raise _failure(cluster, f"{cluster}: its {plural} cannot be listed", error) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 _PODS = {"Job": ("spec", "template", "spec", "containers"), "JobSet": ("spec", "replicatedJobs")}
 """Where each kind has the list of what runs: the API server, which knows all of the form, is asked much later."""
 _WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
+_PODS_KIND = ("", "v1", "pods")
 _POLL_SECONDS = 0.5
 QUIET_SECONDS = 10.0
 """How long nothing changes before jobs count as waiting for each other: Kueue looks at all of them again within it."""
 _ENDED = {"Complete", "Completed", "Failed"}
+
+Watch = Callable[[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[str, Sequence[Mapping[str, Any]]]], None]
+"""Takes the Workloads and the pods of each cluster, by its name."""
 
 
 def read_jobs(file: Path) -> list[dict[str, Any]]:
@@ -128,10 +132,12 @@ def follow_jobs(
     jobs: Sequence[Mapping[str, Any]],
     timeout_seconds: float,
     beyond: Beyond = lambda cluster, workload: None,
+    watch: Watch | None = None,
 ) -> Iterator[list[JobView]]:
     """A view of every job, twice a second, until all are settled or `timeout_seconds` have passed.
 
-    Jobs that wait for each other alone are settled when nothing has changed for some seconds.
+    Jobs that wait for each other alone are settled when nothing has changed for some seconds. `watch` gets each time
+    what there is of Workloads and pods.
     """
     deadline = time.monotonic() + timeout_seconds
     placements: dict[tuple[str, str], Placement] = {}
@@ -141,6 +147,8 @@ def follow_jobs(
         workloads = {name: clients.list(name, *_WORKLOADS) for name in clients.names}
         placements |= admitted_placements(workloads, home)
         now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+        if watch is not None:
+            watch(workloads, {name: clients.list(name, *_PODS_KIND) for name in clients.names})
         views = view_jobs(jobs, home, workloads, placements, now, beyond)
         if seen != (seen := [replace(view, waited_seconds=0.0) for view in views]):
             changed = time.monotonic()
