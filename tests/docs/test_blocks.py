@@ -37,6 +37,8 @@ PROGRAMS = {
     "kueue-fleet",
     "make",
     "pip",
+    "python3",
+    ".",
     "pulumi",
     "sed",
     "docker",

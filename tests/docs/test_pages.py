@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 from click.exceptions import ClickException
+from tests.bench.newcomer import commands
 from tests.docs.console import PAGES, ROOT, blocks, commands_of_sh, matches, run, steps, workplace
 
 from kueue_fleet.cli import app
@@ -66,3 +67,15 @@ def test_commands_that_need_a_cloud_have_options_that_exist(page: Path) -> None:
 def test_links_lead_to_files_that_are_there(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), f"{name(page)}: {target}"
+
+
+def test_the_tutorials_commands_up_to_the_first_rehearsal_are_what_the_benchmark_runs() -> None:
+    typed = commands()
+    programs = [command.split()[0] for command in typed]
+    assert programs == ["git", "python3", "pip", "kueue-fleet", "kueue-fleet", "kueue-fleet", "kubectl", "kueue-fleet"]
+    assert [command.split()[1] for command in typed if command.startswith("kueue-fleet")] == [
+        "init",
+        "simulate",
+        "rehearse",
+        "rehearse",
+    ]
