@@ -22,7 +22,7 @@ number, 700, a fifth of the CPU of a large fleet goes into looking."""
 def read_fleet(config: pulumi.Config) -> FleetSpec:
     """The checked fleet of the stack's config. Raises pulumi.RunError with every problem."""
     try:
-        return parse_fleet(config.require_object("fleet"))
+        return parse_fleet(config.require_object("fleet"), as_published=bool(config.get_bool("asPublished")))
     except SpecError as error:
         problems = "\n".join(f"  {problem}" for problem in error.problems)
         raise pulumi.RunError(f"the fleet in {config.full_key('fleet')} cannot be used:\n{problems}") from None
@@ -33,7 +33,12 @@ def main() -> None:
     gc.set_threshold(_NEW_OBJECTS)
     config = pulumi.Config("kueue-fleet")
     spec = read_fleet(config)
-    fleet = Fleet(spec.name, spec, team_secrets=config.get_secret_object("teamSecrets"))
+    fleet = Fleet(
+        spec.name,
+        spec,
+        team_secrets=config.get_secret_object("teamSecrets"),
+        as_published=bool(config.get_bool("asPublished")),  # `kueue-fleet rehearse --as-published` sets it
+    )
     pulumi.export("fleet", spec.name)
     pulumi.export("manager", spec.manager.name if spec.manager else None)
     pulumi.export(

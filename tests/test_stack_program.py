@@ -90,3 +90,11 @@ def test_the_project_file_points_at_the_program_and_its_stacks() -> None:
     assert project["name"] == "kueue-fleet"
     assert (ROOT / project["main"] / "__main__.py").is_file()
     assert (ROOT / project["stackConfigDir"]).is_dir()
+
+
+def test_the_platform_as_it_is_published_is_made_only_if_a_rehearsal_asks_for_it() -> None:
+    fleet = yaml.safe_load((ROOT / "examples" / "batch-platform" / "with-defects.yaml").read_text())
+    with pytest.raises(pulumi.RunError, match="but its nodes hold 8"):
+        run(fleet=fleet)
+    recording, outputs, _ = run(fleet=fleet, asPublished="true")
+    assert recording.one("kueue-fleet:index:Fleet").name == outputs["fleet"] == "batch-platform"

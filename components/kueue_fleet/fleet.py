@@ -27,6 +27,7 @@ from kueue_fleet.fleet_file import (
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
+from kueue_fleet.fleet_file.parse import only_warned
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.fleet_inputs import (
@@ -107,6 +108,7 @@ class Fleet(pulumi.ComponentResource):
         controller_image: "pulumi.Input[str] | None" = None,
         node_service_accounts: "Mapping[str, pulumi.Input[str]] | None" = None,
         existing_clusters: "Mapping[str, pulumi.Input[str]] | None" = None,
+        as_published: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
@@ -127,6 +129,8 @@ class Fleet(pulumi.ComponentResource):
         resources that make them. The fleet waits for them, and refuses the id of another cluster; without an id a
         cluster is found by its name.
 
+        `as_published` only warns of what `parse_fleet` calls so; a rehearsal sets it, to show what that leads to.
+
         Raises:
             SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
         """
@@ -141,6 +145,8 @@ class Fleet(pulumi.ComponentResource):
             *check_existing(spec, existing_clusters or {}),
             *check_secrets(spec, team_secrets),
         ]
+        if as_published:
+            problems = only_warned(problems)
         if errors_of(problems):
             raise SpecError(problems)
         short_names = name == spec.name

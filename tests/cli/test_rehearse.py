@@ -44,6 +44,9 @@ config:
 """
 
 
+ACCOUNT = "wi-team-a@.iam.gserviceaccount.com"
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Pulumi project with the stack `tiny`; nothing has been rehearsed in it."""
@@ -252,6 +255,27 @@ def test_a_stack_is_named_by_its_file_too(
     with pytest.raises(SystemExit):
         cli.main()
     assert capsys.readouterr().err == f"error: would rehearse tiny of {project}\n"
+
+
+def test_a_fleets_own_file_takes_the_place_of_a_stack(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tell(session: Session, say: object) -> None:
+        raise RehearsalError(f"{session.stack} {session.stack_file} {session.as_published}")
+
+    file = project / "mine.yaml"
+    fleet = yaml.safe_load(FLEET)["config"]["kueue-fleet:fleet"]
+    file.write_text(yaml.safe_dump(fleet | {"teams": [{"name": "team-a", "existingGoogleServiceAccount": ACCOUNT}]}))
+    monkeypatch.setattr(Session, "prepare_engines", tell)
+    for more, said in (
+        ([], [f"error: {file} does not describe a fleet:", "has no project in it"]),
+        (["--as-published"], ["warning: ", "has no project in it", f"error: mine {file} True\n"]),
+    ):
+        monkeypatch.setattr(sys, "argv", ["kueue-fleet", "rehearse", str(file), "--no-jobs", *more])
+        with pytest.raises(SystemExit):
+            cli.main()
+        err = capsys.readouterr().err
+        assert [each for each in said if each not in err] == [], err
 
 
 def test_a_stack_file_without_a_project(tmp_path: Path) -> None:

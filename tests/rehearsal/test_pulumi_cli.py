@@ -66,6 +66,17 @@ def test_the_copy_runs_the_users_program_with_the_overrides(source: Path, paths:
     assert settings == {"config": {"gcp:project": "mine", "kueue-fleet:charts": {"kueue": "/charts/kueue"}}}
 
 
+def test_a_fleets_own_file_is_the_stack(source: Path, paths: RehearsalPaths) -> None:
+    file = source / "fleet.yaml"
+    file.write_text("{name: lab, project: theirs}")
+    PulumiProject("fleet", paths, file).write(source, {"kueue-fleet:asPublished": True})
+    settings = yaml.safe_load((paths.project / "Pulumi.fleet.yaml").read_text())
+    fleet = {"name": "lab", "project": "theirs"}
+    assert settings == {
+        "config": {"gcp:project": "theirs", "kueue-fleet:fleet": fleet, "kueue-fleet:asPublished": True}
+    }
+
+
 def test_writing_again_keeps_the_salt_that_pulumi_wrote_and_never_touches_the_users_file(
     source: Path, paths: RehearsalPaths
 ) -> None:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.fleet_files import AsPublished, load_fleet
 from kueue_fleet.cli.interrupts import Interrupted, interruptible
 from kueue_fleet.cli.progress import Say, line, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, run_jobs
 from kueue_fleet.cli.simulate_report import check_report_file
 from kueue_fleet.fleet_file import check_fleet
+from kueue_fleet.fleet_file.parse import only_warned
 
 if TYPE_CHECKING:
     # The rehearsal brings a Kubernetes client and a web server along; the other commands start without them.
@@ -38,7 +39,11 @@ def register(app: typer.Typer) -> None:
 def rehearse(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="FILE", help="The stack's file, Pulumi.<stack>.yaml, or its name: the same as --stack."),
+        typer.Argument(
+            metavar="FILE",
+            help="The stack's file, Pulumi.<stack>.yaml, or its name: the same as --stack. Or a file of a fleet alone, "
+            "which the project's program takes in the place of a stack.",
+        ),
     ] = None,
     stack: Annotated[
         str | None,
@@ -75,6 +80,7 @@ def rehearse(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write a report of the jobs, which opens without a network."),
     ] = None,
+    as_published: AsPublished = False,
 ) -> None:
     """Bring a stack up on real control planes on this machine, submit jobs, and show what happens to them.
 
@@ -96,6 +102,9 @@ def rehearse(
       kueue-fleet rehearse
       kueue-fleet rehearse stacks/Pulumi.dws-multikueue.yaml --keep
       kueue-fleet rehearse --stack batch-platform --html report.html
+      kueue-fleet rehearse --as-published \\
+          examples/batch-platform/with-defects.yaml \\
+          --jobs examples/batch-platform/jobs.yaml
       kueue-fleet rehearse --stack batch-platform \\
           --reclaim-spot batch-dev/l4-spot=2
       kueue-fleet rehearse --stack dws-multikueue --down
@@ -117,6 +126,9 @@ def rehearse(
                 _reclaim(Session.for_stack(stack, Path()), reclaim_spot)
                 return
             session = Session.for_stack(stack, _project_folder(project, stack_file))
+            session.as_published = as_published
+            if stack_file is not None and _STACK_FILE.fullmatch(named) is None:
+                session.fleet_file = stack_file
             if stack_file is not None and not _is_same(session.stack_file, stack_file):
                 raise console.CommandError(
                     f"{stack_file}: is not the file of stack {stack}, which is {session.stack_file}; give that one"
@@ -159,15 +171,14 @@ def _check_options(
 
 
 def _parse_stack(given: str) -> tuple[str, Path | None]:
-    """The stack that is named, by its name or by its file; and the file, if it was that and has a folder."""
+    """The stack that is named, by its name or by a file; and the file, if it was that and has a folder.
+
+    A file that is not a stack's own has a fleet alone, whose rehearsal is named after it.
+    """
     if (of_file := _STACK_FILE.fullmatch(given)) is not None:
         return of_file[1], Path(given) if "/" in given or Path(given).is_file() else None
     if given.endswith((".yaml", ".yml", ".json")):
-        raise console.CommandError(
-            f"{given}: is not the file of a stack, and a rehearsal runs a Pulumi program; give Pulumi.<stack>.yaml, or "
-            "the name of the stack",
-            exit_code=2,
-        )
+        return Path(given).stem, Path(given)
     return given, None
 
 
@@ -241,14 +252,14 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None) -> 
     from kueue_fleet.rehearsal.jobs.refused_pods import check_runs_here
 
     began = time.monotonic()
-    fleet = load_fleet(session.stack_file)
+    fleet = load_fleet(session.stack_file, as_published=session.as_published)
     if problems := check_runs_here(fleet):
         raise console.CommandError(f"{session.stack_file} cannot be rehearsed:", problems=problems)
     if missing := session.missing_parts():
         raise console.CommandError("Pulumi cannot run here:", problems=missing)
     _ = session.settings  # Raises where they are wrong.
     documents = session.read_jobs(jobs.file) if jobs.none is None else []
-    for problem in check_fleet(fleet):
+    for problem in only_warned(check_fleet(fleet)):
         console.warning(f"{session.stack_file}: {problem}")
     with session.exclusive(), ExitStack() as running:
         with step("Engines") as say:

@@ -29,6 +29,8 @@ PROJECT_KEY: Final = "gcp:project"
 """Config key of the project that Pulumi's own provider uses."""
 CHARTS_KEY: Final = "kueue-fleet:charts"
 """Config key that replaces the references of charts."""
+AS_PUBLISHED_KEY: Final = "kueue-fleet:asPublished"
+"""Config key by which a rehearsal has the program only warn of what `read_fleet` calls `as_published`."""
 _STACK_KEYS: Final = frozenset({"config", "environment", "secretsprovider", "encryptionsalt", "encryptedkey"})
 
 
@@ -98,8 +100,13 @@ def _checked(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_pub
     scope = Scope(fleet, data)
     found = [*problems, *check_scope(scope)]
     if as_published:
-        found = [replace(each, severity="warning") if _PUBLISHED.search(each.wrong) else each for each in found]
+        found = only_warned(found)
     return scope.in_file_order(dict.fromkeys(found))
+
+
+def only_warned(problems: Iterable[Problem]) -> list[Problem]:
+    """The same problems; those that the batch platform has as it is published are warnings."""
+    return [replace(each, severity="warning") if _PUBLISHED.search(each.wrong) else each for each in problems]
 
 
 def parse_fleet_text(text: str, source: str) -> FleetSpec:
@@ -110,6 +117,13 @@ def parse_fleet_text(text: str, source: str) -> FleetSpec:
 def parse_fleet(data: Any, *, as_published: bool = False) -> FleetSpec:
     """The fleet in `data`, plain data as YAML or JSON gives it. Raises SpecError with all problems."""
     return read_fleet(data, as_published=as_published).whole()
+
+
+def as_stack(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a stack file would hold that has the fleet of `data`, the content of a stack file or of a fleet's own."""
+    if _STACK_KEYS.intersection(data):
+        return dict(data)
+    return {"config": {PROJECT_KEY: data.get("project"), PULUMI_KEY: dict(data)}}
 
 
 def fleet_part(document: YamlDocument) -> YamlDocument:
@@ -175,7 +189,7 @@ def _rehearsal(document: YamlDocument) -> Iterator[Problem]:
 def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:
     """Config keys that look like one of this project's, and are none."""
     prefix = PULUMI_KEY.partition(":")[0] + ":"
-    known = [key.removeprefix(prefix) for key in (PULUMI_KEY, REHEARSAL_KEY, CHARTS_KEY)]
+    known = [key.removeprefix(prefix) for key in (PULUMI_KEY, REHEARSAL_KEY, CHARTS_KEY, AS_PUBLISHED_KEY)]
     for key in map(str, document.data["config"]):
         near = suggest.nearest(key.removeprefix(prefix), known)
         if key.startswith(prefix) and near is not None and key != prefix + near:

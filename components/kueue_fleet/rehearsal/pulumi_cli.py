@@ -23,6 +23,7 @@ from typing import Any, Final, Self
 import psutil
 import yaml
 
+from kueue_fleet.fleet_file.parse import as_stack
 from kueue_fleet.kueue_api.suggest import instead
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.processes.child_process import die_with_parent
@@ -96,6 +97,8 @@ class PulumiProject:
 
     stack: str
     paths: RehearsalPaths
+    fleet_file: Path | None = None
+    """A fleet's own file, which takes the place of the stack's in the project."""
     _executable: Path = Path("pulumi")
     _environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -109,7 +112,10 @@ class PulumiProject:
         Raises:
             RehearsalError: SOURCE is not a Pulumi project, or has no such stack.
         """
-        config_dir = source / (self._project_settings(source).get("stackConfigDir") or ".")
+        project = self._project_settings(source)
+        if self.fleet_file is not None:
+            return self.fleet_file
+        config_dir = source / (project.get("stackConfigDir") or ".")
         file = config_dir / f"Pulumi.{self.stack}.yaml"
         if not file.is_file():
             known = sorted(path.name[len("Pulumi.") : -len(".yaml")] for path in config_dir.glob("Pulumi.*.yaml"))
@@ -144,7 +150,7 @@ class PulumiProject:
             RehearsalError: SOURCE is not a Pulumi project, or has no config file for the stack.
         """
         project = self._project_settings(source)
-        settings = yaml.safe_load(self.stack_file(source).read_text()) or {}
+        settings = as_stack(yaml.safe_load(self.stack_file(source).read_text()) or {})
         project.pop("stackConfigDir", None)
         project["main"] = str((source / project.get("main", ".")).resolve())
         # The copy lies elsewhere, so a relative virtual environment would not be found; this one has what is needed,

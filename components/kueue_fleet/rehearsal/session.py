@@ -21,7 +21,7 @@ import yaml
 
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
-from kueue_fleet.fleet_file.parse import CHARTS_KEY
+from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY, as_stack
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
@@ -81,6 +81,10 @@ class Session:
     project_dir: Path
     paths: RehearsalPaths
     first_admission_seconds: float | None = None
+    fleet_file: Path | None = None
+    """A fleet's own file, in the place of a stack of the project."""
+    as_published: bool = False
+    """Whether the program only warns of the defects of the batch platform as it is published."""
     aftermath: str = ""
     """What is left of the rehearsal after a failure, in words for the user; empty while nothing has been started."""
     _engines: Engines | None = field(default=None, repr=False)
@@ -96,7 +100,7 @@ class Session:
 
     @property
     def stack_file(self) -> Path:
-        """The user's own file with the stack's config."""
+        """The user's own file with the stack's config, or with the fleet alone."""
         return self._project.stack_file(self.project_dir)
 
     @property
@@ -219,7 +223,7 @@ class Session:
 
     @cached_property
     def _project(self) -> PulumiProject:
-        return PulumiProject(self.stack, self.paths)
+        return PulumiProject(self.stack, self.paths, self.fleet_file)
 
     def pulumi(self) -> PulumiProject:
         """The stack in the rehearsal's own backend, on a fresh copy of its config, ready for `up` and `destroy`.
@@ -237,7 +241,8 @@ class Session:
         # A chart that the stack names by its folder is used as it is; others would have to be fetched.
         own = self._config(CHARTS_KEY) or {}
         charts |= {name: chart for name, chart in own.items() if Path(chart).is_dir()}
-        project.write(self.project_dir, {CHARTS_KEY: charts})
+        published = {AS_PUBLISHED_KEY: True} if self.as_published else {}
+        project.write(self.project_dir, {CHARTS_KEY: charts, **published})
         pulumi = self.engines.binary("pulumi")
         environment = pulumi_environment(
             self.paths,
@@ -255,7 +260,7 @@ class Session:
         return project
 
     def _config(self, key: str) -> Any:
-        settings = yaml.safe_load(self.stack_file.read_text()) or {}
+        settings = as_stack(yaml.safe_load(self.stack_file.read_text()) or {})
         return (settings.get("config") or {}).get(key)
 
     @property
