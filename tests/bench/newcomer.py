@@ -25,7 +25,7 @@ _FIRST_JOB = re.compile(r"^First job +admitted (\d+) s", re.MULTILINE)
 def commands() -> list[str]:
     """What the tutorial has its reader type, to the end of the section with the first rehearsal, in its order."""
     first_sections = PAGE.read_text().partition("\n## 3.")[0]
-    found = []
+    found: list[str] = []
     for language, block in _BLOCK.findall(first_sections):
         found += [step.command for step in steps(block)] if language == "console" else block.splitlines()
     return found

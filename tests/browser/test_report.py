@@ -16,7 +16,7 @@ from kueue_fleet.admission.model import Admission, PodSetAssignment
 from kueue_fleet.cli.simulate_report import report_page
 from kueue_fleet.gke.labels import GPU_RESOURCE as GPU
 from kueue_fleet.simulation.records import Record
-from kueue_fleet.simulation.result import Result
+from kueue_fleet.simulation.result import Quota, Result
 
 READABLE = (Path(__file__).parent / "readable.js").read_text()
 PATIENCE_SECONDS = 120
@@ -183,6 +183,49 @@ def test_names_of_jobs_are_shown_and_not_run(browser: Browser, tmp_path: Path) -
     assert page.title() == bad
     assert [message for message in said if "Content Security Policy" not in message] == []
     page.context.close()
+
+
+LONG = "a-name-that-was-made-of-a-branch-a-commit-and-a-date-2026-11-22-0123456789abcdef0123456789abcdef"
+BACKWARDS = "\u202e\u0639\u0631\u0628<b>&amp;\"'`${x}"
+
+
+def finished(name: str, at: float) -> Record:
+    """A job that has this name, and everything else that it meets."""
+    admission = Admission(name, (PodSetAssignment("main", 1, ((GPU, name),), ((GPU, 1),)),))
+    record = Record(f"{name}/{name}", name, name, at, cluster_queue=name, cluster=name, requests=((GPU, 1),))
+    record.take(QuotaReserved(at, record.key, admission), at)
+    record.admitted_at = record.first_admitted_at = at
+    record.begin(at)
+    record.start(at)
+    record.finish(at + 300)
+    return record
+
+
+WAITING = Record("ns/waits", "ns", "waits", 0.0, cluster_queue="cq", requests=((GPU, 1),))
+UNUSUAL = {
+    "no job": ((), "There were no jobs."),
+    "none admitted": ((WAITING,), "Nothing was admitted."),
+    "one job": ((finished("one", 0.0),), "1 to 1 of 1 jobs"),
+    "long and hostile names": (
+        tuple(finished(name, 9.0 * n) for n, name in enumerate((LONG, BACKWARDS, "W" * 100, "\U0001f600" * 60))),
+        "1 to 4 of 4 jobs",
+    ),
+}
+
+
+@pytest.mark.parametrize(("records", "says"), UNUSUAL.values(), ids=UNUSUAL)
+def test_what_is_unusual_is_readable_too(
+    browser: Browser, tmp_path: Path, records: tuple[Record, ...], says: str
+) -> None:
+    file = tmp_path / "report.html"
+    quotas = tuple(Quota(record.cluster or "", record.cluster_queue, record.name, GPU, 1) for record in records)
+    file.write_text(report_page(LONG, {"File": LONG}, [("", Result(records, quotas=quotas, until=500.0))]))
+    for width, scheme in (LOOKS[0], LOOKS[-1]):
+        page, said = look(browser, file, width, scheme)
+        assert page.evaluate(READABLE) == [], (width, scheme)
+        assert says in page.locator("main").inner_text()
+        assert said == []
+        page.context.close()
 
 
 JOBS = 15_000

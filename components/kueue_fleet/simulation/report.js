@@ -40,6 +40,10 @@ function cell(line, heading, value, number) {
   made.dataset.heading = heading;
   if (value instanceof Node) made.append(value);
   else element("span", value === null ? "-" : text(value), made);
+  // A word is broken only where it would leave no room for the other columns.
+  const words = made.textContent;
+  if (/[^\s-]{14}/.test(words)) made.classList.add("long");
+  else if (words.length <= 13) made.classList.add("short");
 }
 
 function fill(body, headings, rows) {
@@ -222,6 +226,7 @@ function overTime() {
       { name: "waits for quota", kind: "area", y: quota, colour: "var(--accent)" },
       ...earlier(plus(sum(before, "waiting", resource, any), sum(before, "checks", resource, any))),
     ]);
+    if (!data.sections.some((one) => one.runs.length)) element("p", "Nothing was admitted.", byTeam);
     const teams = [...new Set(data.sections.flatMap((one) => one.series.filter((s) => s.kind === "team" && s.resource === resource).map((s) => s.name)))].sort();
     for (const team of teams) {
       const is = (one) => one.name === team;
@@ -407,6 +412,7 @@ function jobs() {
 }
 
 function counts() {
+  if (!now.jobs.length) element("p", "There were no jobs.", root);
   const names = [...new Set(data.sections.flatMap((one) => Object.keys(one.counts)))];
   const rows = names.map((name) => [name, ...data.sections.map((one) => one.counts[name] ?? 0)]);
   table(element("div", null, part("In numbers"), "panel"), "In numbers", ["", ...(before ? ["before", "after"] : ["number"])], rows);
