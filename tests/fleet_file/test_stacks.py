@@ -116,7 +116,7 @@ def test_the_two_defects_of_the_batch_platform_are_found_and_nothing_else() -> N
         *(
             f"with-defects.yaml:{line}: teams[{team}].existingGoogleServiceAccount: "
             f'"wi-{team}@.iam.gserviceaccount.com" has no project in it; write name@project.iam.gserviceaccount.com'
-            for line, team in ((240, "team-a"), (248, "team-b"), (256, "team-c"), (263, "team-d"))
+            for line, team in ((240, "team-a"), (249, "team-b"), (258, "team-c"), (266, "team-d"))
         ),
     ]
 
