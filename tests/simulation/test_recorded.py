@@ -112,6 +112,7 @@ def test_a_dispatched_job_from_its_arrival_to_its_end(seen: Fleet) -> None:
     assert (record.key, record.name, record.arrived_at - BEGIN) == ("team-a/job-train-1a2b", "train", 0)
     assert (record.state, record.reason) == (State.PENDING, "WaitingForQuota")
     assert dict(record.requests) == {GPU: 2, "cpu": 8000}
+    assert record.cluster_queue == "gpu"
     seen.see(workload(RESERVED, NOT_YET, pods=2), workload(WAITS, pods=2))
     assert (record.state, record.reason) == (State.QUOTA_RESERVED, "QuotaReserved")
     home, copy = workload(RESERVED, ADMITTED, pods=2), workload(RESERVED, ADMITTED, flavor="l4-spot", pods=2)

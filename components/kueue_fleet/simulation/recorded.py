@@ -17,6 +17,7 @@ from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.admission.reading.manifests import conditions_of, inside, key_of, owners_of
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.simulation.fleet import accelerator_usd
 from kueue_fleet.simulation.records import Phase, Record
@@ -37,6 +38,7 @@ class Recorder:
     def __init__(self, home: str) -> None:
         self._home = home
         self._records: dict[str, Record | None] = {}
+        self._local_queues: dict[str, tuple[str, str]] = {}
         self._context = Context()
         self._evicted: dict[str, float] = {}
         self._pods: dict[str, dict[str, float]] = {}
@@ -67,6 +69,7 @@ class Recorder:
         name = next((owner.partition("/")[2] for _, owner in owners_of(workload)), read.name)
         record = Record(key, read.namespace, name, read.created, requests=read.requests)
         self._evicted[key], self._pods[key] = read.created - 1.0, {}
+        self._local_queues[key] = read.namespace, read.queue
         return record
 
     def _go_on(self, record: Record, workload: Manifest, copies: Mapping[str, Manifest], pods: _PodsByJob) -> None:
@@ -137,6 +140,9 @@ class Recorder:
             NotModelledError: they have what the admission core does not know.
         """
         records = tuple(record for record in self._records.values() if record is not None)
+        targets = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
+        for record in records:
+            record.cluster_queue = record.cluster_queue or targets.get(self._local_queues[record.key], "")
         origin = min((record.arrived_at for record in records), default=until)
         return Result(
             records,
