@@ -36,6 +36,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "networkName": "The network's name in Google Cloud; by default the resource's name.",
     "nodeServiceAccount": "Address of the nodes' account, in the place of the entry's.",
     "existingClusters": "Ids of clusters that exist, by name, such as outputs of the stack that makes them.",
+    "asPublished": "Only warn of the two defects of the batch platform as it is published; rehearsals set it.",
     "existingId": "Id of a cluster that exists, such as an output of what makes it; it has to be the entry's.",
     "nodeServiceAccounts": "Addresses of nodes' accounts by cluster, in the place of the file's.",
     "objectName": "Name of the object in the cluster; by default the resource's name.",
