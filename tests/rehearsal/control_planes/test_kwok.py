@@ -16,6 +16,7 @@ def test_the_stages_are_documents_that_stand_alone() -> None:
         "pod-run",
         "pod-succeed",
         "pod-fail",
+        "pod-terminate",
         "pod-delete",
     ]
     text = stages_path().read_text()
