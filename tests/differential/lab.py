@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 from tests.differential.settings import configuration
 
-from one_cluster import PATIENCE_SECONDS, OneCluster, one_cluster
+from one_cluster import OneCluster, one_cluster
 
 Json = dict[str, Any]
 
@@ -53,11 +53,7 @@ def kueue(folder: Path, setting: str) -> Iterator[Lab]:
     with one_cluster(folder) as cluster:
         settings = folder / "kueue.json"
         settings.write_text(json.dumps(configuration(setting)))
-        cluster.helm(
-            "upgrade", "--install", "kueue", str(cluster.engines.asset("kueue-chart")), "--namespace", "kueue-system",
-            "--create-namespace", "--wait", "--timeout", f"{PATIENCE_SECONDS:.0f}s",
-            "--set-file", f"managerConfig.controllerManagerConfigYaml={settings}",
-        )  # fmt: skip
+        cluster.helm_install("kueue", "--set-file", f"managerConfig.controllerManagerConfigYaml={settings}")
         for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
             for item in cluster.items(f"{HOOKS}/{kind}"):
                 if "kueue" in item["metadata"]["name"]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from api_server import api_server
+from installed_chart import installed
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_fleet.rehearsal.control_planes.cluster_services import cluster_services
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
@@ -118,15 +119,30 @@ class OneCluster:
         self.request("DELETE", path, body)
 
     def helm_install(self, chart: str, *settings: str, release: str = "") -> None:
-        """The chart by helm, as the components install it: with --wait, in its own namespace.
+        """The chart by helm, as the components install it: with --wait, in its own namespace; see `installed_chart`.
 
         The OpenAPI schema is not fetched, for which the API server takes 1 s of CPU: it checks every object itself.
         """
-        self.helm(
-            "upgrade", "--install", release or chart, str(self.engines.asset(f"{chart}-chart")),
-            "--namespace", f"{chart}-system", "--create-namespace", "--disable-openapi-validation",
-            "--wait", "--timeout", f"{2 * PATIENCE_SECONDS:.0f}s", *settings,
-        )  # fmt: skip
+        namespace = f"{chart}-system"
+
+        def install() -> None:
+            self.helm(
+                "upgrade", "--install", release or chart, str(self.engines.asset(f"{chart}-chart")),
+                "--namespace", namespace, "--create-namespace", "--disable-openapi-validation",
+                "--wait", "--timeout", f"{2 * PATIENCE_SECONDS:.0f}s", *settings,
+            )  # fmt: skip
+
+        def runs() -> bool:
+            pods = self.items(f"/api/v1/namespaces/{namespace}/pods")
+            wanted = sum(
+                one["spec"]["replicas"] for one in self.items(f"/apis/apps/v1/namespaces/{namespace}/deployments")
+            )
+            return len(pods) == wanted and all(condition(pod, "Ready") == "True" for pod in pods)
+
+        if self.find(f"/api/v1/namespaces/{namespace}") is not None:
+            install()
+        elif installed(self.supervisor.paths, self.name, self.engines, chart, [release, *settings], install):
+            wait_until(runs)
 
     def helm(self, *arguments: str) -> str:
         """Runs helm against the cluster; raises with its words when it fails."""

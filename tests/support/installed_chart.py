@@ -1,0 +1,122 @@
+"""A chart that helm has installed in one cluster, put into another one's etcd as the API server wrote it there.
+
+That takes half of the CPU, as nothing is decoded, checked and merged again while it comes about. What is written is
+kept beside the engines, for every run of the tests, by all that decides it.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import http.client
+import json
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from kueue_fleet.rehearsal.control_planes.clusters import ClustersRecord
+from kueue_fleet.rehearsal.control_planes.ports import HOST
+from kueue_fleet.rehearsal.engines import Engines
+from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+
+_NOT_KEPT = ("configmaps/kube-root-ca.crt", "events/", "leases/", "pods/")
+"""Beginnings of keys of what each cluster makes for itself."""
+
+
+def installed(
+    paths: RehearsalPaths,
+    cluster: str,
+    engines: Engines,
+    chart: str,
+    settings: Sequence[str],
+    install: Callable[[], None],
+) -> bool:
+    """Puts the chart into the cluster, in which it has never been; with `install` if it is not known yet.
+
+    Returns whether it was known. Its pods are not there then: controllers are about to make them.
+    """
+    with _file(engines, chart, settings) as file, closing(_Etcd(paths, cluster)) as etcd:
+        if file.stat().st_size:
+            etcd.put(json.loads(file.read_text()))
+            return True
+        before = etcd.revision()
+        install()
+        made = etcd.made_after(before)
+        kept = {key: text for key, text in made.items() if chart in key and not key.startswith(_NOT_KEPT)}
+        written = file.with_suffix(".new")
+        written.write_text(json.dumps(kept))
+        written.replace(file)
+        return False
+
+
+@contextmanager
+def _file(engines: Engines, chart: str, settings: Sequence[str]) -> Iterator[Path]:
+    """Where this chart's keys are kept; empty when they are not known. Others wait meanwhile."""
+    programs = [engines.asset(f"{chart}-chart"), *(engines.binary(name) for name in (chart, "kube-apiserver", "helm"))]
+    decides = json.dumps([Path(__file__).read_text(), *map(str, programs), *map(_content, settings)])
+    folder = engines_dir() / "installed-charts"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{chart}-{hashlib.sha256(decides.encode()).hexdigest()[:16]}.json"
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        file.touch()
+        yield file
+
+
+def _content(setting: str) -> str:
+    """What the file has in it that an option of helm names; any other option as it is."""
+    named = Path(setting.rpartition("=")[2])
+    return named.read_text() if named.is_file() else setting
+
+
+class _Etcd:
+    """The keys of one cluster in the etcd of its rehearsal, without their prefix; values are in base64."""
+
+    def __init__(self, paths: RehearsalPaths, cluster: str) -> None:
+        record = ClustersRecord.read(paths.clusters_file)
+        assert record is not None
+        context = ssl.create_default_context(cafile=str(paths.pki / "ca.crt"))
+        context.load_cert_chain(paths.pki / "etcd-client.crt", paths.pki / "etcd-client.key")
+        self._connection = http.client.HTTPSConnection(HOST, record.etcd_client_port, context=context, timeout=60)
+        self._prefix = f"/clusters/{cluster}/"
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    def revision(self) -> int:
+        """Of the last write."""
+        return int(self._post("range", {"key": _text("/"), "limit": "1"})["header"]["revision"])
+
+    def made_after(self, revision: int) -> dict[str, str]:
+        """What was made after `revision` and is there, in the order in which it was made."""
+        body = {
+            "key": _text(self._prefix),
+            "range_end": _text(self._prefix[:-1] + "0"),
+            "min_create_revision": str(revision + 1),
+            "sort_target": "CREATE",
+        }
+        found = self._post("range", body).get("kvs", ())
+        return {base64.b64decode(each["key"]).decode().removeprefix(self._prefix): each["value"] for each in found}
+
+    def put(self, objects: dict[str, str]) -> None:
+        """Writes what is not there, in this order."""
+        for name, value in objects.items():
+            key = _text(self._prefix + name)
+            absent = {"key": key, "target": "CREATE", "create_revision": "0"}
+            self._post("txn", {"compare": [absent], "success": [{"request_put": {"key": key, "value": value}}]})
+
+    def _post(self, method: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._connection.request("POST", f"/v3/kv/{method}", json.dumps(body))
+        answer = self._connection.getresponse()
+        text = answer.read()
+        assert answer.status == 200, text
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+
+def _text(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
