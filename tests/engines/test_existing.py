@@ -121,7 +121,8 @@ def theirs(lab: FleetInRehearsal, api: Any) -> None:
         "kueue-system",
     ]
     chart = str(engines.asset("kueue-chart"))
-    subprocess.run([*helm, "install", "kueue", chart, "--create-namespace", "--wait"], check=True, capture_output=True)
+    install = ("install", "kueue", chart, "--create-namespace", "--disable-openapi-validation", "--wait")
+    subprocess.run([*helm, *install], check=True, capture_output=True)
     core: Any = client.CoreV1Api(api)
     core.delete_collection_namespaced_secret("kueue-system", label_selector="owner=helm")
     core.create_namespace({"metadata": {"name": "vision", "labels": {"owner": "them"}}})
