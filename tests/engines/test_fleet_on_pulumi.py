@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
 from pulumi import automation as auto
-from tests.engines.memory_provider import Operation, World, serve
+from tests.engines.memory_provider import Operation, World, only_updates, serve
 
+from fleet_in_rehearsal import ONE_CHECKPOINT
 from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue, ResourceFlavor, Topology
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue import webhook_retry
@@ -38,9 +40,7 @@ class Engine:
             "PULUMI_DEBUG_PROVIDERS": providers,
             "PULUMI_CONFIG_PASSPHRASE": "test",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
-            # The state is written once, at the end, instead of at every step.
-            "PULUMI_EXPERIMENTAL": "true",
-            "PULUMI_SKIP_CHECKPOINTS": "true",
+            **ONE_CHECKPOINT,
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PATH": f"{pulumi_command.parent}{os.pathsep}{os.environ['PATH']}",
         }
@@ -49,11 +49,12 @@ class Engine:
     def state_file(self) -> Path:
         return self._folder / ".pulumi" / "stacks" / "kueue-fleet" / "test.json"
 
-    def stack(self, program: Callable[[], Any]) -> auto.Stack:
-        return auto.create_or_select_stack(
+    @cached_property
+    def stack(self) -> auto.Stack:
+        made = auto.create_or_select_stack(
             "test",
             project_name="kueue-fleet",
-            program=program,
+            program=lambda: None,
             opts=auto.LocalWorkspaceOptions(
                 pulumi_home=str(self._folder / "home"),
                 work_dir=str(self._folder),
@@ -63,14 +64,16 @@ class Engine:
                 env_vars=self._environment,
             ),
         )
+        only_updates(made)
+        return made
 
     def up(self, program: Callable[[], Any]) -> list[Operation]:
         """Bring the program up; the operations on resources, in the order they were done."""
-        self.stack(program).up(on_output=self.output.append)
+        self.stack.up(program=program, on_output=self.output.append)
         return self.world.taken_operations()
 
-    def destroy(self, program: Callable[[], Any]) -> list[Operation]:
-        self.stack(program).destroy(on_output=self.output.append)
+    def destroy(self) -> list[Operation]:
+        self.stack.destroy(on_output=self.output.append)
         return self.world.taken_operations()
 
     def up_fleet(self, spec: FleetSpec) -> list[Operation]:
@@ -100,7 +103,7 @@ def test_a_fleet_comes_up_stays_as_it_is_and_goes_without_waiting_for_its_object
     assert {operation.verb for operation in created} == {"create"}
     assert len(engine.world.objects) == len(created)
     assert engine.up_fleet(spec) == []
-    destroyed = engine.destroy(fleet_program(spec))
+    destroyed = engine.destroy()
     assert {operation.type.split(":")[0] for operation in destroyed} == {"gcp"}
     assert {key[0] for key in engine.world.objects} == {MANAGER, WORKER}
 
@@ -109,7 +112,7 @@ def test_a_protected_fleet_is_not_destroyed(engine: Engine) -> None:
     spec = fleet(WORKER)
     engine.up_fleet(spec)
     with pytest.raises(auto.CommandError, match="protected"):
-        engine.destroy(fleet_program(spec))
+        engine.destroy()
     assert engine.world.taken_operations() == []
 
 
@@ -219,7 +222,7 @@ def objects_alone(spec: FleetSpec) -> Callable[[], None]:
 def test_queues_alone_are_destroyed_from_the_entrance_inwards(engine: Engine) -> None:
     program = objects_alone(fleet(WORKER))
     assert [o.short for o in engine.up(program)][-2:] == ["create ClusterQueue byo/gpu", "create LocalQueue byo/team-a"]
-    destroyed = [o.short for o in engine.destroy(program)]
+    destroyed = [o.short for o in engine.destroy()]
     assert destroyed[:2] == ["delete LocalQueue byo/team-a", "delete ClusterQueue byo/gpu"]
     assert destroyed.index("delete ResourceFlavor byo/h100") < destroyed.index("delete Topology byo/racks")
     assert engine.world.objects == {}

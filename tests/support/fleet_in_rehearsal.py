@@ -23,6 +23,8 @@ from kueue_fleet.rehearsal.session import Session
 
 ROOT = Path(__file__).parents[2]
 
+ONE_CHECKPOINT = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+"""Pulumi writes its state once, at the end; writing all of it at every step takes most of Pulumi's CPU."""
 LISTS = [
     "/api/v1/namespaces",
     "/api/v1/serviceaccounts",
@@ -179,9 +181,9 @@ def shown_conditions(thing: dict[str, Any]) -> str:
     )
 
 
-def _without_checkpoints(*arguments: Any) -> dict[str, str]:
-    """Pulumi writes its state once, at the end; writing all of it at every step takes most of Pulumi's CPU."""
-    return {**pulumi_environment(*arguments), "PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+def with_one_checkpoint(*arguments: Any) -> dict[str, str]:
+    """A stand-in of `pulumi_environment`."""
+    return {**pulumi_environment(*arguments), **ONE_CHECKPOINT}
 
 
 @contextmanager
@@ -195,7 +197,7 @@ def copied(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fle
     shutil.copy(ROOT / "stacks" / f"Pulumi.{stack}.yaml", folder / "stacks")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
-        patch.setattr("kueue_fleet.rehearsal.session.pulumi_environment", _without_checkpoints)
+        patch.setattr("kueue_fleet.rehearsal.session.pulumi_environment", with_one_checkpoint)
         session = Session.for_stack(stack, folder)
         session.prepare_engines(print)
         yield FleetInRehearsal(folder, session)
