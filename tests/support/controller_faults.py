@@ -426,12 +426,12 @@ class Replicas:
         return psutil.Process(int(self._process.stdout.readline()))
 
     def close(self) -> None:
-        """End it; replicas must have ended."""
+        """End it and all replicas."""
         self._process.communicate()
 
 
 def serve() -> None:
-    """Fork a replica for each line of stdin, and print its process id."""
+    """Fork a replica for each line of stdin, and print its process id; kill what is left of them at its end."""
     importlib.import_module("kueue_fleet.controller.main")
     gc.freeze()
     signal.signal(signal.SIGCHLD, reap)
@@ -452,6 +452,8 @@ def serve() -> None:
                 sys.stderr.flush()
                 os._exit(code)
         print(pid, flush=True)
+    for child in psutil.Process().children():
+        child.kill()
 
 
 def reap(number: int, frame: object) -> None:

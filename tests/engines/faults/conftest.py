@@ -72,9 +72,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
         finally:
             made.over.set()
             kubelet.join()
-            for replica in made.replicas.values():
-                if replica.runs:
-                    replica.kill()
             forks.close()
             made.witnesses.close()
             for proxy in proxies.values():
