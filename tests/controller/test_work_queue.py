@@ -29,6 +29,25 @@ async def test_a_key_is_there_once_however_often_it_was_added() -> None:
     assert [await soon(queue), await soon(queue), await soon(queue)] == ["a", "b", None]
 
 
+async def test_a_long_queue_lets_others_run_between_two_keys() -> None:
+    """The Lease is renewed while 20,000 keys are looked at that need no request."""
+    queue, turns = WorkQueue(Clock()), 0
+
+    async def renew() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    for number in range(100):
+        queue.add(str(number))
+    other = asyncio.create_task(renew())
+    for _ in range(100):
+        queue.done(await queue.take())
+    other.cancel()
+    assert turns >= 100
+
+
 async def test_a_key_that_is_looked_at_comes_again_only_when_that_is_done() -> None:
     queue = WorkQueue(Clock())
     queue.add("a")

@@ -56,6 +56,8 @@ class WorkQueue:
 
     async def take(self) -> str:
         """The next key; `done` must follow."""
+        # Many keys need no request: without a turn for other tasks, a long queue would keep the Lease from renewal.
+        await asyncio.sleep(0)
         while True:
             self._move_due()
             if self._ready:
