@@ -343,7 +343,7 @@ class KubeResources:
         manager = objects.field_manager_for(inputs, reveal(state))
         try:
             if objects.is_patch(token):
-                # The object stays; what is not applied any more goes, if no one else has it.
+                # The object stays; what is not applied any more goes, if it has no other owner.
                 bare = {key: doomed[key] for key in ("apiVersion", "kind")}
                 bare["metadata"] = {"name": name, "namespace": namespace}
                 api.get(bare)

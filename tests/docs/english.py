@@ -34,6 +34,19 @@ WORDS = {
     r"\bat (its|their) leisure\b": "later",
     r"\bthe books\b": "quota, usage",
     r"\b(is|are) gone on with\b": "is resumed",
+    r"\btests? holds?\b": "a test checks or compares",
+    r"\bheld against\b": "compared with",
+    r"\bto the letter\b": "exactly",
+    r"\bthe last word\b": "what decides: authoritative, certain",
+    r"\bloses? patience\b": "times out",
+    r"\bone of both\b": "either of them",
+    r"\breminds? of\b": "warns of",
+    r"\bmend(s|ed)?\b": "fix, repair",
+    r"\bhears? of\b": "learns of, sees",
+    r"\bof no use\b": "what it is: a placeholder",
+    r"\bdearest\b": "most expensive",
+    r"\bno one\b": "who does not, or no other owner",
+    r"\bvoid(s|ed)\b": "revoke a token, reset a counter",
 }
 """What is not written, and what to write instead."""
 

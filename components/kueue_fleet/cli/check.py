@@ -61,7 +61,7 @@ def check(
     """Check fleet files against every rule that needs no cluster, and report every problem at once.
 
     Each problem is printed as `file:line: path.to.field: what is wrong; what to do`. Exits 1 if a file has an error.
-    Behind frequent ones is a code, such as KF502; `kueue-fleet explain KF502` says more.
+    Frequent ones end with a code, such as KF502; `kueue-fleet explain KF502` says more.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ Kubeconfig = Annotated[
     Path | None,
     typer.Option(
         "--kubeconfig",
-        help="Has a context for each cluster, named as it.",
+        help="With a context for each cluster, of the cluster's name.",
         show_default="$KUBECONFIG or ~/.kube/config",
     ),
 ]

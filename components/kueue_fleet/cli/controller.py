@@ -24,7 +24,7 @@ def controller(
         Path, typer.Option("--workers", help="A folder with a kubeconfig for each worker, named like it.")
     ],
     listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where health and metrics are.")
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Address of health and metrics.")
     ] = ":8080",
     kubeconfig: Annotated[
         Path | None,

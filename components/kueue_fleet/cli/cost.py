@@ -33,8 +33,8 @@ def cost(
 ) -> None:
     """Say what a fleet costs: what is paid whether it is used or not, and what nodes cost while they are there.
 
-    In USD, without discounts. Prices that are not known are named, and not in the sums. Not counted: traffic, NAT,
-    logs, metrics, disks of jobs. `diff` shows what a change costs.
+    In USD, without discounts. Unknown prices are listed, and not in the sums. Traffic, NAT, logs, metrics and disks of
+    jobs are not counted. `diff` shows what a change costs.
 
     \b
     Examples:

@@ -37,14 +37,14 @@ def diff(
     old: Annotated[
         Path, typer.Argument(metavar="OLD", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
     ],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same, as it is to be.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The changed file.")],
     workload: Annotated[
         Path | None,
         typer.Option(
             "--workload", "-w", help="Simulate this workload file on both, and show which jobs fare differently."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the numbers that --workload draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the numbers that --workload draws.")] = 0,
     until: Annotated[
         float | None,
         typer.Option("--until", min=0, help="Stop at this second.", show_default="when nothing more happens"),

@@ -59,10 +59,10 @@ def explain(
     second: Annotated[
         float | None,
         typer.Option(
-            "--second", min=0, help="Simulate up to this second, and explain what is then.", show_default=False
+            "--second", min=0, help="Simulate up to this second, and explain the state then.", show_default=False
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the numbers that --workload draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the numbers that --workload draws.")] = 0,
     fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
     at: Annotated[
         datetime | None,
@@ -77,10 +77,10 @@ def explain(
 ) -> None:
     """Say why a workload is pending: one reason, the numbers, what would change it, and the next step.
 
-    Every change that is listed was tried: Kueue's rules were applied again with it made. Nothing on a cluster changes.
+    Every listed change was tried: Kueue's rules were applied again with the change. Nothing on a cluster changes.
 
-    With --second, a simulation runs up to then and its state is explained: of the objects, or of a stack with a
-    workload file. It is the one that `simulate` shows with the same input, seed and --until.
+    With --second, it simulates the objects, or a stack with a workload file, up to that second and explains the state
+    then. It is the state that `simulate` shows with the same input, seed and --until.
 
     \b
     Examples:

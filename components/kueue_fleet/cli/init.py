@@ -82,9 +82,9 @@ def init(
 ) -> None:
     """Write DIRECTORY/Pulumi.NAME.yaml: a fleet with Autopilot clusters, DWS, one queue and your teams, and check it.
 
-    Jobs to try it with are written too, to examples/NAME/jobs.yaml of the Pulumi project: `rehearse` submits them.
-    Where there is no Pulumi.yaml, a project is written around it: Pulumi.yaml and __main__.py.
-    Asks for what is not given, on a terminal; a wrong answer is asked for again.
+    Also write jobs to try it with, to examples/NAME/jobs.yaml of the Pulumi project: `rehearse` submits them.
+    Without a Pulumi.yaml, also write a project around it: Pulumi.yaml and __main__.py.
+    On a terminal it asks for what is not given, and asks again after a wrong answer.
 
     \b
     Examples:

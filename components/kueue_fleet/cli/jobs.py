@@ -68,8 +68,8 @@ def describe(
 ) -> None:
     """Show one job: its state, the cluster that runs it and its pods there; while it waits, why.
 
-    With the rights of the kubeconfig's user. Whoever may list queues and nodes gets what `explain` says; others get
-    Kueue's own words. The worker's context is named as the worker. Exits 1 if something could not be read.
+    It uses the rights of the kubeconfig's user. Users who may list queues and nodes get what `explain` says; others
+    get Kueue's own message. A worker's context has the worker's name. Exits 1 if something could not be read.
 
     \b
     Examples:
@@ -159,7 +159,7 @@ def _named(status: JobStatus) -> str:
 
 def logs(
     job: JobArgument,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing until the job ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue printing until the job ends.")] = False,
     pod: _Pod = None,
     container: _Container = None,
     tail: Annotated[int | None, typer.Option("--tail", min=0, help="Lines of each pod.", show_default="all")] = None,
@@ -170,7 +170,7 @@ def logs(
     """Print the logs of a job's pods, from the cluster that runs it, by `kubectl logs`.
 
     Lines of several pods begin with the name of their pod. When a job ends, MultiKueue deletes its pods on the worker:
-    then its logs are in Cloud Logging alone.
+    then its logs are only in Cloud Logging.
 
     \b
     Examples:
@@ -212,8 +212,8 @@ def exec_(
 ) -> None:
     """Run a command in a pod of a job, on the cluster that runs it, by `kubectl exec`.
 
-    Of several pods it is the first, or the one that --pod names. Members of teams have no right to exec unless it is
-    given to them on the workers.
+    Of several pods it takes the first, or the one that --pod names. Members of teams may not exec, unless they are
+    granted that right on the workers.
 
     \b
     Examples:

@@ -36,9 +36,9 @@ _KINDS = {
 _NEVER_THERE = {"provisioningrequests"}
 _TIMEOUT_SECONDS = 10
 
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again until Ctrl-C.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Update the output until Ctrl-C.")]
 """The option --watch."""
-Every = Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks of --watch.")]
+Every = Annotated[float, typer.Option("--every", min=1, help="Seconds between two updates of --watch.")]
 """The option --every."""
 
 

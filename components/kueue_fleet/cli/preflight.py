@@ -49,9 +49,9 @@ def preflight(
 ) -> None:
     """Say whether a fleet fits into its Google Cloud project: APIs, quotas, machines, reservations, addresses, roles.
 
-    It reads with your own credentials, those of `gcloud auth application-default login`, and changes nothing. Quotas
-    are held against what the fleet can grow to. Exits 1 if something does not fit, or could not be read; all of it is
-    listed at once.
+    It reads with your own credentials, those of `gcloud auth application-default login`, and changes nothing. It
+    compares quotas with the size that the fleet can grow to. Exits 1 if something does not fit, or could not be read,
+    and lists everything at once.
 
     \b
     Examples:

@@ -91,11 +91,11 @@ def rehearse(
     Jobs are submitted all or none, and followed until they have ended or provably cannot run, for 300 s at most. A kept
     rehearsal gets those of the default file once; later runs follow what has not ended, and --jobs submits more.
 
-    How much capacity DWS has, how long nodes take and how often Spot nodes are taken back is in the stack file, under
-    kueue-fleet:rehearsal; see docs/rehearse.md.
+    The stack file says, under kueue-fleet:rehearsal, how much capacity DWS has, how long nodes take and how often Spot
+    nodes are taken back; see docs/rehearse.md.
 
-    Exits 1 when the stack or the machine does not let it; what it started is then taken down, and its logs stay.
-    Ctrl-C takes it down too. A rehearsal that was kept earlier goes on in both cases.
+    Exits 1 if the stack or the machine prevents it. It then removes what it started, and its logs stay.
+    Ctrl-C removes it too. A rehearsal that was kept earlier continues in both cases.
 
     \b
     Examples:

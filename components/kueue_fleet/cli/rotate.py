@@ -38,7 +38,7 @@ def rotate(
         Path | None,
         typer.Option(
             "--kubeconfig",
-            help="Has a context for each cluster, named as it, of somebody who may write Secrets there.",
+            help="With a context for each cluster, of the cluster's name, whose user may write Secrets there.",
             show_default="$KUBECONFIG or ~/.kube/config",
         ),
     ] = None,
@@ -46,9 +46,9 @@ def rotate(
 ) -> None:
     """Replace the tokens by which the manager reaches the workers; running jobs do not notice.
 
-    Each worker makes new tokens that expire after multiKueue.credentials.lifetime, and they are written into their
-    Secrets on the manager. Three minutes later, when everybody reads the new ones, the first tokens, which `pulumi up`
-    made and which never expire, are voided. A fleet with an admissionController does all of this by itself.
+    Each worker makes new tokens, which expire after multiKueue.credentials.lifetime, and the command writes them into
+    their Secrets on the manager. Three minutes later, when all readers have the new tokens, it revokes the first ones,
+    which `pulumi up` made and which never expire. A fleet with an admissionController does all of this by itself.
 
     \b
     Examples:

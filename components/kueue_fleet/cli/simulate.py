@@ -55,7 +55,7 @@ def simulate(
     kueue_generator: Annotated[
         Path | None, typer.Option("--kueue-generator", help="A generator.yaml of Kueue's performance harness.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of all numbers that are drawn.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of all numbers that are drawn.")] = 0,
     until: Annotated[
         float | None, typer.Option("--until", help="Stop at this second.", show_default="when nothing more happens")
     ] = None,
@@ -103,8 +103,8 @@ def simulate(
     """Show when and where each job would be admitted, by Kueue's own rules on a virtual clock.
 
     A workload arrives at its metadata.creationTimestamp, the earliest of the input being second 0, and runs as many
-    seconds as its annotation `kueue-fleet.dev/run-seconds` says; without it, without end. An evicted one starts over.
-    Admission checks of raw objects stay Pending: nothing here answers them.
+    seconds as its annotation `kueue-fleet.dev/run-seconds` says; without it, without end. An evicted workload starts
+    over. Admission checks of raw objects stay Pending, since nothing answers them.
 
     With a stack, the manager and all workers are simulated together: jobs come from the workload file (see
     examples/*/workload.yaml), checks become Ready after the waits it declares, and what MultiKueue dispatches

@@ -44,8 +44,8 @@ def top(
 ) -> None:
     """Show who uses the GPUs now: by queue and cluster, by flavor with its ready nodes, by team.
 
-    Then each team's week since Monday 00:00 UTC: GPU hours, their cost, waits, and its budget. This rests on the
-    Workloads that are still on the manager; what was deleted is not counted. Reads only. Exits 1 if a cluster could
+    Then each team's week since Monday 00:00 UTC: GPU hours, their cost, waits, and its budget. The week
+    counts the Workloads that are still on the manager, not deleted ones. Reads only. Exits 1 if a cluster could
     not be read.
 
     \b

@@ -60,11 +60,11 @@ def when(
         typer.Option(
             "--run-time",
             metavar="SECONDS",
-            help="Of jobs of which nothing else is known: a number, exponential(mean) or uniform(least, most).",
+            help="Run time of jobs without any other: a number, exponential(mean) or uniform(least, most).",
             show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="How many simulations.")] = 20,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Number of simulations.")] = 20,
     at: Annotated[
         datetime | None, typer.Option("--at", help="When the objects were printed, in UTC.", show_default="now")
     ] = None,
@@ -75,9 +75,9 @@ def when(
 ) -> None:
     """Estimate when a job starts: its place in the queue, and the middle and the 10th and 90th percentile of its start.
 
-    The fleet of FILE is simulated from its present state, once for each seed. Jobs run as long as their annotation
-    `kueue-fleet.dev/run-seconds` says, else the workload file, else as finished jobs of their LocalQueue did, else
-    --run-time. The live state needs the right to list all Workloads on the manager; its context is named as it.
+    It simulates the fleet of FILE from its present state, once for each seed. The run time of a job is that of its
+    annotation `kueue-fleet.dev/run-seconds`, else of the workload file, else of finished jobs of its LocalQueue, else
+    --run-time. The live state needs the right to list all Workloads on the manager, and a context of its name.
 
     \b
     Examples:

@@ -93,7 +93,7 @@ def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
 def accelerator_hour(fleet: FleetSpec, cluster: str, flavor: str, prices: Prices) -> float | str:
     """What one GPU or TPU chip of a flavor costs for an hour, with its part of the node; or what is not known.
 
-    Machines of a reservation cost what they cost on demand. Of several pools behind the flavor the dearest counts.
+    Machines of a reservation cost what they cost on demand. Of several pools of the flavor the most expensive counts.
     """
     entry = fleet.flavor(flavor)
     found = []

@@ -1,7 +1,7 @@
 """Renewing the tokens by which the manager reaches the workers.
 
-A new token by TokenRequest in its Secret on the manager once half of the old one's life is over, and the first token,
-which never expires, voided. Tokens are in no message and in no log.
+Once half of a token's life is over, its Secret on the manager gets a new one by TokenRequest. The first token, which
+never expires, is revoked. No message and no log contains a token.
 """
 
 from __future__ import annotations

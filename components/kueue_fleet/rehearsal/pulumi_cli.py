@@ -350,7 +350,7 @@ class PulumiRun:
 
 
 def _without_secrets(value: Any) -> Any:
-    """Config with a text of no use in the place of each encrypted value."""
+    """Config with a placeholder instead of each encrypted value."""
     if isinstance(value, Mapping):
         if value.keys() == {"secure"}:
             return "not-in-a-rehearsal"

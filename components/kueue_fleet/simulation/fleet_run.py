@@ -449,7 +449,7 @@ class FleetRun:
     def _finish(self, job: Job, where: str, now: float) -> None:
         self._leave_nodes(job, where, now)
         if where in self.lost:
-            # The worker's copy is over, and the manager hears of it when it can; until then it may give it up.
+            # The worker's copy is over, and the manager learns of it when it can; until then it may give it up.
             attempt = job.attempt(where)
             self._unheard[where].append(partial(self._finish_unheard, job, where, attempt))
             return

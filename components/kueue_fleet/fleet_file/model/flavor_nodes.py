@@ -44,7 +44,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 def leads_to(flavor: ResourceFlavorSpec, pool: ResolvedNodePool) -> bool:
     """Whether pods with the flavor's labels in their node selector can run on the pool's nodes.
 
-    A label that differs from node to node, such as the zone of a pool in three zones, is not held against it.
+    A label that differs from node to node, such as the zone of a pool in three zones, does not rule the pool out.
     """
     from_gke = {"topology.kubernetes.io/zone": pool.zones}
     return all(

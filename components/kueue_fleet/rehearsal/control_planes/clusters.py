@@ -152,7 +152,7 @@ class ControlPlanes:
         await self._token_reviews.stop()
 
     async def put_cluster(self, name: str, parameters: ClusterParameters) -> Cluster:
-        """The cluster, once it is ready; made, or mended, if need be.
+        """The cluster, once it is ready; made, or repaired, if need be.
 
         Raises ConflictError when a cluster of that name has other parameters, RehearsalError when it cannot be started;
         one that was not there before then leaves only its logs.
