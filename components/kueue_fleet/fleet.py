@@ -113,26 +113,27 @@ class Fleet(pulumi.ComponentResource):
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
 
-        Everything below has a Pulumi name that begins with `name`, such as `name/worker-a`. Below a parent, `name`
-        itself begins with the parent's name, so that a component which makes a fleet can be used twice. Resources that
-        an earlier release made under shorter names are kept, by aliases: run `pulumi up` once before a second fleet
-        with clusters of the same names comes into the program, or Pulumi refuses both.
+        The Pulumi name of everything in the fleet begins with `name`, such as `name/worker-a`. Below a parent, `name`
+        itself begins with the parent's name, so that a component that makes a fleet can be used twice. Aliases keep
+        resources that an earlier release made under shorter names: run `pulumi up` once before you add a second fleet
+        with clusters of the same names to the program, or Pulumi refuses both.
 
-        `project` takes the place of the file's, such as an output of the stack that makes the project; `check`,
-        `preflight` and the like go by the file's. `network` is one that the program or another stack made; by default
-        it is the file's, or one that the fleet makes. `team_secrets` has what is in the Secrets that teams name, by
-        name and key; it is kept secret in the state, whether it comes from `config.get_secret_object` or is plain.
-        `controller_image` takes the place of `admissionController.image`, such as one that the program builds in its
-        own way; without either the fleet builds and pushes one. `node_service_accounts` takes, by cluster, the place of
-        `clusters[].nodeServiceAccount`, such as accounts that the program makes. `existing_clusters` has ids,
-        `projects/P/locations/L/clusters/N`, of clusters with `existing: true`, by name: outputs of the stack or the
-        resources that make them. The fleet waits for them, and refuses the id of another cluster; without an id a
-        cluster is found by its name.
+        These arguments take outputs too:
+        - `project` replaces the file's, for example by an output of the stack that makes it; `check` and other commands
+          use the file's.
+        - `network` is made by the program or another stack; default: the file's, or one that the fleet makes.
+        - `team_secrets` has the contents of the Secrets that teams name, by name and key. They are secret in the state,
+          whether they come from `config.get_secret_object` or are plain.
+        - `controller_image` replaces `admissionController.image`, for example by an image that the program builds;
+          without either, the fleet builds and pushes one.
+        - `node_service_accounts` replaces `clusters[].nodeServiceAccount`, by cluster.
+        - `existing_clusters` has the ids, `projects/P/locations/L/clusters/N`, of clusters with `existing: true`, by
+          name. The fleet waits for them, and refuses the id of another cluster; without an id, it finds it by name.
 
-        `as_published` only warns of what `parse_fleet` calls so; a rehearsal sets it, to show what that leads to.
+        `as_published` only warns of what `parse_fleet` calls so; a rehearsal sets it, to show the effects.
 
         Raises:
-            SpecError: `spec` breaks rules, which `parse_fleet` would have said; with all of them.
+            SpecError: `spec` breaks rules that `parse_fleet` checks; it lists all of them.
         """
         accounts = node_service_accounts or {}
         if isinstance(project, str):

@@ -70,7 +70,7 @@ class GkeCluster(pulumi.ComponentResource):
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the cluster; one that exists, as its entry then says, is read and left as it is.
+        """Declare the cluster. If its entry says that it exists, it is read, and not changed.
 
         `network` and `subnetwork`, of a cluster that is made, are self links or names; `access` says how the API server
         is reached, by default by its DNS name alone; `pod_range_name` and `service_range_name` are secondary ranges of

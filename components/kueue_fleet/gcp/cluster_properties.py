@@ -82,7 +82,7 @@ class ControlPlaneAccess:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a cluster lies."""
+    """Where a cluster is."""
 
     project: pulumi.Input[str]
     network: pulumi.Input[str]

@@ -104,9 +104,9 @@ class TeamIdentity(pulumi.ComponentResource):
     ) -> None:
         """Declare the account, grant it `roles` in `project`, and let `kubernetes_accounts` act as it.
 
-        Those are pairs of namespace and name, and mean the accounts so called in every cluster of the project: the
-        clusters of a project share one Workload Identity pool. It comes into being with the project's first cluster;
-        a cluster of the same program goes into `after`. Source:
+        Those are pairs of namespace and name, and mean the accounts of that name in every cluster of the project: the
+        clusters of a project share one Workload Identity pool. The pool is created with the project's first cluster;
+        put a cluster of the same program into `after`. Source:
         https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
         """
         super().__init__("kueue-fleet:index:TeamIdentity", name, None, opts)
@@ -139,7 +139,7 @@ class TeamIdentity(pulumi.ComponentResource):
 class ManagerIdentity(pulumi.ComponentResource):
     """The Google service accounts by which the manager's pods reach the workers: they may connect, and no more.
 
-    What they may do there is a matter of the workers' RBAC.
+    The workers' RBAC decides what they may do there.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ def _connect_role(
 
 
 class MemberAccess(pulumi.ComponentResource):
-    """A role by which the members of teams connect to the clusters; what they may do there is a matter of RBAC."""
+    """A role by which the members of teams connect to the clusters; RBAC decides what they may do there."""
 
     role: ProjectIamCustomRole
     """The role."""

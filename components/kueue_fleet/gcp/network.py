@@ -26,7 +26,7 @@ _MAX_NAT_PORTS = 4096
 
 @dataclass(frozen=True)
 class NetworkIds:
-    """A VPC network that is there, with what clusters need to know of it, by region."""
+    """An existing VPC network, with what clusters need to know about it, by region."""
 
     self_link: pulumi.Input[str]
     """Self link of the network, or `projects/HOST/global/networks/NAME`."""

@@ -58,8 +58,8 @@ class NodePool(pulumi.ComponentResource):
         `spec` and `cluster_spec` are the entries of the pool and of its cluster, as a fleet file has them: region,
         zones, disk key and image streaming are the cluster's. `cluster` is the cluster's name and `service_account` the
         address of its nodes' account; with `deletion_protection`, unless `spec` says otherwise, Pulumi refuses to
-        delete the pool and to make it again; `labels` are Google Cloud labels. A reservation that is made in the same
-        program goes into `opts.depends_on`.
+        delete or replace the pool; `labels` are Google Cloud labels. Put a reservation of the same program into
+        `opts.depends_on`.
         """
         super().__init__("kueue-fleet:index:NodePool", name, None, opts)
         resolved = resolve_pool(spec, cluster_spec)

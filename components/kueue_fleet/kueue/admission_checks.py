@@ -37,9 +37,9 @@ class AdmissionCheck(ObjectComponent):
     ) -> None:
         """Declare the check.
 
-        By default only a check that Kueue answers itself is waited for: another controller may be installed later.
-        The controller is immutable, and Kueue keeps a deleted check until no queue uses it, so replacing one would
-        hang: the update is refused with the advice to use a new name.
+        By default it waits only for a check that Kueue itself answers: another controller may be installed later.
+        The check's controller is immutable, and Kueue keeps a deleted check until no queue uses it. Replacing a check
+        would therefore hang: the update is refused, with the advice to use a new name.
         """
         manifest = manifest_of(self.kind, spec, object_name or name, AdmissionCheckSpec, admission_check_manifest)
         own = manifest["spec"]["controllerName"] in OWN_CONTROLLERS

@@ -37,7 +37,7 @@ _ALONE = {
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """How to work in a cluster that is there, or will be."""
+    """How to connect to a cluster that exists, or will exist."""
 
     name: str
     """The cluster's name in the fleet."""

@@ -118,9 +118,9 @@ class KueueInstall(_Installation):
         `spec` is by default Kueue 0.19.2 from its own registry. `values` are the chart's values; by default they hold
         the fleet file's `configuration` and pods, those of a cluster in a fleet are `fleet_file.kueue_helm_values`. The
         image is the spec's, unless they name another one. With `deletion_protection` Pulumi refuses to delete the
-        release, and leaves it in the cluster should the refusal be lifted by hand. With
-        `take_ownership` Helm takes over objects of the chart that are there, as an installation without Helm leaves
-        them. The stack's config `kueue-fleet:charts` may name another chart, as a rehearsal does.
+        release, and leaves it in the cluster if that protection is lifted by hand. With
+        `take_ownership` Helm takes over existing objects of the chart, such as those of an installation without Helm.
+        The stack's config `kueue-fleet:charts` may name another chart, as a rehearsal does.
         """
         spec = spec or KueueInstallation()
         super().__init__("kueue-fleet:index:KueueInstall", name, None, opts)
@@ -227,8 +227,8 @@ class GrafanaInstall(_Installation):
     ) -> None:
         """Declare the installation.
 
-        `objects` are what `spec.monitoring.render_grafana` renders; they are made after the chart, which brings their
-        definitions. Not protected: what it measured can be lost.
+        `objects` are what `spec.monitoring.render_grafana` renders; they are made after the chart, which has their
+        CRDs. The release is not protected: its metrics can be lost.
         """
         super().__init__("kueue-fleet:index:GrafanaInstall", name, None, opts)
         self._install(

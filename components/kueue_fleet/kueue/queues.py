@@ -60,9 +60,9 @@ class LocalQueue(ObjectComponent):
     ) -> None:
         """Declare the queue.
 
-        `namespace` is needed with a model, a manifest has its own. With `cluster_queue` the LocalQueue is made after
-        it, deleted before it, and waited for if it was. Another ClusterQueue replaces the LocalQueue; what runs goes
-        on, what waits moves over.
+        A model needs `namespace`; a manifest has its own. With `cluster_queue`, the LocalQueue is made after that queue
+        and deleted before it, and is waited for if that queue is. Another ClusterQueue replaces the LocalQueue: running
+        jobs continue, and waiting ones move to it.
 
         Raises:
             ValueError: a model without a namespace.
