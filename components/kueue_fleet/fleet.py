@@ -8,7 +8,6 @@ thing is made after what it needs and destroyed before it. What is inside a clus
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pulumi
@@ -26,11 +25,11 @@ from kueue_fleet.fleet_file import (
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
-from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
 from kueue_fleet.fleet_file.parse import only_warned
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.fleet_inputs import (
+    account_addresses,
     check_accounts,
     check_existing,
     check_network,
@@ -419,19 +418,9 @@ class Fleet(pulumi.ComponentResource):
                 workers,
                 team_secrets=self._team_secrets,
                 controller_image=self._controller_image,
-                addresses=self._addresses(),
+                addresses=account_addresses(self.spec, self._project, self.team_identities),
                 after=[self.manager_identity] if self.manager_identity else [],
             )
-
-    def _addresses(self) -> dict[str, pulumi.Output[str]]:
-        """Addresses of the accounts in a project that only Pulumi knows, by those that the objects have."""
-        spec, project = self.spec, self._project
-        if isinstance(project, str):
-            return {}
-        ids = [team_account_id(spec.name, team) for team in self.team_identities]
-        ids += [account.account_id for account in manager_accounts(spec)]
-        places = {each: account_address(each, spec.project) for each in ids}
-        return {place: project.apply(partial(account_address, each)) for each, place in places.items()}
 
     def _dashboards(self, name: str) -> Dashboards | None:
         spec = self.spec

@@ -1,10 +1,13 @@
 """What a Pulumi program gives to `Fleet` beside the fleet file: where it is wrong, or contradicts the file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 import pulumi
 
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
+from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import NetworkIds
 from kueue_fleet.kueue_api import Problem, syntax
 
@@ -25,6 +28,20 @@ def known_project(project: pulumi.Input[str]) -> pulumi.Output[str]:
         return known
 
     return pulumi.Output.from_input(project).apply(checked)
+
+
+def account_addresses(
+    spec: FleetSpec, project: str | pulumi.Output[str], teams: Iterable[str]
+) -> dict[str, pulumi.Output[str]]:
+    """Addresses of the accounts in a project that only Pulumi knows, by those that the objects have.
+
+    `teams` are those with a Google service account.
+    """
+    if isinstance(project, str):
+        return {}
+    ids = [team_account_id(spec.name, team) for team in teams]
+    ids += [account.account_id for account in manager_accounts(spec)]
+    return {account_address(each, spec.project): project.apply(partial(account_address, each)) for each in ids}
 
 
 def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Problem]:
