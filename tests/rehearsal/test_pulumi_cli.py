@@ -14,16 +14,8 @@ import yaml
 
 from kueue_fleet.rehearsal import pulumi_cli
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
-from kueue_fleet.rehearsal.pulumi_cli import (
-    Operation,
-    PulumiError,
-    PulumiEvent,
-    PulumiProject,
-    PulumiRun,
-    end_pulumi,
-    pulumi_environment,
-    summarize_diagnostics,
-)
+from kueue_fleet.rehearsal.pulumi_cli import PulumiError, PulumiProject, PulumiRun, end_pulumi, pulumi_environment
+from kueue_fleet.rehearsal.pulumi_events import Operation, PulumiEvent, summarize_diagnostics
 
 STACK_URN = "urn:pulumi:dev::kueue-fleet::pulumi:pulumi:Stack::kueue-fleet-dev"
 QUEUE_TYPE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"

@@ -18,7 +18,8 @@ from kubernetes import client, config
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
-from kueue_fleet.rehearsal.pulumi_cli import PulumiEvent, PulumiProject, PulumiResult, pulumi_environment
+from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, PulumiResult, pulumi_environment
+from kueue_fleet.rehearsal.pulumi_events import PulumiEvent
 from kueue_fleet.rehearsal.session import Session
 
 ROOT = Path(__file__).parents[2]

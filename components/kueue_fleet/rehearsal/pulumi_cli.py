@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from kueue_fleet.kueue_api.suggest import instead
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.processes.child_process import die_with_parent
 from kueue_fleet.rehearsal.processes.children import describe_end
+from kueue_fleet.rehearsal.pulumi_events import Operation, PulumiEvent, resource_event, summarize_diagnostics, type_of
 from kueue_fleet.rehearsal.user_files import read_documents
 
 _EVENT_POLL_SECONDS = 0.1
@@ -37,40 +38,11 @@ _LOCKED = "the stack is currently locked by"
 _CANCEL_SECONDS = 10.0
 _END_SECONDS = 3.0
 _LOCK_SECONDS = 20.0
-# Of a failure, the screen gets the beginning; all of it is in the log.
 _KEYS: Final = ("secretsprovider", "encryptionsalt", "encryptedkey")
-_SHOWN_MESSAGES, _SHOWN_NAMES, _SHOWN_CHARACTERS = 5, 3, 1200
 
 
 class PulumiError(RehearsalError):
     """A Pulumi command failed; the text holds its diagnostics, without its decoration."""
-
-
-@dataclass(frozen=True, slots=True)
-class PulumiEvent:
-    """One step of one resource.
-
-    `op` is Pulumi's own word (create, update, replace, delete, same ...). `done` is False when the step begins.
-    """
-
-    op: str
-    type: str
-    name: str
-    done: bool
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """What Pulumi is doing to one resource."""
-
-    op: str
-    """Pulumi's own word."""
-    type: str
-    inputs: Mapping[str, Any]
-    """The resource's new inputs; secret ones as Pulumi masks them."""
-    since: float
-    """When it was seen to begin."""
 
 
 Watch = Callable[[Collection[Operation]], None]
@@ -281,7 +253,7 @@ class PulumiRun:
             if "diagnosticEvent" in raw:
                 self._note(raw["diagnosticEvent"])
             self._follow(raw)
-            event = _resource_event(raw)
+            event = resource_event(raw)
             if event:
                 yield event
         code = self._process.wait()
@@ -329,7 +301,7 @@ class PulumiRun:
         if "resourcePreEvent" in raw:
             metadata = raw["resourcePreEvent"]["metadata"]
             inputs = (metadata.get("new") or {}).get("inputs") or {}
-            self._under_way[metadata["urn"]] = Operation(metadata["op"], _type_of(metadata["urn"]), inputs, time.time())
+            self._under_way[metadata["urn"]] = Operation(metadata["op"], type_of(metadata["urn"]), inputs, time.time())
         for key in ("resOutputsEvent", "resOpFailedEvent"):
             if key in raw:
                 self._under_way.pop(raw[key]["metadata"]["urn"], None)
@@ -341,7 +313,7 @@ class PulumiRun:
         message = _MARKUP.sub("", diagnostic.get("message", "")).strip().removeprefix(f"{severity}: ")
         if severity == "error":
             self._diagnostics.append((urn, message))
-        elif severity == "warning" and urn and not _type_of(urn).startswith(("kueue-fleet:", "pulumi:")):
+        elif severity == "warning" and urn and not type_of(urn).startswith(("kueue-fleet:", "pulumi:")):
             self.result.warnings.append(message)
 
     def _log_tail(self) -> str:
@@ -356,49 +328,6 @@ def _without_secrets(value: Any) -> Any:
             return "not-in-a-rehearsal"
         return {key: _without_secrets(part) for key, part in value.items()}
     return [_without_secrets(part) for part in value] if isinstance(value, list) else value
-
-
-def _resource_event(raw: Mapping[str, Any]) -> PulumiEvent | None:
-    for key, done, failed in (
-        ("resourcePreEvent", False, False),
-        ("resOutputsEvent", True, False),
-        ("resOpFailedEvent", True, True),
-    ):
-        if key in raw:
-            metadata = raw[key]["metadata"]
-            urn = metadata["urn"]
-            return PulumiEvent(metadata["op"], _type_of(urn), _name_of(urn), done, failed)
-    return None
-
-
-def _type_of(urn: str) -> str:
-    parts = urn.split("::")
-    return parts[2].rsplit("$", 1)[-1] if len(parts) > 2 else urn
-
-
-def _name_of(urn: str) -> str:
-    return urn.split("::", 3)[-1]
-
-
-def summarize_diagnostics(diagnostics: Sequence[tuple[str, str]]) -> str:
-    """Errors as (URN or nothing, message), each distinct message once with the resources that it is about."""
-    by_message: dict[str, list[str]] = {}
-    for urn, message in diagnostics:
-        names = by_message.setdefault(message, [])
-        if urn and (name := f"{_type_of(urn)} {_name_of(urn)}") not in names:
-            names.append(name)
-    if len(by_message) > 1:
-        # What the stack itself says of it is only that it failed.
-        by_message.pop("update failed", None)
-    lines = []
-    for message, names in list(by_message.items())[:_SHOWN_MESSAGES]:
-        more = len(names) - _SHOWN_NAMES
-        who = ", ".join(names[:_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
-        cut = message[:_SHOWN_CHARACTERS] + " ..." if len(message) > _SHOWN_CHARACTERS else message
-        lines.append(f"{who}: {cut}" if who else cut)
-    if len(by_message) > _SHOWN_MESSAGES:
-        lines.append(f"and {len(by_message) - _SHOWN_MESSAGES} more errors")
-    return "\n".join(lines)
 
 
 def _plain_failure(command: str, text: str, log: Path | None = None) -> str:

@@ -19,7 +19,7 @@ from kueue_fleet.rehearsal.jobs.refused_pods import (
     check_runs_here,
 )
 from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.pulumi_cli import Operation
+from kueue_fleet.rehearsal.pulumi_events import Operation
 from rehearse_command import fleet
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"

@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
-from kueue_fleet.rehearsal.pulumi_cli import Operation
+from kueue_fleet.rehearsal.pulumi_events import Operation
 
 ASK_SECONDS = 1.0
 """How often the node agents are asked."""
