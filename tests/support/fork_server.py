@@ -1,0 +1,89 @@
+"""A process that has imported what its calls need, and forks one of its own for each: importing is most of a start.
+
+A call is a process with the standard streams, the folder and the environment that it is given. Not for tests of
+imports, or of what Python does when it starts and ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ANSWER_BYTES = 8
+"""The server answers twice: with the process id once the call has begun, and with the exit code; below 0: a signal."""
+_SERVER = """
+import contextlib, gc, os, socket, sys
+
+gc.freeze()
+
+def work(said, streams):
+    folder, count, *rest = said.split(b"\\0")
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environb.update(each.split(b"=", 1) for each in rest[int(count):])
+    try:
+        code = run([os.fsdecode(each) for each in rest[:int(count)]])
+    except SystemExit as end:
+        code = end.code if end.code is None or isinstance(end.code, int) else print(end.code, file=sys.stderr) or 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+def answer(call):
+    said, streams, _, _ = socket.recv_fds(call, 1 << 20, 3)
+    while more := call.recv(1 << 20):
+        said += more
+    if not (pid := os.fork()):
+        work(said, streams)
+    for stream in streams:
+        os.close(stream)
+    with contextlib.suppress(OSError):
+        call.sendall(b"%8d" % pid)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(OSError):
+        call.sendall(b"%8d" % code)
+    os._exit(0)
+
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen(16)
+print(flush=True)
+while True:
+    call, _ = server.accept()
+    if not os.fork():
+        answer(call)
+    call.close()
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+"""
+
+
+def start_fork_server(prepare: str) -> Path:
+    """The socket of a server, in a folder of its own; both are there until these tests end.
+
+    `prepare` is source that imports what calls need, and defines `run(arguments)`, which returns the exit code.
+
+    A caller sends the three streams with the folder, the number of arguments, these, and the environment as NAME=VALUE,
+    with zero bytes between, and then ends its side; see ANSWER_BYTES.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="kueue-fleet-"))
+    address = folder / "socket"
+    server = subprocess.Popen(
+        [sys.executable, "-c", f"{prepare}\n{_SERVER}", str(address)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
+    atexit.register(shutil.rmtree, folder)
+    atexit.register(server.wait)
+    atexit.register(server.kill)
+    assert server.stdout is not None
+    assert server.stdout.readline(), "the server does not start"
+    return address
