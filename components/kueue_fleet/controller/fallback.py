@@ -19,7 +19,14 @@ from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
-from kueue_fleet.dispatch import REQUEUE_SECONDS, CheckDecision, FallbackDecision, FallbackRules, decide_fallback
+from kueue_fleet.dispatch import (
+    REQUEUE_SECONDS,
+    CheckDecision,
+    FallbackDecision,
+    FallbackRules,
+    decide_fallback,
+    waits_on_workers_since,
+)
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.kube.api import Api
 
@@ -105,14 +112,13 @@ class Fallback:
         if self._manager.dispatch_check(record) is None:
             yield record.workload.status, reserved if record.admitted_at is None else record.admitted_at
             return
-        # A copy of an earlier reservation may still be there, and the watchdog may have tried other workers before.
-        tried = min((entry.last for entry in record.given_up.values()), default=math.inf) - self._timeout
+        given_up = record.given_up.values()
         for name, worker in self._workers.items():
             copy, workload = worker.copy(record.key), worker.workload(record.key)
             if not worker.followed or copy is None or copy.reserved_at is None or workload is None:
                 continue
             if record.admitted_at is None and not record.assigned:
-                yield workload.status, max(reserved, min(copy.reserved_at, tried))
+                yield workload.status, waits_on_workers_since(reserved, copy.reserved_at, given_up, self._timeout)
             elif record.admitted_at is not None and name == record.cluster_name:
                 yield workload.status, record.admitted_at
 

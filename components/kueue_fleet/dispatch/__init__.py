@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import decide, rounds_begun
-from kueue_fleet.dispatch.fallback import REQUEUE_SECONDS, FallbackDecision, FallbackRules, decide_fallback
+from kueue_fleet.dispatch.fallback import (
+    REQUEUE_SECONDS,
+    FallbackDecision,
+    FallbackRules,
+    decide_fallback,
+    waits_on_workers_since,
+)
 from kueue_fleet.dispatch.fleet_checks import CheckDecision, CheckRules, Window, decide_check
 from kueue_fleet.dispatch.model import (
     Action,

@@ -8,11 +8,13 @@ Kueue then looks at the others in their order. Source: kueue@v0.19.2 pkg/schedul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kueue_fleet.dispatch.fleet_checks import format_time
+from kueue_fleet.dispatch.model import GivenUp
 
 REQUEUE_SECONDS: Final = 1.0
 """After how long a job that gave up a flavor is queued again."""
@@ -39,6 +41,24 @@ class FallbackDecision:
     allowed: tuple[str, ...]
     message: str
     due: float
+
+
+def waits_on_workers_since(
+    reserved: float, copy_reserved: float, given_up: Iterable[GivenUp], provisioning_timeout: float
+) -> float:
+    """Since when a job that no worker has admitted waits for nodes there.
+
+    Since it has quota on the worker, or since it was first tried on one that the watchdog has given up; not before it
+    has quota on the manager, as a copy of an earlier reservation may still be there.
+
+    Args:
+        reserved: when it got quota on the manager.
+        copy_reserved: when it got quota on the worker.
+        given_up: its workers that the watchdog has given up.
+        provisioning_timeout: the seconds after which the watchdog gives up a worker.
+    """
+    first_tried = min((entry.last for entry in given_up), default=math.inf) - provisioning_timeout
+    return max(reserved, min(copy_reserved, first_tried))
 
 
 def decide_fallback(

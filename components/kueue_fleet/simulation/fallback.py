@@ -6,7 +6,6 @@ manager for the copies on all workers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ from functools import partial
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import AllowedFlavorsChanged, CheckStateChanged, Event
 from kueue_fleet.admission.model import CheckState
-from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback
+from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback, waits_on_workers_since
 from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
@@ -44,8 +43,10 @@ class Fallback:
     def wait(self, job: Job, where: str, now: float) -> None:
         """A job waits for its nodes on a cluster: it got quota there, or was admitted."""
         begun = job.record.admitted_at
-        tried = min((entry.last for entry in job.given_up.values()), default=math.inf) - self._timeout
-        since = now if begun is not None else max(job.record.reserved_at or 0.0, min(now, tried))
+        since = now
+        if begun is None:
+            reserved = job.record.reserved_at or 0.0
+            since = waits_on_workers_since(reserved, now, job.given_up.values(), self._timeout)
         self._look(job, where, since, begun, now)
 
     def _look(self, job: Job, where: str, since: float, begun: float | None, now: float) -> None:
