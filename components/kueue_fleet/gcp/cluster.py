@@ -16,7 +16,7 @@ from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess, Placement, cl
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
-from kueue_fleet.gcp.resources import ContainerCluster, ProjectIamMember, concat
+from kueue_fleet.gcp.resources import ContainerCluster, ProjectIamMember, concat, workload_pool
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -92,7 +92,7 @@ class GkeCluster(pulumi.ComponentResource):
         self.cluster_name = spec.name
         identifier = concat("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}")
         self.identifier = pulumi.Output.from_input(identifier)
-        self.workload_pool = pulumi.Output.from_input(concat(project, ".svc.id.goog"))
+        self.workload_pool = pulumi.Output.from_input(workload_pool(project))
         access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
         if existing_id is not None and not spec.existing:

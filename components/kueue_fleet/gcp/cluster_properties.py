@@ -12,7 +12,7 @@ import pulumi
 
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
-from kueue_fleet.gcp.resources import concat
+from kueue_fleet.gcp.resources import workload_pool
 from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -148,7 +148,7 @@ def cluster_properties(
         properties["authenticatorGroupsConfig"] = {"securityGroup": spec.rbac_security_group}
     if spec.mode == "Autopilot":
         return properties | _autopilot(spec, node_service_account)
-    return properties | _standard(spec, node_service_account, concat(place.project, ".svc.id.goog"))
+    return properties | _standard(spec, node_service_account, workload_pool(place.project))
 
 
 def _switches(spec: ClusterEntry) -> dict[str, Any]:

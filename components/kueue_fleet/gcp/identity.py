@@ -17,6 +17,7 @@ from kueue_fleet.gcp.resources import (
     ServiceAccount,
     ServiceAccountIamMember,
     concat,
+    workload_pool,
 )
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
@@ -192,7 +193,7 @@ class ManagerIdentity(pulumi.ComponentResource):
 
 def _pods(project: pulumi.Input[str], namespace: str, account: str) -> pulumi.Input[str]:
     """The pods of a Kubernetes service account, as a member of a policy."""
-    return concat("serviceAccount:", project, f".svc.id.goog[{namespace}/{account}]")
+    return concat("serviceAccount:", workload_pool(project), f"[{namespace}/{account}]")
 
 
 def _connect_role(

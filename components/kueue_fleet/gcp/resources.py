@@ -194,6 +194,11 @@ def concat(*parts: pulumi.Input[str]) -> pulumi.Input[str]:
     return "".join(plain) if len(plain) == len(parts) else pulumi.Output.concat(*parts)
 
 
+def workload_pool(project: pulumi.Input[str]) -> pulumi.Input[str]:
+    """The pool of identities that the Kubernetes service accounts of a project's clusters have."""
+    return concat(project, ".svc.id.goog")
+
+
 def access_token(parent: pulumi.Resource) -> pulumi.Output[str]:
     """An access token of the user that the `gcp` provider acts as, as a secret; it expires within an hour."""
     options = pulumi.InvokeOptions(parent=parent, version=_provider_version(GcpResource.sdk))
