@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import line
-from kueue_fleet.cli.simulate_report import write_report
+from kueue_fleet.cli.simulate_report import about_run, write_report
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
@@ -80,13 +79,7 @@ class _Report:
             raise console.CommandError(
                 f"--html {self._file}: not written: the report does not know this", problems=self._problems
             )
-        about = {
-            "Fleet": fleet.name,
-            "File": str(session.stack_file),
-            "Jobs": str(jobs.file),
-            "Seed": str(seed),
-            "Date": date.today().isoformat(),  # noqa: DTZ011  (the day where the user is)
-        }
+        about = about_run(fleet.name, session.stack_file, str(jobs.file), seed)
         write_report(self._file, f"Rehearsal of {session.stack_file.name}", about, [("", result)])
         line("Report", str(self._file))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -168,14 +167,9 @@ def simulate(
     if report is not None:
         source = next(path for path in (stack, objects, kueue_generator) if path is not None)
         sections = list(zip(["Before", "After"] if len(results) > 1 else [""], results, strict=True))
-        about = {
-            "Fleet": prepared[0].fleet,
-            "File": str(source),
-            "Jobs": ", ".join(str(path) for path in (workload, jobs) if path is not None),
-            "Seed": str(seed),
-            "Date": date.today().isoformat(),  # noqa: DTZ011  (the day where the user is)
-            "What if": ", ".join(change.text for change in changes) if len(results) > 1 else "",
-        }
+        files = ", ".join(str(path) for path in (workload, jobs) if path is not None)
+        about = simulate_report.about_run(prepared[0].fleet, source, files, seed)
+        about["What if"] = ", ".join(change.text for change in changes) if len(results) > 1 else ""
         simulate_report.write_report(report, f"Simulation of {source.name}", about, sections)
     if output is Output.json:
         console.json_document(_document(changes, results))

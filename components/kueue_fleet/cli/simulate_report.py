@@ -8,6 +8,7 @@ import re
 import tempfile
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from datetime import date
 from hashlib import sha256
 from html import escape
 from importlib import resources
@@ -27,6 +28,12 @@ def check_report_file(file: Path) -> None:
         raise console.CommandError(f"--html {file}: is a folder; name a file")
     if not is_there(file.parent):
         raise console.CommandError(f"--html {file}: there is no folder {file.parent}; make it, or name another file")
+
+
+def about_run(fleet: str, file: Path, jobs: str, seed: int) -> dict[str, str]:
+    """What the report says of a run below its title."""
+    today = date.today().isoformat()  # noqa: DTZ011  (the day where the user is)
+    return {"Fleet": fleet, "File": str(file), "Jobs": jobs, "Seed": str(seed), "Date": today}
 
 
 def write_report(file: Path, title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]]) -> None:
