@@ -94,6 +94,10 @@ class PulumiProject:
             raise RehearsalError(f"stack {self.stack}: there is no {file}; {instead(self.stack, known, 'stacks')}")
         return file
 
+    def stack_settings(self, source: Path) -> dict[str, Any]:
+        """What the config file of the stack in SOURCE holds now. Raises RehearsalError as `stack_file` does."""
+        return as_stack(yaml.safe_load(self.stack_file(source).read_text()) or {})
+
     @staticmethod
     def _project_settings(source: Path) -> dict[str, Any]:
         file = source / "Pulumi.yaml"
@@ -122,7 +126,7 @@ class PulumiProject:
             RehearsalError: SOURCE is not a Pulumi project, or has no config file for the stack.
         """
         project = self._project_settings(source)
-        settings = as_stack(yaml.safe_load(self.stack_file(source).read_text()) or {})
+        settings = self.stack_settings(source)
         project.pop("stackConfigDir", None)
         project["main"] = str((source / project.get("main", ".")).resolve())
         # The copy lies elsewhere, so a relative virtual environment would not be found; this one has what is needed,

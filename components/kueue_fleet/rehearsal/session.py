@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
-import yaml
 
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
-from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY, as_stack
+from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
@@ -260,7 +259,7 @@ class Session:
         return project
 
     def _config(self, key: str) -> Any:
-        settings = as_stack(yaml.safe_load(self.stack_file.read_text()) or {})
+        settings = self._project.stack_settings(self.project_dir)
         return (settings.get("config") or {}).get(key)
 
     @property
