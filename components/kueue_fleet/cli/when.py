@@ -174,8 +174,8 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
 
 def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:
     """`namespace/name` of the Workload of a job that waits. Raises CommandError if there is none."""
+    from kueue_fleet.admission.reading.manifests import since
     from kueue_fleet.kueue_api.suggest import instead
-    from kueue_fleet.simulation.forecast import since
 
     there = [each for each in workloads if wanted.namespace in ("", _namespace(each))]
     found = jobs_called(wanted, there)

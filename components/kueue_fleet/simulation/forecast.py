@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kueue_fleet.admission.model import Objects, Workload
-from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.manifests import Manifest, conditions_of, inside, key_of, owners_of
+from kueue_fleet.admission.reading.manifests import Manifest, inside, key_of, owners_of, since
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.objects import render_cluster
@@ -261,14 +260,6 @@ def _rests_on(plan: _Plan, file: WorkloadFile) -> Iterator[str]:
     else:
         yield "admission checks, DWS among them, take no time: no workload file has waits"
     yield "no job is submitted after it"
-
-
-def since(workload: Manifest, condition: str) -> float | None:
-    """When a condition of a Workload became True; None: it is not."""
-    for each in conditions_of(workload):
-        if each.get("type") == condition and each.get("status") == "True":
-            return Fields(each, "", []).seconds("lastTransitionTime", 0.0)
-    return None
 
 
 def _queue_of(workload: Manifest) -> str:

@@ -7,14 +7,13 @@ objects have, in whole seconds: what takes less is not seen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from kueue_fleet.admission.decisions import QuotaReserved
 from kueue_fleet.admission.model import Admission
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.kueue_objects import parse_objects
-from kueue_fleet.admission.reading.manifests import conditions_of, inside, key_of, owners_of
+from kueue_fleet.admission.reading.manifests import Manifest, conditions_of, inside, key_of, owners_of, since
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
@@ -23,8 +22,6 @@ from kueue_fleet.simulation.fleet import accelerator_usd
 from kueue_fleet.simulation.records import Phase, Record
 from kueue_fleet.simulation.result import Result, quotas_of
 
-Manifest = Mapping[str, Any]
-"""An object of Kubernetes as plain data."""
 Listed = Mapping[str, Sequence[Manifest]]
 """All objects of a kind, by cluster."""
 
@@ -57,7 +54,7 @@ class Recorder:
         for workload in workloads[self._home]:
             key = key_of(workload)
             if key not in self._records:
-                ended = _since(workload, "Finished") is not None
+                ended = since(workload, "Finished") is not None
                 self._records[key] = None if ended else self._record(key, workload)
             record = self._records[key]
             if record is not None and record.finished_at is None:
@@ -75,8 +72,8 @@ class Recorder:
     def _go_on(self, record: Record, workload: Manifest, copies: Mapping[str, Manifest], pods: _PodsByJob) -> None:
         there = copies.get(record.runs[-1].cluster or "", workload) if record.runs else workload
         self._evict(record, workload, there)
-        reserved, admitted = _since(workload, "QuotaReserved"), _since(workload, "Admitted")
-        if _since(workload, "Evicted") is None and _since(there, "Evicted") is None:
+        reserved, admitted = since(workload, "QuotaReserved"), since(workload, "Admitted")
+        if since(workload, "Evicted") is None and since(there, "Evicted") is None:
             if reserved is not None and record.reserved_at is None:
                 admission = self._admission(workload)
                 record.take(QuotaReserved(reserved, record.key, admission), _not_before(record, reserved))
@@ -85,14 +82,14 @@ class Recorder:
         if record.admitted_at is not None:
             self._run(record, pods.get(record.cluster or "", {}).get((record.namespace, record.name), ()))
         record.reason = _reason(workload)
-        finished = _since(workload, "Finished")
+        finished = since(workload, "Finished")
         if finished is not None:
             record.finish(_not_before(record, finished))
             record.reason = _reason_of(workload, "Finished")
 
     def _evict(self, record: Record, *places: Manifest) -> None:
         for place in places:
-            at = _since(place, "Evicted")
+            at = since(place, "Evicted")
             if at is not None and at > self._evicted[record.key] and record.reserved_at is not None:
                 self._evicted[record.key] = at
                 record.evict(_not_before(record, at), _reason_of(place, "Evicted"))
@@ -109,7 +106,7 @@ class Recorder:
         chosen = [
             name
             for name, copy in sorted(copies.items())
-            if _since(copy, "Admitted") is not None and _since(copy, "Evicted") is None
+            if since(copy, "Admitted") is not None and since(copy, "Evicted") is None
         ]
         record.cluster = chosen[0] if chosen else inside(workload, "status").get("clusterName") or self._home
         record.admission = self._admission(copies[chosen[0]] if chosen else workload)
@@ -126,7 +123,7 @@ class Recorder:
             if lost is not None:
                 if came.pop(uid, None) is not None and record.phases[-1][1] is Phase.RUNNING:
                     record.reclaim(_not_before(record, lost))
-            elif (at := _since(pod, "PodScheduled")) is not None:
+            elif (at := since(pod, "PodScheduled")) is not None:
                 came[uid] = at
         wanted = sum(each.count for each in record.admission.pod_sets)
         if record.phases[-1][1] is not Phase.RUNNING and len(came) >= wanted:
@@ -180,12 +177,6 @@ def _condition(thing: Manifest, kind: str) -> Manifest:
     return next((each for each in conditions_of(thing) if each.get("type") == kind), {})
 
 
-def _since(thing: Manifest, kind: str) -> float | None:
-    """Since when the condition is True, in seconds since 1970."""
-    found = _condition(thing, kind)
-    return datetime.fromisoformat(found["lastTransitionTime"]).timestamp() if found.get("status") == "True" else None
-
-
 def _reason_of(thing: Manifest, kind: str) -> str:
     return str(_condition(thing, kind).get("reason") or kind)
 
@@ -193,7 +184,7 @@ def _reason_of(thing: Manifest, kind: str) -> str:
 def _reason(workload: Manifest) -> str:
     """Kueue's reason for where the Workload stands."""
     kinds = ("Evicted", "Admitted", "QuotaReserved")
-    return next((_reason_of(workload, kind) for kind in kinds if _since(workload, kind) is not None), None) or (
+    return next((_reason_of(workload, kind) for kind in kinds if since(workload, kind) is not None), None) or (
         _reason_of(workload, "QuotaReserved") if _condition(workload, "QuotaReserved") else "PendingEvaluation"
     )
 
@@ -201,4 +192,4 @@ def _reason(workload: Manifest) -> str:
 def _reclaimed(pod: Manifest) -> float | None:
     """When the node of a pod was taken away."""
     taken = _reason_of(pod, "DisruptionTarget") == "TerminationByKubelet"
-    return _since(pod, "DisruptionTarget") if taken else None
+    return since(pod, "DisruptionTarget") if taken else None

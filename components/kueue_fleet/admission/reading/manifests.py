@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
+from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 
 Manifest = Mapping[str, Any]
@@ -81,6 +82,14 @@ def conditions_of(manifest: Manifest) -> list[Manifest]:
     """The conditions in the status of an object."""
     conditions = inside(manifest, "status").get("conditions")
     return [each for each in conditions if is_object(each)] if isinstance(conditions, list) else []
+
+
+def since(manifest: Manifest, condition: str) -> float | None:
+    """When a condition became True, in seconds since 1970; None: it is not True."""
+    for each in conditions_of(manifest):
+        if each.get("type") == condition and each.get("status") == "True":
+            return Fields(each, "", []).seconds("lastTransitionTime", 0.0)
+    return None
 
 
 def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
