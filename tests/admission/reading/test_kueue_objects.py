@@ -282,6 +282,11 @@ class TestConfiguration:
     def test_pods_ready_is_off_only_by_its_gate(self) -> None:
         assert parse_configuration({"featureGates": {"DisableWaitForPodsReady": True}}).wait_for_pods_ready is None
 
+    def test_a_timeout_of_zero_is_the_default(self) -> None:
+        found = parse_configuration({"waitForPodsReady": {"timeout": "0s"}}).wait_for_pods_ready
+        assert found is not None
+        assert (found.timeout, found.recovery_timeout) == (1800, 1800)
+
     def test_an_unknown_strategy(self) -> None:
         with pytest.raises(ObjectError, match=r"fairSharing\.preemptionStrategies: 'Most' is not a valid"):
             parse_configuration({"fairSharing": {"preemptionStrategies": ["Most"]}})

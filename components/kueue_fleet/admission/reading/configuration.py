@@ -74,7 +74,8 @@ def _strategies(given: api.FairSharingConfiguration) -> tuple[FairSharingStrateg
 
 def _pods_ready(given: api.WaitForPodsReady) -> WaitForPodsReady:
     default, again = WaitForPodsReady(), given.requeuing_strategy or api.RequeuingStrategy()
-    timeout = default.timeout if given.timeout is None else given.timeout.seconds
+    # 0 is the default too. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go.
+    timeout = (given.timeout.seconds if given.timeout else 0.0) or default.timeout
     base, most = again.backoff_base_seconds, again.backoff_max_seconds
     return WaitForPodsReady(
         timeout=timeout,
