@@ -231,9 +231,18 @@ def test_more_chips_than_nodes_hold_are_refused() -> None:
     assert "queues may use 400 google.com/tpu of it on tpu (flex-single 400), but its nodes hold 32" in done.output
 
 
-def test_tpus_are_not_reserved_by_machines() -> None:
-    text = data() | {
-        "reservations": [{"name": "trillium", "zone": "us-east5-a", "machineType": "ct6e-standard-4t", "count": 8}]
-    }
-    done = CliRunner().invoke(app, ["check", "-"], input=yaml.safe_dump(text), env={"COLUMNS": "400"})
-    assert "ct6e-standard-4t has TPUs, which Google reserves by chips and not by machines" in done.output
+@pytest.mark.parametrize(
+    ("section", "fields"),
+    [("reservations", {}), ("futureReservations", {"start": "2026-12-01T08:00:00Z", "duration": "168h"})],
+)
+def test_tpus_are_not_reserved_by_machines(section: str, fields: dict[str, str]) -> None:
+    entry = {"name": "trillium", "zone": "us-east5-a", "machineType": "ct6e-standard-4t", "count": 8, **fields}
+    done = CliRunner().invoke(
+        app, ["check", "-"], input=yaml.safe_dump(data() | {section: [entry]}), env={"COLUMNS": "400"}
+    )
+    assert done.exit_code == 1
+    assert (
+        f"{section}[trillium].machineType: ct6e-standard-4t has TPUs, which Google reserves by chips and not by "
+        "machines; ask for the reservation with gcloud or your account team, remove it here, and name it in the pool's "
+        "capacity"
+    ) in done.output

@@ -88,9 +88,11 @@ def _names(scope: Scope) -> Iterator[Problem]:
 
 @rule
 def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
-    """Machine types known; TPUs are not reserved like machines.
+    """Machine types known; a reservation of TPUs has a version and a number of chips instead of a machine type.
 
-    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus#tpu_reservation
+    Source: https://docs.cloud.google.com/sdk/gcloud/reference/compute/future-reservations/create (`--tpu-version` with
+    `--chip-count`, or `--machine-type`). Pools use any TPU reservation that exists:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus#tpu_reservation
     """
     if made.machine_type.startswith(TPU_MACHINES):
         yield Problem(
