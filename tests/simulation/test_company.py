@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,10 +14,19 @@ from kueue_fleet.cli import app
 ROOT = Path(__file__).parents[2]
 
 
-def flavors(stack: str) -> dict[str, list[str]]:
+WITHOUT_STOCK = """
+jobs:
+  - { name: tiler, namespace: maps, queue: main, runSeconds: 7200, pods: 4, count: 4,
+      requests: { cpu: "8", memory: 32Gi, ephemeral-storage: 10Gi, nvidia.com/gpu: "1" } }
+waits: [{ flavor: l4-flex, seconds: 1000000 }]
+stockOuts: [{ flavor: l4-spot, seconds: 1000000 }]
+"""
+
+
+def flavors(stack: str, workload: str = "examples/dev/workload.yaml", **given: Any) -> dict[str, list[str]]:
     """The flavors each job ran on, in order."""
-    arguments = [f"stacks/Pulumi.{stack}.yaml", "--workload", "examples/dev/workload.yaml", "--output", "json"]
-    done = CliRunner().invoke(app, ["simulate", *arguments])
+    arguments = [f"stacks/Pulumi.{stack}.yaml", "--workload", workload, "--output", "json"]
+    done = CliRunner().invoke(app, ["simulate", *arguments], **given)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)["workloads"]
     assert {job["state"] for job in found} == {"Finished"}
@@ -39,3 +49,9 @@ def test_in_production_the_same_jobs_fit_the_reserved_nodes() -> None:
     found = flavors("prod")
     assert found.pop("foundation") == ["h100-flex"]
     assert set(map(tuple, found.values())) == {("l4-reserved",)}
+
+
+def test_without_machines_by_dws_and_on_spot_a_job_goes_on_to_on_demand() -> None:
+    found = flavors("dev", "-", input=WITHOUT_STOCK)
+    assert [found[f"tiler-{number}"] for number in (1, 2, 3)] == [["l4-reserved"]] * 3
+    assert found["tiler-4"] == ["l4-spot", "l4-on-demand"]

@@ -84,16 +84,16 @@ def test_jobs_do_not_go_from_dws_to_the_next_flavor_when_google_has_no_machines(
     ]
 
 
-def test_the_watchdog_gives_requests_up_that_dws_does_not_answer() -> None:
-    data = company_data()
-    flavors = data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
-    (queued,) = (flavor for flavor in flavors if flavor["name"] == "l4-flex")
-    flavors[:] = [queued, *(flavor for flavor in flavors if flavor != queued)]
+def test_a_fleet_with_a_controller_says_it_too_as_the_watchdog_only_tries_another_worker() -> None:
+    data = company_data() | {"admissionController": {"image": "registry.company.test/kueue-fleet:1"}}
+    (queue, *_) = data["clusterQueues"]
+    flavors = queue["resourceGroups"][0]["flavors"]
+    flavors.sort(key=lambda flavor: str(flavor["name"]) != "l4-flex")
 
     def found() -> list[str]:
         return [problem for problem in problems(data) if "flavors[l4-flex]: comes before" in problem]
 
     (before,) = found()
     assert before.endswith("put it last, or say in the queue's fallback how long a job waits for it")
-    data["admissionController"] = {"image": "registry.company.test/kueue-fleet:1"}
+    queue["fallback"] = [{"flavor": "l4-flex", "patience": "1h"}]
     assert found() == []

@@ -72,12 +72,10 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
 def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
     """Kueue takes the next flavor when quota is used up, not when Google has no machines.
 
-    Of a fleet with workers, the controller's watchdog takes such jobs back and tries another worker.
+    The controller's watchdog tries another worker after days, where the job gets quota on the same flavor again.
 
     Source: https://github.com/kubernetes-sigs/kueue/issues/2560 and KEP-8691.
     """
-    if scope.fleet.admission_controller is not None and scope.fleet.multi_kueue is not None:
-        return
     patient = {entry.flavor for entry in queue.fallback}
     for number, group in enumerate(queue.resource_groups):
         asks = [
