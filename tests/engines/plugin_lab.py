@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -23,6 +22,7 @@ from pulumi import automation as auto
 from pulumi.runtime.proto import provider_pb2
 from tests.engines.memory_provider import MemoryProvider, World, plain, serve
 
+from forked_python import forked_python
 from kueue_fleet.rehearsal.standins.executables import LANGUAGE_HOST, install_standins
 
 ROOT = Path(__file__).parents[2]
@@ -64,9 +64,9 @@ class PluginLab:
         self._providers = providers
         (folder / PLUGIN).parent.mkdir()  # Pulumi keeps a copy of the schema there
         (folder / PLUGIN).symlink_to(ROOT / PLUGIN)
-        (folder / ".venv").symlink_to(sys.prefix)
+        (folder / ".venv").symlink_to(forked_python().parents[1])
         commands = folder / "bin"
-        install_standins(folder / "standins", Path(sys.executable), present={})
+        install_standins(folder / "standins", forked_python(), present={})
         commands.mkdir()
         (folder / "standins" / LANGUAGE_HOST.executable).rename(commands / LANGUAGE_HOST.executable)
         self._path = os.pathsep.join(str(part) for part in (commands, *(p.parent for p in programs)))

@@ -18,6 +18,8 @@ import yaml
 
 from alerting import Collector, Labels, firing
 from controller_lab import JOBS, MANAGER, fleet_data, job
+from fleet_in_rehearsal import with_one_checkpoint
+from forked_python import fork_programs
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.controller_image import controller_image
@@ -85,6 +87,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     (folder / "stacks" / "Pulumi.controller.yaml").write_text(yaml.safe_dump(settings))
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
+        patch.setattr("kueue_fleet.rehearsal.session.pulumi_environment", with_one_checkpoint)
+        fork_programs(patch)
         session = Session.for_stack("controller", folder)
         stack.enter_context(session.exclusive())
         session.prepare_engines(print)

@@ -10,7 +10,6 @@ import base64
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.engines.memory_provider import MemoryProvider, World, plain, serve
 from tests.policies.declared import Seed
 from tests.policies.seeds import SEEDS
 
+from forked_python import forked_python
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
 from kueue_fleet.rehearsal.standins.executables import install_standins
@@ -138,7 +138,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     """What `pulumi` needs to run here without its own language host and without a cloud."""
     folder = tmp_path_factory.mktemp("pulumi")
     command = build_engines(EngineCache(engines_dir()), names=["pulumi"]).binary("pulumi")
-    install_standins(folder / "bin", Path(sys.executable), present={})
+    install_standins(folder / "bin", forked_python(), present={})
     python_path = (ROOT, ROOT / "tests/support", ROOT / "components", PACK)
     with serve(World(), TakesEverything) as providers:
         yield {

@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
+from forked_python import forked_python
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
@@ -67,7 +68,7 @@ def trial() -> Iterator[Trial]:
     paths = RehearsalPaths(root)
     try:
         with start_supervisor(paths, services="none") as supervisor:
-            install_standins(paths.bin, Path(sys.executable), present={})
+            install_standins(paths.bin, forked_python(), present={})
             description = supervisor.client.put_cluster(CLUSTER, project="p", location="europe-west4", autopilot=True)
             yield _trial(paths, engines, supervisor, description)
     finally:
@@ -511,7 +512,9 @@ def test_a_policy_pack_is_run(stack: Stack, tmp_path: Path) -> None:
     assert "no namespaces here" in stack.refused(program, "preview", "--policy-pack", str(pack))
 
 
-def test_nothing_is_left_of_a_killed_pulumi(trial: Trial, stack: Stack) -> None:
+def test_nothing_is_left_of_a_killed_pulumi(trial: Trial, stack: Stack, tmp_path: Path) -> None:
+    install_standins(tmp_path / "bin", Path(sys.executable), present={})
+    stack.environment["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{stack.environment['PATH']}"
     rest = """
 w = k8s.apiextensions.CustomResource("w", api_version="trial.dev/v1", kind="Stuck", spec={"size": 1}, metadata={
     "name": "w", "annotations": {"pulumi.com/waitFor": "condition=Never"}}, opts=Options(provider=p, depends_on=[crd]))

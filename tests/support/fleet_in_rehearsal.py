@@ -16,6 +16,7 @@ import urllib3
 import yaml
 from kubernetes import client, config
 
+from forked_python import fork_programs
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, PulumiResult, pulumi_environment
@@ -199,6 +200,7 @@ def copied(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fle
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
         patch.setattr("kueue_fleet.rehearsal.session.pulumi_environment", with_one_checkpoint)
+        fork_programs(patch)
         session = Session.for_stack(stack, folder)
         session.prepare_engines(print)
         yield FleetInRehearsal(folder, session)

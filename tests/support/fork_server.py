@@ -15,8 +15,37 @@ from pathlib import Path
 
 ANSWER_BYTES = 8
 """The server answers twice: with the process id once the call has begun, and with the exit code; below 0: a signal."""
+CALL = """
+import _signal, _socket, os, sys
+
+def call(address):
+    "Have a fork do what this process was asked to do; it gets the signals of this one, and ends this one as it ends."
+    server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    server.connect(address)
+    environment = [name + b"=" + value for name, value in os.environb.items()]
+    said = [os.getcwdb(), b"%d" % len(sys.argv), *map(os.fsencode, sys.argv), *environment]
+    streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+    server.sendmsg([b"\\0".join(said)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    server.shutdown(_socket.SHUT_WR)
+    pid = int(server.recv(8))
+
+    def pass_on(number, frame):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+    for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
+        _signal.signal(number, pass_on)
+    code = int(server.recv(8) or b"125")
+    if code < 0:
+        _signal.signal(-code, _signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+"""
+"""What a small program does that is run in place of the real one: source, for `python -IS`, which starts in 10 ms."""
 _SERVER = """
-import contextlib, gc, os, socket, sys
+import contextlib, gc, os, select, socket, sys
 
 gc.freeze()
 
@@ -24,6 +53,7 @@ def work(said, streams):
     folder, count, *rest = said.split(b"\\0")
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
+        os.close(stream)
     os.chdir(folder)
     os.environ.clear()
     os.environb.update(each.split(b"=", 1) for each in rest[int(count):])
@@ -48,6 +78,11 @@ def answer(call):
         os.close(stream)
     with contextlib.suppress(OSError):
         call.sendall(b"%8d" % pid)
+    ends = select.poll()
+    ends.register(os.pidfd_open(pid))
+    ends.register(call, 0)  # who asked is gone
+    if call.fileno() in dict(ends.poll()):
+        os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(OSError):
         call.sendall(b"%8d" % code)
