@@ -20,7 +20,7 @@ from unittest import mock
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi import automation as auto
 from pulumi.runtime.proto import provider_pb2
-from tests.engines.memory_provider import MemoryProvider, World, plain, serve
+from tests.engines.memory_provider import MemoryProvider, World, only_updates, plain, serve
 
 from forked_python import forked_python
 from kueue_fleet.rehearsal.standins.executables import LANGUAGE_HOST, install_standins
@@ -62,8 +62,7 @@ class PluginLab:
         self.world = world
         self.folder = folder
         self._providers = providers
-        (folder / PLUGIN).parent.mkdir()  # Pulumi keeps a copy of the schema there
-        (folder / PLUGIN).symlink_to(ROOT / PLUGIN)
+        shutil.copytree(ROOT / PLUGIN, folder / PLUGIN)  # below it is the environment that its Python is in
         (folder / ".venv").symlink_to(forked_python().parents[1])
         commands = folder / "bin"
         install_standins(folder / "standins", forked_python(), present={})
@@ -128,6 +127,7 @@ class PluginLab:
                     env_vars=dict(changed(self.environment)),
                 ),
             )
+            only_updates(stack)
             stack.up()
         return [operation.short for operation in self.world.operations]
 

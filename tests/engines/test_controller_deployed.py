@@ -18,8 +18,6 @@ import yaml
 
 from alerting import Collector, Labels, firing
 from controller_lab import JOBS, MANAGER, fleet_data, job
-from fleet_in_rehearsal import with_one_checkpoint
-from forked_python import fork_programs
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.controller_image import controller_image
@@ -33,6 +31,7 @@ from kueue_fleet.rehearsal.standins.docker_build_provider import NOTHING_BUILT
 from kueue_fleet.rehearsal.standins.gcp_facts import IMAGE
 from kueue_fleet.rehearsal.standins.gcp_provider import NO_TOKEN
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
+from quick_rehearsals import quick_rehearsals
 
 ROOT = Path(__file__).parents[2]
 JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/team/jobsets"
@@ -87,8 +86,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     (folder / "stacks" / "Pulumi.controller.yaml").write_text(yaml.safe_dump(settings))
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
-        patch.setattr("kueue_fleet.rehearsal.session.pulumi_environment", with_one_checkpoint)
-        fork_programs(patch)
+        quick_rehearsals(patch)
         session = Session.for_stack("controller", folder)
         stack.enter_context(session.exclusive())
         session.prepare_engines(print)

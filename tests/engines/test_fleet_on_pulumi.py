@@ -14,13 +14,13 @@ import pytest
 from pulumi import automation as auto
 from tests.engines.memory_provider import Operation, World, only_updates, serve
 
-from fleet_in_rehearsal import ONE_CHECKPOINT
 from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue, ResourceFlavor, Topology
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue import webhook_retry
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
+from quick_rehearsals import ONE_CHECKPOINT
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 
 WEBHOOK_NOT_READY = (

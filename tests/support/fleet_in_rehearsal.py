@@ -16,17 +16,15 @@ import urllib3
 import yaml
 from kubernetes import client, config
 
-from forked_python import fork_programs
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
-from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, PulumiResult, pulumi_environment
+from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, PulumiResult
 from kueue_fleet.rehearsal.pulumi_events import PulumiEvent
 from kueue_fleet.rehearsal.session import Session
+from quick_rehearsals import quick_rehearsals
 
 ROOT = Path(__file__).parents[2]
 
-ONE_CHECKPOINT = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
-"""Pulumi writes its state once, at the end; writing all of it at every step takes most of Pulumi's CPU."""
 LISTS = [
     "/api/v1/namespaces",
     "/api/v1/serviceaccounts",
@@ -183,11 +181,6 @@ def shown_conditions(thing: dict[str, Any]) -> str:
     )
 
 
-def with_one_checkpoint(*arguments: Any) -> dict[str, str]:
-    """A stand-in of `pulumi_environment`."""
-    return {**pulumi_environment(*arguments), **ONE_CHECKPOINT}
-
-
 @contextmanager
 def copied(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]:
     """STACK in a project of its own, with a state folder of its own; nothing is up yet."""
@@ -199,8 +192,7 @@ def copied(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fle
     shutil.copy(ROOT / "stacks" / f"Pulumi.{stack}.yaml", folder / "stacks")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
-        patch.setattr("kueue_fleet.rehearsal.session.pulumi_environment", with_one_checkpoint)
-        fork_programs(patch)
+        quick_rehearsals(patch)
         session = Session.for_stack(stack, folder)
         session.prepare_engines(print)
         yield FleetInRehearsal(folder, session)

@@ -1,7 +1,7 @@
 """A virtual environment whose Python forks what Pulumi starts in it: programs, plugins, policy packs and stand-ins.
 
-Two processes have imported what these need, see `fork_server`: one for stand-ins, which are started isolated, and one for
-all else. What this Python is asked beside that, the real one does. Not for tests of what a killed Pulumi leaves behind.
+Two processes have imported what these need, see `fork_server`: one for stand-ins, which are started isolated, and one
+for the others. Any other call goes to the real Python. Not for tests of what a killed Pulumi leaves behind.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ import sys
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import SimpleNamespace
-
-import pytest
 
 from fork_server import CALL, start_fork_server
 from kueue_fleet.rehearsal.standins.executables import BOOTSTRAP, PARTS, STAND_IN_GROUP
@@ -89,10 +86,3 @@ def forked_python() -> Path:
     )
     python.chmod(0o755)
     return python
-
-
-def fork_programs(patch: pytest.MonkeyPatch) -> None:
-    """Sessions of rehearsals in this process have Pulumi use that Python."""
-    python = forked_python()
-    patch.setattr("kueue_fleet.rehearsal.session.sys", SimpleNamespace(executable=str(python)))
-    patch.setattr("kueue_fleet.rehearsal.pulumi_cli.sys", SimpleNamespace(prefix=str(python.parents[1])))

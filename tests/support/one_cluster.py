@@ -163,20 +163,20 @@ class OneCluster:
 
 
 def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECONDS, pause: float = 0.1) -> Seen:
-    """Looks until there is something to see, again after `pause` seconds.
+    """Looks until there is something to see, again after `pause` seconds; less often the longer it waits.
 
     `look` may fail with AssertionError meanwhile; the last one is raised.
     """
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     last: AssertionError | None = None
-    while time.monotonic() < deadline:
+    while (waited := time.monotonic() - began) < seconds:
         try:
             seen = look()
             if seen:
                 return seen
         except AssertionError as error:
             last = error
-        time.sleep(pause)
+        time.sleep(max(pause, min(waited / 20, 0.5)))
     if last is not None:
         raise last
     raise AssertionError(f"nothing was seen in {seconds:.0f} s")
