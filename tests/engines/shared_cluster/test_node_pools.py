@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -211,6 +213,36 @@ def test_dws_serves_requests_from_a_queued_pool_up_to_its_maximum(standard: OneC
     for name in ("two", "next"):
         standard.delete(f"{REQUESTS}/{name}")
     wait_until(lambda: not nodes(standard, "dws"))
+
+
+def test_at_the_end_of_a_calendar_reservation_its_nodes_go_and_the_job_waits_for_others(standard: OneCluster) -> None:
+    """What `check` says beforehand: Google removes the nodes, and the pods of jobs that still run end."""
+    end = time.time() + 12
+    window = {"startTime": "2026-01-01T00:00:00Z", "endTime": datetime.fromtimestamp(end, UTC).isoformat()}
+    machines = {"totalCount": "1", "instanceProperties": {"machineType": "g2-standard-24"}}
+    client = standard.supervisor.client
+    client.put_reservation(ZONE, "week", {"timeWindow": window, "specificSkuProperties": machines})
+    affinity = {
+        "consumeReservationType": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": ["week"],
+    }
+    put(standard, "week", {"nodeCount": 1}, reservationAffinity=affinity)
+    work(standard, "longer", {NODE_POOL: "week"}, "3600")
+    (pod,) = wait_until(lambda: [one for one in placed(standard, "longer") if one["status"]["phase"] == "Running"])
+
+    wait_until(lambda: not nodes(standard, "week"))
+    assert time.time() >= end
+    lost = next(one for one in pods_of(standard, "longer") if one["metadata"]["uid"] == pod["metadata"]["uid"])
+    assert (lost["status"]["phase"], condition(lost, "DisruptionTarget")) == ("Failed", "True")
+    wait_until(lambda: [one for one in pods_of(standard, "longer") if one["status"]["phase"] == "Pending"])
+    # The next `pulumi up` closes the pool; it cannot be opened again.
+    put(standard, "week", {"nodeCount": 0}, reservationAffinity=affinity)
+    with pytest.raises(SupervisorError, match="reservation week has ended: the pool must have no nodes"):
+        put(standard, "week", {"nodeCount": 1}, reservationAffinity=affinity)
+    assert nodes(standard, "week") == {}
+    standard.delete(f"{JOBS}/longer")
+    client.delete_node_pool(standard.name, "week")
 
 
 def test_what_gke_refuses_is_refused_and_changes_nothing(standard: OneCluster) -> None:

@@ -215,6 +215,11 @@ ROOM = Reservation("mine", "europe-west4-a", "g2-standard-24", 4)
             {"nodeCount": 0, "nodeLocations": A},
             None,
         ),
+        (
+            Reservation("mine", "europe-west4-a", "g2-standard-24", 4, active=False, ended=True),
+            {"nodeCount": 1, "nodeLocations": A},
+            "has ended: the pool must have no nodes",
+        ),
     ],
 )
 def test_a_reservation_has_to_suit_the_pool(reservation: Reservation, body: dict[str, Any], reason: str | None) -> None:

@@ -17,7 +17,7 @@ SCALING = {
 def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
     store = NodePoolStore(tmp_path / "pools.json", PLACE, autopilot=False)
     store.put_inputs({"nodeLocations": ["europe-west4-b"], "clusterAutoscaling": SCALING, "name": "other"})
-    store.put("l4", BODY)
+    store.put("l4", BODY, 1796083200.0)
     store.put("gone", BODY)
     store.remove("gone")
     store.remove("never")
@@ -25,6 +25,7 @@ def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
     assert again.pools == store.pools
     assert list(again.pools) == ["l4"]
     assert again.inputs == store.inputs
+    assert (again.pools["l4"].is_over(1796083199.0), again.pools["l4"].is_over(1796083200.0)) == (False, True)
     assert again.inputs["nodePools"] == {"l4": BODY}
     assert again.inputs["cluster"]["name"] == "other"
     assert again.pools["l4"].zones == again.place.zones == ("europe-west4-b",)

@@ -33,6 +33,16 @@ def test_a_reservation_is_known_until_it_is_given_up_also_after_a_restart(tmp_pa
     assert again.reservations(0) == (Reservation("mine", ZONE, "n1-standard-8", 4, "nvidia-tesla-t4"),)
 
 
+def test_a_future_reservation_ends_at_its_time(tmp_path: Path) -> None:
+    book = ReservationBook(tmp_path / "book.json")
+    book.put(ZONE, "asked", FUTURE | {"timeWindow": {"startTime": START, "endTime": "2026-12-02T00:00:00Z"}})
+    end = START_SECONDS + 86400
+    (before,) = book.reservations(end - 1)
+    assert (before.active, before.ends_at, before.ended) == (True, end, False)
+    (after,) = book.reservations(end)
+    assert (after.active, after.ended) == (False, True)
+
+
 def test_a_future_reservation_begins_at_its_time(tmp_path: Path) -> None:
     book = ReservationBook(tmp_path / "book.json")
     book.put(ZONE, "asked", FUTURE | {"reservationName": "granted"})

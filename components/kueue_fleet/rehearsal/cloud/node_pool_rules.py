@@ -35,7 +35,10 @@ class Reservation:
     accelerator: str | None = None
     """The GPUs attached to an N1 machine."""
     active: bool = True
-    """False for a future reservation that has not begun."""
+    """False for a future reservation that has not begun, or has ended."""
+    ends_at: float | None = None
+    """When a future reservation ends, in seconds since the epoch."""
+    ended: bool = False
 
 
 def refusals(
@@ -52,6 +55,17 @@ def refusals(
         if rule.refused:
             found.append(f"{property_path(pool, breach)}: {breach.wrong}; {breach.fix}")
     return found + list(_reservation(pool, body, reservations))
+
+
+def reservation_end(body: Json, reservations: Sequence[Reservation]) -> float | None:
+    """When Google takes the machines of the pool away: the first end of the reservation that it names, if it has one.
+
+    Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview
+    """
+    affinity = (body.get("nodeConfig") or {}).get("reservationAffinity") or {}
+    names = {reservation_name(str(value)) for value in affinity.get("values") or ()}
+    ends = [one.ends_at for one in reservations if one.name in names and one.ends_at is not None]
+    return min(ends, default=None)
 
 
 def _reservation(pool: PoolFacts, body: Json, reservations: Sequence[Reservation]) -> Iterator[str]:
@@ -78,7 +92,10 @@ def _fits_reservation(pool: PoolFacts, body: Json, name: str, known: Sequence[Re
     wanted = max(*counts, pool.least_nodes)
     if not all(one.active for one in known):
         if wanted or pool.autoscaling:
-            yield f"{what} has not begun: the pool must have no nodes and no autoscaling until then"
+            if any(one.ended for one in known):
+                yield f"{what} has ended: the pool must have no nodes and no autoscaling"
+            else:
+                yield f"{what} has not begun: the pool must have no nodes and no autoscaling until then"
         return
     room = sum(one.count for one in known if one.zone in pool.zones)
     if wanted > room:

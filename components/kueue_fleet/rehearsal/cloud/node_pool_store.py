@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class NodePoolStore:
             content = json.loads(path.read_text())
             self._settings = content["settings"]
             for name, body in content["pools"].items():
-                self.pools[name] = parse_node_pool(name, body, self.place.zones)
+                self.pools[name] = self._parse(name, body, content.get("ends", {}).get(name))
 
     @property
     def place(self) -> Place:
@@ -50,9 +51,9 @@ class NodePoolStore:
         self._settings = dict(settings)
         self._write()
 
-    def put(self, name: str, body: Json) -> NodePool:
-        """Keeps a pool; `node_pool_rules.refusals` has found nothing wrong with it."""
-        pool = parse_node_pool(name, body, self.place.zones)
+    def put(self, name: str, body: Json, ends_at: float | None = None) -> NodePool:
+        """Keeps a pool, whose reservation ends then; `node_pool_rules.refusals` has found nothing wrong with it."""
+        pool = self._parse(name, body, ends_at)
         self.pools[name] = pool
         self._write()
         return pool
@@ -81,6 +82,13 @@ class NodePoolStore:
             return None
         return ResourceLimits.of(limits, nodes.values())
 
+    def _parse(self, name: str, body: Json, ends_at: float | None) -> NodePool:
+        return replace(parse_node_pool(name, body, self.place.zones), ends_at=ends_at)
+
     def _write(self) -> None:
-        content = {"settings": self._settings, "pools": {name: pool.body for name, pool in self.pools.items()}}
+        content = {
+            "settings": self._settings,
+            "pools": {name: pool.body for name, pool in self.pools.items()},
+            "ends": {name: pool.ends_at for name, pool in self.pools.items()},
+        }
         write_private(self._path, json.dumps(content, indent=1).encode())

@@ -74,6 +74,8 @@ class NodePool:
     queued: bool = False
     max_run_seconds: int | None = None
     reservation: str | None = None
+    ends_at: float | None = None
+    """When its reservation ends and Google takes the nodes away, in seconds since the epoch."""
     disk_gb: int = 100
     disk_type: str = "pd-balanced"
     pods: int = PODS_PER_NODE
@@ -82,6 +84,10 @@ class NodePool:
     driver: str = "default"
     body: Json = field(default_factory=dict, repr=False, compare=False)
     """The inputs it was read from."""
+
+    def is_over(self, now: float) -> bool:
+        """Whether its reservation has ended."""
+        return self.ends_at is not None and self.ends_at <= now
 
     @property
     def on_demand_of_pods(self) -> bool:

@@ -91,7 +91,7 @@ class NodeProvisioner:
         """Whether the pool has the nodes that it always has, all ready, and none of another kind."""
         wanted = self._store.pools.get(pool)
         present = pool_nodes(self._view.nodes, pool)
-        if wanted is None:
+        if wanted is None or wanted.is_over(time.time()):
             return not present
         current = [node for node in present.values() if _is_current(node, wanted)]
         ready = sum(1 for node in current if node["status"]["ready"])
@@ -113,7 +113,10 @@ class NodeProvisioner:
     async def _keep_pools(self, now: float) -> None:
         leaving: set[str] = set()
         for pool in list(self._store.pools.values()):
-            leaving |= await self._keep_pool(pool)
+            if pool.is_over(now):
+                await self._view.take_away(list(pool_nodes(self._view.nodes, pool.name)), CAPACITY_RECLAIMED)
+            else:
+                leaving |= await self._keep_pool(pool)
         for name, node in self._view.nodes.items():
             metadata = node["metadata"]
             if FINGERPRINT in (metadata.get("annotations") or {}):
@@ -188,7 +191,7 @@ class NodeProvisioner:
     def _sources(self, nodes: Mapping[str, Json], now: float) -> list[NodeSource]:
         """The pools, the smallest machine first, then auto-provisioning."""
         limits, stock = self._store.limits(nodes), self._stock.available(nodes.values(), now)
-        pools = [pool for pool in self._store.pools.values() if pool.on_demand_of_pods]
+        pools = [pool for pool in self._store.pools.values() if pool.on_demand_of_pods and not pool.is_over(now)]
         sources: list[NodeSource] = [
             PoolSource(
                 pool,

@@ -36,7 +36,7 @@ class ReservationBook:
             self._write()
 
     def reservations(self, now: float) -> tuple[Reservation, ...]:
-        """All of them; a future one has begun when its time has. `now` in seconds since the epoch."""
+        """All of them; a future one has begun and ended when its times have. `now` in seconds since the epoch."""
         return tuple(_parse(entry, now) for entry in self._entries.values())
 
     def _write(self) -> None:
@@ -48,7 +48,9 @@ def _parse(entry: Json, now: float) -> Reservation:
     specific: Json = future or entry.get("specificReservation") or {}
     properties: Json = specific.get("instanceProperties") or {}
     gpus = properties.get("guestAccelerators") or [{}]
-    start = (entry.get("timeWindow") or {}).get("startTime")
+    window: Json = entry.get("timeWindow") or {}
+    start, end = _seconds(window.get("startTime")), _seconds(window.get("endTime"))
+    ended = end is not None and end <= now
     name = entry.get("reservationName") if future else None
     return Reservation(
         name=str(name or entry["name"]),
@@ -56,5 +58,11 @@ def _parse(entry: Json, now: float) -> Reservation:
         machine_type=str(properties.get("machineType") or ""),
         count=int(specific.get("totalCount") or specific.get("count") or 0),
         accelerator=gpus[0].get("acceleratorType"),
-        active=start is None or datetime.fromisoformat(start).timestamp() <= now,
+        active=(start is None or start <= now) and not ended,
+        ends_at=end,
+        ended=ended,
     )
+
+
+def _seconds(time: str | None) -> float | None:
+    return None if time is None else datetime.fromisoformat(time).timestamp()

@@ -12,7 +12,7 @@ from kueue_fleet.rehearsal.cloud.cluster_view import ClusterView
 from kueue_fleet.rehearsal.cloud.dws import QueuedProvisioning, install_crd
 from kueue_fleet.rehearsal.cloud.gke_crds import install_gke_definitions
 from kueue_fleet.rehearsal.cloud.gke_tolerations import install_tolerations
-from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation, refusals
+from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation, refusals, reservation_end
 from kueue_fleet.rehearsal.cloud.node_pool_store import NodePoolStore
 from kueue_fleet.rehearsal.cloud.node_templates import Place
 from kueue_fleet.rehearsal.cloud.nodes import NodeProvisioner
@@ -155,7 +155,7 @@ class SimulatedCapacity:
         if reasons:
             raise WrongRequestError(f"node pool {pool} of {place.cluster}: {'; '.join(reasons)}")
         is_new = pool not in self._store.pools
-        made = self._store.put(pool, body)
+        made = self._store.put(pool, body, reservation_end(body, known))
         if is_new:
             await self._running().begin(made)
         await self._settle(pool)
