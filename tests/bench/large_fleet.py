@@ -32,3 +32,10 @@ def large_fleet(count: int = MOST_CLUSTERS) -> dict[str, Any]:
         for team in fleet["teams"]:
             team["localQueues"] = [{"name": f"gpu-{n}", "clusterQueue": f"dws-{n}"} for n, _ in enumerate(groups)]
     return fleet
+
+
+def fleet_jobs(queues: int, jobs: int) -> dict[str, Any]:
+    """A workload file of jobs with one GPU for an hour each, spread over the queues; one a second arrives at each."""
+    names = ["gpu"] if queues == 1 else [f"gpu-{number}" for number in range(queues)]
+    entry = {"namespace": "team-vision", "interval": 1, "runSeconds": 3600, "requests": {"nvidia.com/gpu": 1}}
+    return {"jobs": [{**entry, "name": name, "queue": name, "count": jobs // queues} for name in names]}
