@@ -105,7 +105,9 @@ BUILT_IN_GROUPS: Final = frozenset({"apps", "batch", "policy", "autoscaling", "e
 """API groups of Kubernetes itself whose name has no dot."""
 QUANTITY: Final = re.compile(r"([+-]?[0-9]*\.?[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?")
 """An amount as Kubernetes writes it."""
-QUANTITY_PARENTS: Final = frozenset({"requests", "limits", "hard", "capacity", "allocatable", "overhead", "default"})
+QUANTITY_PARENTS: Final = frozenset(
+    {"requests", "limits", "hard", "capacity", "allocatable", "overhead", "default", "defaultRequest", "max", "min"}
+)
 """Fields below which amounts are."""
 DECIMAL_EXPONENTS: Final = {"": 0, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 """Powers of ten, by suffix."""

@@ -71,6 +71,7 @@ CONTROLLER = {
         {"clusters/1/kueue": {"configuration": {"waitForPodsReady": {"timeout": "10m"}}}},
         {"jobSet": {"enabled": False}, "teams/0/members": ["group:vision@example.com"]},
         {"teams/0/resourceQuota": {"count/jobs.batch": 500}, "teams/0/podSecurity": "restricted"},
+        {"teams/0/limitRange": {"default": {"cpu": 2, "memory": "4Gi"}, "defaultRequest": {"cpu": "500m"}}},
         {"teams/0/existingGoogleServiceAccount": "team-jobs@other-project.iam.gserviceaccount.com"},
     ],
 )  # fmt: skip

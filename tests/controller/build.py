@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.kube.fake_api import FakeApi
 
+from kueue_fleet.admission.reading.pod_resources import namespace_limits
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
@@ -94,7 +95,7 @@ class Clock:
 class Fixture:
     """A manager with two workers, each with eight GPUs in the queue `gpu`."""
 
-    def __init__(self, *, dispatches: bool = True, **section: Any) -> None:
+    def __init__(self, *, dispatches: bool = True, limits: Json | None = None, **section: Any) -> None:
         defaults = {
             "image": "example.com/controller:1",
             "prices": {"europe-west4": {"l4": 2.0}, "us-east4": {"l4": 1.0}},
@@ -110,6 +111,7 @@ class Fixture:
                     {"name": "eu", "region": "europe-west4", "kueue": {}},
                     {"name": "us", "region": "us-east4", "kueue": {}},
                 ],
+                "limitRanges": limits or {},
                 "teamRegions": {"team-eu": ["europe-west4"]},
                 "kueue": {},
             }
@@ -117,7 +119,9 @@ class Fixture:
         self.api, self.clock, self.metrics = FakeApi(), Clock(), Metrics()
         self.touched: list[str | None] = []
         self.told: list[tuple[str, str, bool]] = []
-        self.manager = ManagerState({}, dispatch_settings(self.configuration.controller), self.touched.append, "system")
+        self.limits = namespace_limits(self.configuration.limit_ranges)
+        settings = dispatch_settings(self.configuration.controller)
+        self.manager = ManagerState({}, settings, self.touched.append, "system", self.limits)
         self.manager.take_namespace("ns", {"metadata": {"name": "ns"}})
         self.apis = {worker.name: FakeApi() for worker in self.configuration.workers}
         self.forget_workers()
@@ -138,7 +142,8 @@ class Fixture:
     def forget_workers(self) -> None:
         """Workers of which nothing is known but their configuration."""
         self.workers = {
-            w.name: WorkerState(w.name, w.region, {}, ORIGIN, self.touched.append) for w in self.configuration.workers
+            w.name: WorkerState(w.name, w.region, {}, ORIGIN, self.touched.append, self.limits)
+            for w in self.configuration.workers
         }
         for worker in self.workers.values():
             self.configure(worker)

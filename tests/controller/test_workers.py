@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from tests.controller.build import COPY, NOW, Fixture, admitted_copy, condition, configured, workload
+from tests.controller.build import COPY, GPU, NOW, Fixture, admitted_copy, condition, configured, workload
 from tests.kube.fake_api import FakeApi
 
 from kueue_fleet.controller import workers
@@ -28,6 +28,19 @@ def seen(fixture: Fixture, worker: str, gpus: int) -> Fit:
     quota = fixture.workers[worker].quota
     assert quota is not None
     return quota.examine(record.workload, NOW)
+
+
+def test_a_job_without_requests_fits_where_the_default_of_its_teams_limit_range_does() -> None:
+    """Kueue counts with it on the workers, and the Workload does not have it."""
+    fixture = Fixture(limits={"ns": {"type": "Container", "default": {GPU: "6"}}})
+    fixture.workers["us"].take_workload("ns/one", admitted_copy("one", 4))
+    silent = workload("silent")
+    del silent["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]
+    record = fixture.manager.records[fixture.take(silent)]
+    for name, kind in (("eu", FitKind.FREE), ("us", FitKind.WAITING)):
+        quota = fixture.workers[name].quota
+        assert quota is not None
+        assert quota.examine(record.workload, NOW).kind is kind
 
 
 async def test_what_is_on_its_way_is_kept_while_the_queues_cannot_be_read() -> None:

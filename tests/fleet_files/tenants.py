@@ -16,6 +16,10 @@ _PEOPLE: Final = (
     "serviceAccount:ci@my-project.iam.gserviceaccount.com",
 )
 _AMOUNTS: Final = {"count/jobs.batch": 500, "pods": "1k", "requests.storage": "10Ti"}
+_LIMIT_RANGES: Final = (
+    {"default": {"cpu": 2, "memory": "4Gi"}, "defaultRequest": {"cpu": "500m"}},
+    {"default": {"nvidia.com/gpu": 0}, "max": {"nvidia.com/gpu": 8}, "min": {"cpu": "100m"}},
+)
 _STOPS: Final = one_of("None", "Hold", "HoldAndDrain")
 _WEIGHTS: Final = one_of({"weight": 3}, {"weight": "250m"})
 
@@ -43,6 +47,7 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
         members=some_of(_PEOPLE),
         budget=_budgets(),
         podSecurity=one_of("privileged", "baseline", "restricted"),
+        limitRange=st.sampled_from(_LIMIT_RANGES),
         resourceQuota=some_of(list(_AMOUNTS)).map(lambda names: {key: _AMOUNTS[key] for key in names}),
         # Every region that has a cluster, or queues might be out of reach.
         allowedRegions=st.just([*regions, *(region for region in ZONES if region not in regions)]),

@@ -112,6 +112,16 @@ def test_limits_in_each_namespace() -> None:
     assert made[0]["spec"] == {"hard": {"services.loadbalancers": "1", "services.nodeports": "0", "pods": "500"}}
 
 
+def test_limit_range_in_each_namespace_of_manager_and_workers() -> None:
+    given = {"default": {"cpu": 2, "nvidia.com/gpu": 1}, "defaultRequest": {"cpu": "500m"}}
+    spec = fleet({"limitRange": given, "namespaces": ["one", "two"]})
+    for cluster in ("manager", "worker-a"):
+        made = [item for item in render_team_objects(spec, spec.teams[0], cluster) if item["kind"] == "LimitRange"]
+        assert [item["metadata"]["namespace"] for item in made] == ["one", "two"]
+        wanted = {"default": {"cpu": "2", "nvidia.com/gpu": "1"}, "defaultRequest": {"cpu": "500m"}}
+        assert made[0]["spec"] == {"limits": [{"type": "Container", **wanted}]}
+
+
 def test_pods_are_reached_from_the_teams_own_namespaces_and_from_operators() -> None:
     spec = objects({})["NetworkPolicy"]["spec"]
     assert (spec["podSelector"], spec["policyTypes"]) == ({}, ["Ingress"])

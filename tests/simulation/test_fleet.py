@@ -64,6 +64,16 @@ def test_all_at_once_frees_the_other_workers_for_the_next_job() -> None:
     assert found["b"]["admittedAt"] == 121
 
 
+def test_a_job_without_requests_asks_for_what_the_limit_range_of_its_team_says() -> None:
+    limits = "limitRange: { default: { nvidia.com/gpu: 2 } }\n"
+    spec = fleet("- name: team-vision\n", f"- name: team-vision\n        {limits}")
+    found = run([job("silent", requests={}), job("large", requests={"nvidia.com/gpu": 8})], spec=spec, until=1000)
+    assert found["silent"]["state"] == "Finished"
+    assert found["silent"]["flavors"]["main"]["nvidia.com/gpu"] == "t4-dws"
+    assert found["large"]["state"] == "Pending"
+    assert found["large"]["message"].endswith("requests must not exceed its limits")
+
+
 def test_incremental_offers_in_rounds() -> None:
     spec = fleet("dispatcher: AllAtOnce", "dispatcher: Incremental\n      incremental: { stepSize: 1 }")
     waits: list[dict[str, Any]] = [{"cluster": US, "seconds": 50}, {"seconds": 900}]

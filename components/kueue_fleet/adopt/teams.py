@@ -33,6 +33,7 @@ def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> tup
             **_account(platform, team, namespaces),
             **_members(platform, first),
             **_guard(platform, first),
+            **_limit_range(platform, first),
             "priorityClasses": _let_through(platform, team, "priorityClasses"),
             "allowedRegions": list(regions.get(first, ())) or _let_through(platform, team, "regions"),
         }
@@ -135,3 +136,12 @@ def _guard(platform: Platform, namespace: str) -> Data:
         return {}
     own = {name: amount for name, amount in hard.items() if SERVICE_LIMITS.get(name) != str(amount)}
     return {"resourceQuota": own} if own else {}
+
+
+def _limit_range(platform: Platform, namespace: str) -> Data:
+    """The LimitRange that a fleet makes; others stay as they are."""
+    found = _in_namespace(platform, "LimitRange", namespace).get(GUARD, {})
+    items = (found.get("spec") or {}).get("limits") or []
+    if len(items) != 1 or items[0].get("type") != "Container":
+        return {}
+    return {"limitRange": {name: amounts for name, amounts in items[0].items() if name != "type"}}

@@ -117,7 +117,7 @@ def import_(
           clusterqueues localqueues admissionchecks \\
           provisioningrequestconfigs multikueueclusters multikueueconfigs \\
           workloadpriorityclasses priorityclasses namespaces \\
-          serviceaccounts resourcequotas roles rolebindings \\
+          serviceaccounts resourcequotas limitranges roles rolebindings \\
           validatingadmissionpolicies; \\
           do kubectl get $kind -A -o yaml > batch/$kind.yaml; done
       kubectl get configmaps -n kueue-system -o yaml > batch/kueue.yaml

@@ -17,6 +17,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import ValidationError
 
+from kueue_fleet.admission.reading.pod_resources import Limits, namespace_limits
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.journal import Events, log_to_stdout
 from kueue_fleet.controller.manager import ManagerState
@@ -122,14 +123,16 @@ class Controller:
         self.metrics.leading.set(1)
         log.info("leading", extra={"fields": {"fleet": self._configuration.fleet}})
         queue = WorkQueue(time.monotonic)
+        limits = namespace_limits(self._configuration.limit_ranges)
         manager = ManagerState(
             self._configuration.kueue,
             dispatch_settings(self._configuration.controller),
             lambda key: self._add(queue, manager, key),
             self._configuration.namespace,
+            limits,
         )
         manager.on_check = lambda name: queue.add(f"{_CHECK} {name}")
-        workers = {entry.name: self._worker(entry, queue, manager) for entry in self._configuration.workers}
+        workers = {entry.name: self._worker(entry, queue, manager, limits) for entry in self._configuration.workers}
         events = Events(manager_api, time.time, lambda: len(queue) > 0)
         worker_apis = {name: KubeApi(self._settings.workers / name, self.metrics.requests_to(name)) for name in workers}
         reconciler = Reconciler(
@@ -175,13 +178,20 @@ class Controller:
         lifetime = configuration.token_lifetime.seconds
         return TokenRenewal(configuration.tokens, lifetime, manager, workers, self.metrics, time.time)
 
-    def _worker(self, entry: WorkerConfiguration, queue: WorkQueue, manager: ManagerState) -> WorkerState:
+    def _worker(
+        self,
+        entry: WorkerConfiguration,
+        queue: WorkQueue,
+        manager: ManagerState,
+        limits: Mapping[str, Limits],
+    ) -> WorkerState:
         made = WorkerState(
             entry.name,
             entry.region,
             entry.kueue,
             self._configuration.origin,
             lambda key: self._add(queue, manager, key),
+            limits,
         )
         made.on_local = lambda key: queue.add(f"{_LOCAL} {entry.name} {key}")
         made.on_check = lambda: queue.add(f"{_ACTIVATE} {entry.name}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_fleet.admission.reading.configuration import parse_configuration
+from kueue_fleet.admission.reading.pod_resources import Limits
 from kueue_fleet.admission.reading.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
@@ -34,7 +35,8 @@ class CheckObject:
 class ManagerState:
     """The manager. `on_change` gets the keys of workloads that something happened to, None for all of them.
 
-    `namespace` is the controller's own, on which operators say which workers are gone (`GONE_ANNOTATION`).
+    `namespace` is the controller's own, on which operators say which workers are gone (`GONE_ANNOTATION`); `limits` are
+    the teams' LimitRanges by namespace.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class ManagerState:
         settings: DispatchSettings,
         on_change: Callable[[str | None], None],
         namespace: str = "",
+        limits: Mapping[str, Limits] | None = None,
     ) -> None:
         self._settings = settings
         self._namespace = namespace
@@ -53,7 +56,7 @@ class ManagerState:
         self.checks: dict[str, CheckObject] = {}
         self.on_check: Callable[[str], None] = _ignore
         self._pod_sets = PodSets()
-        self._context = Context(rules=parse_configuration(kueue).resource_rules)
+        self._context = Context(rules=parse_configuration(kueue).resource_rules, limits=limits or {})
         self._on_change = on_change
         self._namespaces: dict[str, str | None] = {}
         self._components: dict[str, set[str]] = {}

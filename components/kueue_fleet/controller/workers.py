@@ -17,6 +17,7 @@ from kueue_fleet.admission.model import Configuration, Objects, Workload
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.kueue_objects import parse_objects
+from kueue_fleet.admission.reading.pod_resources import Limits
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.controller.copies import read_copy
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
@@ -45,11 +46,18 @@ class WorkerState:
     """A worker. `on_change` gets the keys of workloads that something happened to, None for all of them.
 
     `origin` is the mark on the copies that the fleet's manager makes. `on_local` gets Workloads that are not
-    copies and wait for the assignment check, `on_check` that the assignment check itself is to be looked at.
+    copies and wait for the assignment check, `on_check` that the assignment check itself is to be looked at. `limits`
+    are the teams' LimitRanges by namespace.
     """
 
     def __init__(
-        self, name: str, region: str, kueue: Mapping[str, Any], origin: str, on_change: Callable[[str | None], None]
+        self,
+        name: str,
+        region: str,
+        kueue: Mapping[str, Any],
+        origin: str,
+        on_change: Callable[[str | None], None],
+        limits: Mapping[str, Limits] | None = None,
     ) -> None:
         self.name = name
         self.region = region
@@ -61,7 +69,7 @@ class WorkerState:
         self._problem = "its queues were not read yet"
         self._origin = origin
         self._on_change = on_change
-        self._context = Context(rules=self.configuration.resource_rules)
+        self._context = Context(rules=self.configuration.resource_rules, limits=limits or {})
         self._manifests: dict[tuple[str, str], Json] = {}
         self._objects: Objects | None = None
         self._workloads: dict[str, Workload | None] = {}

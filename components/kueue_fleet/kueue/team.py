@@ -49,7 +49,8 @@ class Team(pulumi.ComponentResource):
     secrets: dict[tuple[str, str], KubernetesObject]
     """The team's Secrets by namespace and name."""
     objects: list[KubernetesObject]
-    """What else it has: ServiceAccount, Role, RoleBinding, ResourceQuota, NetworkPolicy, and the policy on its jobs."""
+    """What else it has: ServiceAccount, Role, RoleBinding, LimitRange, ResourceQuota, NetworkPolicy, and the policy on
+    its jobs."""
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from kueue_fleet.fleet_file.model.per_cluster import manager_groups
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken, token_credentials, worker_tokens
 from kueue_fleet.kueue_api.base import Flag, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
+from kueue_fleet.objects.teams import limit_range_item
 
 DEFAULT_ORIGIN: Final = "multikueue"
 """Kueue's own default. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go."""
@@ -67,6 +68,9 @@ class ControllerConfiguration(SpecModel):
     """The workers, most preferred first; those too that get no jobs any more."""
     team_regions: Mapping[Text, tuple[Text, ...]]
     """Regions where a team's jobs may run, by namespace; a namespace that is not there has no such rule."""
+    limit_ranges: Mapping[Text, Mapping[str, Any]] = Field(default_factory=dict)
+    """The items of LimitRanges, by namespace. Kueue counts with their defaults, and does not write them into Workloads
+    (kueue@v0.19.2 pkg/workload/resources.go, AdjustResources)."""
     kueue: Mapping[str, Any]
     """Kueue's Configuration on the manager, as far as it decides."""
     fallback: Mapping[Text, QueueFallback] = Field(default_factory=dict)
@@ -95,6 +99,12 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
             for name in _workers(fleet)
         ),
         team_regions=_team_regions(fleet),
+        limit_ranges={
+            namespace: limit_range_item(team.limit_range)
+            for team in fleet.teams
+            if team.limit_range is not None
+            for namespace in team.namespace_names
+        },
         kueue=_decisive(fleet, home),
         fallback=queue_fallback(fleet),
         tokens=worker_tokens(fleet),

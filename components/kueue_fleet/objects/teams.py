@@ -1,8 +1,8 @@
 """What a team has in its namespaces beside LocalQueues: accounts and rights, limits, and a wall around its pods.
 
-ServiceAccount, Role and RoleBinding, for what the team's entry asks for; ResourceQuota and NetworkPolicy, always; and
-the policy on its jobs (`team_policy`). Members submit where jobs are submitted, to the manager or the standalone
-cluster; on a worker, where only the manager submits, they read.
+ServiceAccount, Role, RoleBinding and LimitRange, for what the team's entry asks for; ResourceQuota and NetworkPolicy,
+always; and the policy on its jobs (`team_policy`). Members submit where jobs are submitted, to the manager or the
+standalone cluster; on a worker, where only the manager submits, they read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from kueue_fleet.fleet_file.model.accounts import team_account_address
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
-from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.fleet_file.model.teams import TeamEntry, TeamLimitRange
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.job_kinds import KINDS, JobKind, enabled_kinds
 from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL, Manifest, manifest
@@ -23,7 +23,7 @@ from kueue_fleet.objects.team_policy import render_team_policy
 MEMBERS_ROLE: Final = "kueue-fleet-members"
 """Name of the Role and RoleBinding of a team's members."""
 GUARD: Final = "kueue-fleet"
-"""Name of the ResourceQuota and the NetworkPolicy."""
+"""Name of the ResourceQuota, the LimitRange and the NetworkPolicy."""
 SERVICE_LIMITS: Final = {"services.loadbalancers": "0", "services.nodeports": "0"}
 """Limits of every team unless its resourceQuota says otherwise: no Services that can be reached from outside.
 
@@ -42,6 +42,9 @@ def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list
         objects += _service_account(fleet, team, namespace)
         objects += _access(fleet, team, namespace, cluster)
         objects.append(_limits(team, namespace))
+        if team.limit_range is not None:
+            spec = {"limits": [limit_range_item(team.limit_range)]}
+            objects.append(manifest("v1", "LimitRange", GUARD, namespace, spec=spec))
         objects.append(_network(fleet, team, namespace))
     return objects + render_team_policy(fleet, team, cluster)
 
@@ -100,6 +103,11 @@ def _rule(groups: list[str], resources: list[str], verbs: list[str]) -> dict[str
 def _limits(team: TeamEntry, namespace: str) -> Manifest:
     own = {name: str(amount) for name, amount in team.resource_quota.items()}
     return manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": {**SERVICE_LIMITS, **own}})
+
+
+def limit_range_item(given: TeamLimitRange) -> dict[str, Any]:
+    """The item of a LimitRange; what is not given stays out."""
+    return {"type": "Container", **{name: amounts for name, amounts in given.wire().items() if amounts}}
 
 
 def _network(fleet: FleetSpec, team: TeamEntry, namespace: str) -> Manifest:

@@ -24,6 +24,7 @@ PLACES = {
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
+    "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
@@ -51,7 +52,12 @@ def the_fleet() -> FleetSpec:
                         "allowedRegions": ["us-central1"],
                         "localQueues": queues,
                     },
-                    {"name": OTHER, "members": ["user:bob@example.com"], "localQueues": queues},
+                    {
+                        "name": OTHER,
+                        "members": ["user:bob@example.com"],
+                        "localQueues": queues,
+                        "limitRange": {"default": {"cpu": 2, "memory": "4Gi"}, "defaultRequest": {"cpu": "500m"}},
+                    },
                 ],
             },
         )
@@ -302,6 +308,42 @@ def test_services_are_not_reached_from_outside(cluster: OneCluster, kind: str) -
     assert not refusal(cluster, place, service)
     service["spec"] = {"type": kind, "ports": [{"port": 80}]}
     assert "exceeded quota: kueue-fleet" in refusal(cluster, place, service)
+
+
+def test_kueue_counts_a_job_without_requests_by_the_limit_range_and_does_not_write_them_down(
+    cluster: OneCluster,
+) -> None:
+    body = job_of("batch/job")
+    body["metadata"] |= {"name": "silent", "namespace": OTHER}
+    del body["spec"]["template"]["spec"]["containers"][0]["resources"]
+    cluster.create(f"/apis/batch/v1/namespaces/{OTHER}/jobs", body)
+
+    def admitted() -> Json | None:
+        items = cluster.items(f"{KUEUE}/namespaces/{OTHER}/workloads")
+        return next((item for item in items if (item.get("status") or {}).get("admission")), None)
+
+    workload = wait_until(admitted)
+    [assigned] = workload["status"]["admission"]["podSetAssignments"]
+    assert assigned["resourceUsage"] == {"cpu": "500m", "memory": "4Gi"}
+    [container] = workload["spec"]["podSets"][0]["template"]["spec"]["containers"]
+    assert not container["resources"]
+    cluster.delete(f"/apis/batch/v1/namespaces/{OTHER}/jobs/silent")
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        ({"min": {"cpu": "4"}, "default": {"cpu": "2"}}, "min value 4 is greater than default value 2"),
+        ({"defaultRequest": {"cpu": "3"}, "max": {"cpu": "2"}}, "default request value 3 is greater than max value 2"),
+        ({"default": {"pods": "1"}}, "must be a standard resource for containers"),
+        ({"default": {"nvidia.com/gpu": "2"}, "defaultRequest": {"nvidia.com/gpu": "1"}}, "must equal to"),
+    ],
+)
+def test_limit_ranges_that_the_check_refuses_are_refused(cluster: OneCluster, limits: Json, says: str) -> None:
+    items = [{"type": "Container", **limits}]
+    body = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "odd"}, "spec": {"limits": items}}
+    with pytest.raises(Refused, match=says):
+        cluster.create(f"{PLACES['LimitRange'].format(OTHER)}?dryRun=All", body)
 
 
 def test_members_read_what_their_jobs_become_and_nothing_of_others(cluster: OneCluster) -> None:

@@ -34,6 +34,71 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "LimitRange without an amount": (
+        {"teams/0/limitRange": {"default": {}}},
+        ["teams[team-vision].limitRange: has no amount; set default, defaultRequest, max or min, or remove it"],
+    ),
+    "LimitRange with amounts that Kubernetes does not take": (
+        {
+            "teams/0/limitRange": {
+                "default": {"pods": 1, "hugepages-2Mi": "2Mi"},
+                "min": {"cpu": -1, "example.com/f": 0.5},
+            }
+        },
+        [
+            "teams[team-vision].limitRange.min[cpu]: -1 is negative; write 0 or more",
+            (
+                "teams[team-vision].limitRange.min[example.com/f]: 500m is not a whole number, and example.com/f is "
+                "counted in whole ones; write 0 or 1"
+            ),
+            (
+                "teams[team-vision].limitRange.default[pods]: pods is not a resource of containers; use one of cpu, "
+                "memory, ephemeral-storage, or a name with a domain"
+            ),
+        ],
+    ),
+    "LimitRange out of order": (
+        {
+            "teams/0/limitRange": {
+                "min": {"cpu": 4, "memory": "1Gi"},
+                "defaultRequest": {"cpu": 3, "memory": "2Gi"},
+                "default": {"cpu": 2, "memory": "2Gi"},
+                "max": {"cpu": 1, "memory": "2Gi"},
+            }
+        },
+        [
+            (
+                f"teams[team-vision].limitRange.{low}[cpu]: {less} is more than {high}, {more}; "
+                "write a smaller one, or both"
+            )
+            for low, less, high, more in (
+                ("min", 4, "defaultRequest", 3),
+                ("min", 4, "default", 2),
+                ("min", 4, "max", 1),
+                ("defaultRequest", 3, "default", 2),
+                ("defaultRequest", 3, "max", 1),
+                ("default", 2, "max", 1),
+            )
+        ],
+    ),
+    "LimitRange with GPUs whose request is not the limit": (
+        {
+            "teams/0/limitRange": {
+                "defaultRequest": {"nvidia.com/gpu": 1, "cpu": 1},
+                "max": {"nvidia.com/gpu": 8, "cpu": 8},
+            }
+        },
+        [
+            (
+                "warning: teams[team-vision].limitRange.max[nvidia.com/gpu]: 8 is also what each container gets that "
+                "asks for none; add default: {nvidia.com/gpu: 0}"
+            ),
+            (
+                "teams[team-vision].limitRange.defaultRequest[nvidia.com/gpu]: 1 is less than the limit, 8, and "
+                "nvidia.com/gpu is requested as its limit is; write 8, or remove it"
+            ),
+        ],
+    ),
     "namespace of two teams": (
         {"teams/1/namespaces": ["team-vision"], "teams/1/localQueues/0/name": "other"},
         [

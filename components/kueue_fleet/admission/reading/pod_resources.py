@@ -52,6 +52,14 @@ def parse_limit_ranges(items: Iterable[Fields]) -> dict[str, dict[str, Bounds]]:
     return found
 
 
+def namespace_limits(items: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Bounds]]:
+    """The bounds of namespaces whose LimitRange has one item."""
+    return parse_limit_ranges(
+        Fields({"metadata": {"namespace": namespace}, "spec": {"limits": [item]}}, f"LimitRange {namespace}", [])
+        for namespace, item in items.items()
+    )
+
+
 def _add(bounds: Bounds, entry: Fields) -> None:
     most, least = entry.quantities("max"), entry.quantities("min")
     limits, requests = entry.quantities("default"), entry.quantities("defaultRequest")

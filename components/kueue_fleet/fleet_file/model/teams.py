@@ -5,7 +5,8 @@ The objects are made by `objects.teams`; rules between teams are in `check.teams
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Field
@@ -21,6 +22,8 @@ from kueue_fleet.kueue_api.syntax import google_service_account
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 """What every job's account may do: write logs and metrics."""
+CONTAINER_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+"""Resources of containers that have no domain in their name, without huge pages."""
 BASIC_ROLES: Final = frozenset({"roles/owner", "roles/editor", "roles/viewer"})
 """Roles over everything in a project."""
 
@@ -66,6 +69,66 @@ class TeamBudget(RuledModel):
             yield Problem("", "has no amount", "set gpuHours, usd or both")
 
 
+class TeamLimitRange(RuledModel):
+    """What each container in the team's namespaces asks for, as an item of type Container of a LimitRange says.
+
+    Kueue and Kubernetes count a container that does not say as if it said the defaults.
+
+    Source: kubernetes@v1.36 pkg/apis/core/validation (ValidateLimitRange).
+    """
+
+    default: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
+    """Limits of containers that do not have one, by resource; default: `max`."""
+    default_request: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
+    """Requests of containers that do not have one, by resource; default: `default`, else `min`."""
+    max: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
+    """The largest request and limit."""
+    min: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
+    """The smallest request and limit."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """It says something; amounts that Kubernetes takes, in order from `min` to `max`."""
+        given = {"min": self.min, "defaultRequest": self.default_request, "default": self.default, "max": self.max}
+        if not any(given.values()):
+            yield Problem("", "has no amount", "set default, defaultRequest, max or min, or remove it")
+        for field, amounts in given.items():
+            yield from _amounts(field, amounts)
+        for (low, less), (high, more) in combinations(given.items(), 2):
+            for name in less:
+                if name in more and less[name] > more[name]:
+                    yield Problem(
+                        f"{low}[{name}]",
+                        f"{less[name]} is more than {high}, {more[name]}",
+                        "write a smaller one, or both",
+                    )
+        for name, amount in self.max.items():
+            if "/" in name and name not in self.default:
+                yield Problem(
+                    f"max[{name}]",
+                    f"{amount} is also what each container gets that asks for none",
+                    f"add default: {{{name}: 0}}",
+                    "warning",
+                )
+        limits = {**self.max, **self.default}
+        for name, amount in self.default_request.items():
+            if name in limits and amount < limits[name] and ("/" in name or name.startswith("hugepages-")):
+                wrong = f"{amount} is less than the limit, {limits[name]}, and {name} is requested as its limit is"
+                yield Problem(f"defaultRequest[{name}]", wrong, f"write {limits[name]}, or remove it")
+
+
+@rule
+def _amounts(field: str, amounts: Mapping[str, Quantity]) -> Iterator[Problem]:
+    for name, amount in amounts.items():
+        if amount < Quantity(0):
+            yield Problem(f"{field}[{name}]", f"{amount} is negative", "write 0 or more")
+        else:
+            yield from whole_problems(name, amount, f"{field}[{name}]")
+        if "/" not in name and name not in CONTAINER_RESOURCES and not name.startswith("hugepages-"):
+            known = ", ".join(CONTAINER_RESOURCES)
+            wrong = f"{name} is not a resource of containers"
+            yield Problem(f"{field}[{name}]", wrong, f"use one of {known}, or a name with a domain")
+
+
 class TeamEntry(RuledModel):
     """A team: its namespaces and the queues it may use."""
 
@@ -86,6 +149,8 @@ class TeamEntry(RuledModel):
     """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
     resource_quota: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
     """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters."""
+    limit_range: TeamLimitRange | None = None
+    """Requests and limits of containers that do not name them, and bounds of those that do; default: none."""
     allowed_regions: tuple[Region, ...] = ()
     """Regions in which its jobs may run; default: any."""
     secrets: tuple[DnsSubdomain, ...] = ()
