@@ -1,7 +1,8 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
-`python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, harness,
-rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote to bench.json before.
+`python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, jobs,
+harness, rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote to bench.json
+before.
 """
 
 from __future__ import annotations
@@ -134,6 +135,15 @@ def simulation() -> Iterator[Figure]:
             yield Figure(f"{name}: mean wait of {label}", mean, "s", None, "Kueue's CI, published", published)
 
 
+def jobs() -> Iterator[Figure]:
+    """The simulation of a fleet's jobs, with the most workers of a queue beside the most of a fleet."""
+    few, many = (run_module("tests.bench.simulated_fleet", [str(w), "20000"]) for w in (MOST_CLUSTERS, MAX_WORKERS))
+    each, peer = (1000 * row["runSeconds"] / row["jobs"] for row in (many, few))
+    what = f"simulate {many['jobs']} jobs on {MAX_WORKERS} workers"
+    yield Figure(f"{what}: CPU of each", each, "ms", 1.2 * peer, f"on {MOST_CLUSTERS}", peer)
+    yield Figure(f"{what}: memory", many["peakMiB"], "MiB", None, f"on {MOST_CLUSTERS}", few["peakMiB"])
+
+
 def harness() -> Iterator[Figure]:
     """Kueue's harness on its baseline set, and the simulation of it with the delays that its log shows."""
     try:
@@ -223,7 +233,19 @@ def dispatchers() -> Iterator[Figure]:
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     part.__name__: part
-    for part in (fleets, command, explain, decisions, simulation, harness, rehearsal, newcomer, controller, dispatchers)
+    for part in (
+        fleets,
+        command,
+        explain,
+        decisions,
+        simulation,
+        jobs,
+        harness,
+        rehearsal,
+        newcomer,
+        controller,
+        dispatchers,
+    )
 }
 
 
