@@ -39,14 +39,19 @@ RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
 
 
 def data() -> Json:
-    """Beside the queues of the lab one whose jobs go on from B200 by DWS to L4."""
+    """Beside the queues of the lab two whose jobs go on to L4: from B200 by DWS, and from nodes that never come."""
     made = fleet_data({EU: "europe-west4", US: "us-east4"}, prices=PRICES, dispatch=DISPATCH)
     queue, later = queue_data("patient", "b200", 8), queue_data("patient", "l4", 8)
     queue["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
     queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["b200"]}]}
     queue["fallback"] = [{"flavor": "b200", "patience": "4s"}]
-    made["clusterQueues"].append(queue)
-    made["localQueues"].append({"namespace": "team", "name": "patient", "clusterQueue": "patient"})
+    made["flavors"].append({"name": "absent", "nodeLabels": {"example.com/absent": "true"}})
+    admitted = queue_data("admitted", "absent", 8)
+    admitted["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
+    admitted["fallback"] = [{"flavor": "absent", "patience": "3s"}]
+    for each in (queue, admitted):
+        made["clusterQueues"].append(each)
+        made["localQueues"].append({"namespace": "team", "name": each["name"], "clusterQueue": each["name"]})
     return made
 
 
@@ -275,14 +280,41 @@ def test_without_stock_a_job_goes_on_to_the_next_flavor_runs_once_and_leaves_no_
     ran = lab.manager.get(f"{JOBS}/patient")["status"]
     assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
     assert (EU, set(assigned["flavors"].values()), evictions) == simulated()
+    wait_until(lambda: nothing_is_left(lab, "patient", path))
 
-    def nothing_is_left() -> bool:
-        queues = [cluster.get(f"{KUEUE}/clusterqueues/patient") for cluster in lab.clusters.values()]
-        used = [one for queue in queues for one in queue["status"].get("flavorsReservation", [])]
-        free = all(resource["total"] == "0" for flavor in used for resource in flavor["resources"])
-        return free and not any(cluster.find(path) for cluster in lab.workers.values())
 
-    wait_until(nothing_is_left)
+def test_a_job_that_a_worker_admitted_and_whose_nodes_never_come_goes_on_to_the_next_flavor(
+    lab: ControllerLab,
+) -> None:
+    """No check waits for the nodes: the copy is admitted, and its pods stay pending."""
+    lab.submit(job("admitted", queue="admitted", regions="europe-west4", seconds=1))
+    assert lab.placed("admitted") == EU
+    workload = lab.workload("admitted")
+    assert workload is not None
+    path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
+
+    def flavors() -> set[str]:
+        copy = lab.workers[EU].find(path)
+        if copy is None or condition(copy, "Admitted") != "True":
+            return set()
+        [assigned] = copy["status"]["admission"]["podSetAssignments"]
+        return set(assigned["flavors"].values())
+
+    wait_until(lambda: flavors() == {"absent"})
+    wait_until(lambda: flavors() == {"l4"})
+    wait_until(lambda: condition(lab.workload("admitted") or {}, "Finished") == "True")
+    assert events(lab, "admitted")["FlavorGivenUp"] == "No nodes of absent within 3 s; goes on to l4"
+    ran = lab.manager.get(f"{JOBS}/admitted")["status"]
+    assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
+    wait_until(lambda: nothing_is_left(lab, "admitted", path))
+
+
+def nothing_is_left(lab: ControllerLab, queue: str, path: str) -> bool:
+    """No quota of the queue anywhere, and no copy of the Workload."""
+    queues = [cluster.get(f"{KUEUE}/clusterqueues/{queue}") for cluster in lab.clusters.values()]
+    used = [one for each in queues for one in each["status"].get("flavorsReservation", [])]
+    free = all(resource["total"] == "0" for flavor in used for resource in flavor["resources"])
+    return free and not any(cluster.find(path) for cluster in lab.workers.values())
 
 
 def simulated() -> tuple[str, set[str], dict[str, int]]:
