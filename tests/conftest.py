@@ -5,7 +5,7 @@ import os
 import resource
 import signal
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 from itertools import chain
 from typing import Any
 
@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from drawn import examples
+from leaping_clock import leaping_clock
 
 _TOGETHER = (
     ("tests/engines/shared_cluster",),
@@ -76,6 +77,13 @@ def pytest_configure() -> None:
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+@pytest.fixture
+async def no_waiting() -> AsyncIterator[None]:
+    """For tests in which only this process does anything; see `leaping_clock`."""
+    with leaping_clock():
+        yield
 
 
 class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -46,6 +48,27 @@ class Looked(NamedTuple):
     said: list[str]
 
 
+class Window:
+    """One window of the browser for all reports, each of which is loaded into it again: opening one takes longer."""
+
+    def __init__(self, browser: Browser) -> None:
+        context = browser.new_context(offline=True)
+        context.set_default_timeout(PATIENCE_SECONDS * 1000)
+        self.page = context.new_page()
+        self._said: list[str] = []
+        self.page.on("console", lambda message: self._said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self._said.append(str(error)))
+        self.page.on("requestfailed", lambda asked: self._said.append(f"asked for {asked.url[:80]}"))
+
+    def look(self, file: Path, width: int, scheme: Scheme) -> Looked:
+        self.page.goto("about:blank")
+        self._said = []
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(media="screen", color_scheme=scheme)
+        self.page.goto(file.as_uri())
+        return Looked(self.page, self._said)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as driver:
@@ -55,29 +78,35 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="module", params=REPORTS)
-def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A report as the command writes it, and the headings of plots that it has at least."""
+@pytest.fixture(scope="module")
+def window(browser: Browser) -> Window:
+    return Window(browser)
+
+
+Written = Callable[[list[str]], Path]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """A report as the command writes it with these arguments, once."""
+
+    @cache
+    def write(*arguments: str) -> Path:
+        return write_report([*arguments], tmp_path_factory.mktemp("report"))
+
+    return lambda arguments: write(*arguments)
+
+
+@pytest.fixture(params=REPORTS, scope="module")
+def report(request: pytest.FixtureRequest, written: Written) -> tuple[Path, list[str]]:
+    """A report, and the headings of plots that it has at least."""
     arguments, headings = REPORTS[request.param]
-    return write_report(arguments, tmp_path_factory.mktemp("report")), headings
-
-
-def look(browser: Browser, file: Path, width: int, scheme: Scheme) -> Looked:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-    context.set_default_timeout(PATIENCE_SECONDS * 1000)
-    page, said = context.new_page(), list[str]()
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("requestfailed", lambda asked: said.append(f"asked for {asked.url[:80]}"))
-    page.goto(file.as_uri())
-    return Looked(page, said)
+    return written(arguments), headings
 
 
 @pytest.fixture(params=LOOKS, ids=[f"{width} px, {scheme}" for width, scheme in LOOKS])
-def looked(browser: Browser, report: tuple[Path, list[str]], request: pytest.FixtureRequest) -> Iterator[Looked]:
-    found = look(browser, report[0], *request.param)
-    yield found
-    found.page.context.close()
+def looked(window: Window, report: tuple[Path, list[str]], request: pytest.FixtureRequest) -> Looked:
+    return window.look(report[0], *request.param)
 
 
 def test_it_is_drawn_without_errors_and_readable(looked: Looked, report: tuple[Path, list[str]]) -> None:
@@ -90,24 +119,22 @@ def test_it_is_drawn_without_errors_and_readable(looked: Looked, report: tuple[P
         assert chart.locator("path").count(), chart.get_attribute("aria-label")
 
 
-def test_a_page_that_is_printed_is_light_and_has_no_controls(browser: Browser, report: tuple[Path, list[str]]) -> None:
-    page, said = look(browser, report[0], 1280, "dark")
+def test_a_page_that_is_printed_is_light_and_has_no_controls(window: Window, report: tuple[Path, list[str]]) -> None:
+    page, said = window.look(report[0], 1280, "dark")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(252, 252, 250)"
     assert not any(control.is_visible() for control in page.locator("main input, main select, summary").all())
     assert said == []
-    page.context.close()
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def platform(written: Written) -> Path:
     """The report with most in it, with a change."""
-    change = ["--what-if", "jobs[detector].count=60"]
-    return write_report([*FLEET, *change], tmp_path_factory.mktemp("platform"))
+    return written([*FLEET, "--what-if", "jobs[detector].count=60"])
 
 
-def test_jobs_are_sorted_filtered_and_turned_over(browser: Browser, platform: Path) -> None:
-    page, said = look(browser, platform, 1280, "light")
+def test_jobs_are_sorted_filtered_and_turned_over(window: Window, platform: Path) -> None:
+    page, said = window.look(platform, 1280, "light")
     rows, count = page.locator("h2:text('Jobs') ~ .panel tbody tr"), page.get_by_role("status")
     assert (rows.count(), count.text_content()) == (25, "1 to 25 of 61 jobs")
     page.get_by_role("button", name="Next").click()
@@ -128,11 +155,10 @@ def test_jobs_are_sorted_filtered_and_turned_over(browser: Browser, platform: Pa
     page.get_by_label("Show only rows with").fill("nothing-like-this")
     assert (rows.count(), count.text_content()) == (0, "0 to 0 of 0 jobs")
     assert said == []
-    page.context.close()
 
 
-def test_a_chart_says_its_amounts_by_pointer_by_keys_and_as_a_table(browser: Browser, platform: Path) -> None:
-    page, said = look(browser, platform, 1280, "light")
+def test_a_chart_says_its_amounts_by_pointer_by_keys_and_as_a_table(window: Window, platform: Path) -> None:
+    page, said = window.look(platform, 1280, "light")
     panel = page.locator(".panel", has=page.locator("h3", has_text="t4-dws")).first
     assert "own quota in use at most 12, quota 12, before at most 12" in (
         panel.locator("svg").get_attribute("aria-label") or ""
@@ -151,27 +177,27 @@ def test_a_chart_says_its_amounts_by_pointer_by_keys_and_as_a_table(browser: Bro
     page.get_by_label("Resource").select_option("cpu")
     assert "CPUs: " in (panel.locator("svg").get_attribute("aria-label") or "")
     assert said == []
-    page.context.close()
 
 
-def test_a_flavor_has_one_colour_everywhere(browser: Browser, tmp_path: Path) -> None:
-    arguments, _ = REPORTS["a platform"]
-    page, _ = look(browser, write_report(arguments, tmp_path), 1280, "light")
+NAMES_AND_COLOURS = """(swatches) => swatches.map(
+  (swatch) => [swatch.nextSibling.textContent.split(" on ")[0], swatch.style.background])"""
+
+
+def test_a_flavor_has_one_colour_everywhere(window: Window, written: Written) -> None:
+    page, _ = window.look(written(REPORTS["a platform"][0]), 1280, "light")
     colours: dict[str, set[str]] = {}
-    for swatch in page.locator(".swatch").all():
-        name = swatch.evaluate("(swatch) => swatch.nextSibling.textContent.split(' on ')[0]")
-        colours.setdefault(name, set()).add(swatch.evaluate("(swatch) => swatch.style.background"))
+    for name, colour in page.locator(".swatch").evaluate_all(NAMES_AND_COLOURS):
+        colours.setdefault(name, set()).add(colour)
     assert {name: len(found) for name, found in colours.items()} == dict.fromkeys(colours, 1)
     assert len({*map(str, colours.values())}) == len(colours) >= 6
-    page.context.close()
 
 
-def test_names_of_jobs_are_shown_and_not_run(browser: Browser, tmp_path: Path) -> None:
+def test_names_of_jobs_are_shown_and_not_run(window: Window, tmp_path: Path) -> None:
     bad = "</script><img src=x onerror=document.title='run'><script>document.title='run'</script>"
     file = tmp_path / "report.html"
     records = tuple(Record(f"ns/{n}", bad, bad, float(n), label=bad) for n in range(2))
     file.write_text(report_page(bad, {"File": bad}, [("", Result(records, teams={bad: bad}))]))
-    page, said = look(browser, file, 400, "dark")
+    page, said = window.look(file, 400, "dark")
     assert page.title() == bad
     assert page.locator("main img").count() == 0
     assert page.locator(f"td:has-text('{bad[:20]}')").count() >= 2
@@ -182,7 +208,6 @@ def test_names_of_jobs_are_shown_and_not_run(browser: Browser, tmp_path: Path) -
     )
     assert page.title() == bad
     assert [message for message in said if "Content Security Policy" not in message] == []
-    page.context.close()
 
 
 LONG = "a-name-that-was-made-of-a-branch-a-commit-and-a-date-2026-11-22-0123456789abcdef0123456789abcdef"
@@ -215,25 +240,25 @@ UNUSUAL = {
 
 @pytest.mark.parametrize(("records", "says"), UNUSUAL.values(), ids=UNUSUAL)
 def test_what_is_unusual_is_readable_too(
-    browser: Browser, tmp_path: Path, records: tuple[Record, ...], says: str
+    window: Window, tmp_path: Path, records: tuple[Record, ...], says: str
 ) -> None:
     file = tmp_path / "report.html"
     quotas = tuple(Quota(record.cluster or "", record.cluster_queue, record.name, GPU, 1) for record in records)
     file.write_text(report_page(LONG, {"File": LONG}, [("", Result(records, quotas=quotas, until=500.0))]))
     for width, scheme in (LOOKS[0], LOOKS[-1]):
-        page, said = look(browser, file, width, scheme)
+        page, said = window.look(file, width, scheme)
         assert page.evaluate(READABLE) == [], (width, scheme)
         assert says in page.locator("main").inner_text()
         assert said == []
-        page.context.close()
 
 
 JOBS = 15_000
 OPENS_MS = 1000
+TRIES = 3
 
 
 def test_it_opens_in_a_second_with_fifteen_thousand_jobs(browser: Browser, tmp_path: Path) -> None:
-    """The best of three, in the processor time of the page's own process: other tests run at the same time."""
+    """The best of at most three, in the processor time of the page's own process: other tests run at the same time."""
     admission = Admission("cq", (PodSetAssignment("main", 1, ((GPU, "a"),), ((GPU, 1),)),))
     records = []
     for n in range(JOBS):
@@ -246,8 +271,8 @@ def test_it_opens_in_a_second_with_fifteen_thousand_jobs(browser: Browser, tmp_p
         records.append(record)
     file = tmp_path / "report.html"
     file.write_text(report_page("Many", {}, [("", Result(tuple(records)))]))
-    taken = []
-    for _ in range(3):
+    taken = [inf]
+    while min(taken) >= OPENS_MS and len(taken) <= TRIES:
         page = browser.new_page()
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -277,8 +302,8 @@ SILENT = [
 ]
 
 
-def test_what_cannot_be_read_is_found(browser: Browser, tmp_path: Path) -> None:
-    page, _ = look(browser, write_report(FLEET, tmp_path), 1280, "light")
+def test_what_cannot_be_read_is_found(window: Window, written: Written) -> None:
+    page, _ = window.look(written(FLEET), 1280, "light")
     assert page.evaluate(READABLE) == []
     for style, says in BROKEN:
         page.evaluate(ADD_STYLE, style)
@@ -287,7 +312,6 @@ def test_what_cannot_be_read_is_found(browser: Browser, tmp_path: Path) -> None:
     for script, says in SILENT:
         page.evaluate(script)
         assert any(says in wrong for wrong in page.evaluate(READABLE)), script
-    page.context.close()
 
 
 def test_the_pages_have_a_picture_of_each_width() -> None:

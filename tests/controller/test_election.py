@@ -10,6 +10,7 @@ from kueue_fleet.controller.election import LeaseLock, Terms, lead
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.client import KubeApi
 
+pytestmark = pytest.mark.usefixtures("no_waiting")
 QUICK = Terms(lease=3, renew=2, retry=1)
 
 

@@ -141,6 +141,7 @@ async def following(worker: WorkerState, api: FakeApi) -> AsyncIterator[None]:
                 await task
 
 
+@pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("late", [f"{KUEUE}/{kind}" for kind in (*CONFIGURED, "workloads")])
 async def test_nothing_is_read_of_a_part_of_the_configuration(monkeypatch: pytest.MonkeyPatch, late: str) -> None:
     monkeypatch.setattr(workers, "_SETTLE_SECONDS", 0.01)
@@ -159,6 +160,7 @@ async def test_nothing_is_read_of_a_part_of_the_configuration(monkeypatch: pytes
         assert vars(worker)["_objects"] == known._objects
 
 
+@pytest.mark.usefixtures("no_waiting")
 async def test_a_worker_that_is_lost_or_found_again_is_a_reason_to_decide_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

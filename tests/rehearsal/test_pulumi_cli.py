@@ -22,6 +22,12 @@ QUEUE_TYPE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
 QUEUE_URN = f"urn:pulumi:dev::kueue-fleet::kueue-fleet:index:Fleet${QUEUE_TYPE}::worker/dws"
 
 
+@pytest.fixture(autouse=True)
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what a run that has ended left behind."""
+    monkeypatch.setattr(pulumi_cli, "_END_SECONDS", 0.2)
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A Pulumi project of a user."""
@@ -282,8 +288,7 @@ def test_pulumi_is_out_of_reach_of_the_terminals_ctrl_c(source: Path, paths: Reh
 def test_a_run_that_does_not_end_is_killed_with_all_it_has_started(
     source: Path, paths: RehearsalPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_CANCEL_SECONDS", "_END_SECONDS"):
-        monkeypatch.setattr(pulumi_cli, name, 0.2)
+    monkeypatch.setattr(pulumi_cli, "_CANCEL_SECONDS", 0.2)
     run = begin(source, paths, "trap '' TERM; (trap '' TERM; setsid sleep 60) & while :; do sleep 1; done")
     deadline = time.monotonic() + 10
     while not any(child.name() == "sleep" for child in psutil.Process(run._process.pid).children(recursive=True)):
