@@ -14,6 +14,7 @@ import pytest
 
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
+from kueue_fleet.rehearsal.node_agent import containers, status
 from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, claim_address
 from kueue_fleet.rehearsal.node_agent.containers import Container, ContainerHost
 from kueue_fleet.rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVolumes
@@ -108,6 +109,14 @@ class Pod:
         return (self.folder / "main.log").read_text()
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the probes are in the tests."""
+    monkeypatch.setattr(containers, "EAGER_SECONDS", 0.05)
+    monkeypatch.setattr(containers, "_CONFIG_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(status, "BACKOFF_FIRST_SECONDS", 0.25)
+
+
 @pytest.fixture
 async def pod(tmp_path: Path) -> AsyncIterator[Pod]:
     address = claim_address(str(tmp_path))
@@ -170,7 +179,7 @@ async def test_a_pod_without_a_service_account_mount_gets_no_credential(pod: Pod
 async def test_a_crashing_container_is_restarted_with_growing_delays(pod: Pod) -> None:
     container = pod.start("raise SystemExit(3)")
     await pod.until(lambda: container.state.waiting_reason == "CrashLoopBackOff" and not container.state.terminated)
-    assert container.state.waiting_message == "back-off 1s restarting failed container=main"
+    assert container.state.waiting_message == "back-off 0.25s restarting failed container=main"
     assert container.state.restart_count == 1
     assert container.state.last is not None
     assert container.state.last.exit_code == 3
@@ -229,10 +238,10 @@ async def test_a_known_configuration_is_replaced_and_the_mounted_file_left_alone
 
 
 async def test_readiness_comes_as_soon_as_the_probe_succeeds_and_goes_after_its_failures(pod: Pod) -> None:
-    probe = {"httpGet": {"path": "/readyz", "port": 8081}, "initialDelaySeconds": 60, "periodSeconds": 1}
+    probe = {"httpGet": {"path": "/readyz", "port": 8081}, "initialDelaySeconds": 60, "periodSeconds": 0.2}
     container = pod.start(SERVE, readinessProbe={**probe, "failureThreshold": 1})
     await pod.until(lambda: container.state.running_since is not None)
-    await asyncio.sleep(0.6)
+    await asyncio.sleep(0.3)
     assert not container.state.ready
     (pod.root / "healthy").touch()
     await pod.until(lambda: container.state.ready)
@@ -242,7 +251,7 @@ async def test_readiness_comes_as_soon_as_the_probe_succeeds_and_goes_after_its_
 
 
 async def test_a_failed_liveness_probe_restarts_the_container(pod: Pod) -> None:
-    probe = {"tcpSocket": {"port": 8081}, "periodSeconds": 1, "failureThreshold": 1, "initialDelaySeconds": 1}
+    probe = {"tcpSocket": {"port": 8081}, "periodSeconds": 0.2, "failureThreshold": 1, "initialDelaySeconds": 0.2}
     container = pod.start("import time; time.sleep(60)", livenessProbe=probe)
     await pod.until(lambda: container.state.restart_count == 1)
     assert container.state.last is not None
@@ -250,7 +259,7 @@ async def test_a_failed_liveness_probe_restarts_the_container(pod: Pod) -> None:
 
 
 async def test_a_startup_probe_holds_back_the_others(pod: Pod) -> None:
-    probe = {"httpGet": {"path": "/", "port": 8081}, "periodSeconds": 1, "failureThreshold": 30}
+    probe = {"httpGet": {"path": "/", "port": 8081}, "periodSeconds": 0.2, "failureThreshold": 30}
     container = pod.start(SERVE, startupProbe=probe)
     await pod.until(lambda: container.state.running_since is not None)
     assert not container.state.started
