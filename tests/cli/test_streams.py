@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from forked_command import IMPORTED
 from kueue_fleet.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -74,11 +75,11 @@ metadata: {name: q, namespace: default}
 spec: {clusterQueue: q}
 """
 
-FORKING = """
-import json, os, sys, tempfile
-from kueue_fleet.cli import main
-from kueue_fleet.cli import (  # once, for every child
-    adopt, commands, diff, explain, init, jobs, rehearse, simulate, spec_commands, status, streams, when)
+FORKING = f"""{IMPORTED}
+import gc, json, os, sys, tempfile
+gc.freeze()
+"""
+FORKING += """
 
 def child(arguments, stdout, stderr):
     sys.argv = ["kueue-fleet", *arguments]
@@ -92,7 +93,7 @@ def child(arguments, stdout, stderr):
     sys.stdout = sys.__stdout__ = open(1, "w", closefd=False) if stdout is not None else None
     sys.stderr = sys.__stderr__ = open(2, "w", closefd=False)
     try:
-        main()
+        cli.main()
     except SystemExit as end:
         code = end.code
     except BaseException:

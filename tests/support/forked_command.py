@@ -8,13 +8,20 @@ from pathlib import Path
 
 from fork_server import CALL, start_fork_server
 
-_COMMANDS = """
+IMPORTED = f"""
 import importlib, pkgutil
 from kueue_fleet import cli
+from kueue_fleet.fleet_file import parse_fleet_text
 
-for module in pkgutil.iter_modules(cli.__path__, "kueue_fleet.cli."):
-    importlib.import_module(module.name)
-
+for package in ("adopt", "admission", "cli", "dispatch", "explain", "fleet_file", "objects", "simulation", "status"):
+    name = f"kueue_fleet.{{package}}"
+    for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{{name}}."):
+        importlib.import_module(module.name)
+# Models are built when they are first used.
+parse_fleet_text(open({str(Path(__file__).parents[2] / "stacks" / "Pulumi.prod.yaml")!r}).read(), "prod")
+"""
+"""Source that has ready what commands import and build one after the other."""
+_COMMANDS = f"""{IMPORTED}
 def run(arguments):
     sys.argv = arguments
     cli.main()
