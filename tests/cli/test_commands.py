@@ -15,7 +15,7 @@ from typer.main import get_group
 from typer.testing import CliRunner
 
 from kueue_fleet import cli
-from kueue_fleet.cli import COMMANDS, app
+from kueue_fleet.cli import COMMANDS, app, commands
 from kueue_fleet.cli.console import CommandError
 
 ROOT = Path(__file__).parents[2]
@@ -148,6 +148,10 @@ def test_a_mistyped_command() -> None:
 
 
 class TestExtras:
+    @pytest.fixture(autouse=True)
+    def no_command_known(self) -> None:
+        commands._command.cache_clear()
+
     def test_they_exist(self) -> None:
         assert {listed.extra for listed in COMMANDS.values() if listed.extra} <= set(PROJECT["optional-dependencies"])
 

@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 the fleet (or the run) has errors, 2 the command itself wa
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -62,12 +63,7 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, or None if there is none of this name."""
-        listed = COMMANDS.get(cmd_name)
-        if listed is None:
-            return None
-        module = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-        import_module(f"{__package__}.{listed.module}").register(module)
-        return get_group(module).commands[cmd_name]
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments name.
@@ -101,6 +97,13 @@ class _Commands(TyperGroup):
         """The list of commands, from COMMANDS alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
+
+
+@cache
+def _command(name: str) -> Any:
+    module = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    import_module(f"{__package__}.{COMMANDS[name].module}").register(module)
+    return get_group(module).commands[name]
 
 
 def _own(args: list[str]) -> list[str]:
