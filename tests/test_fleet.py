@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
+import pulumi_gcp as gcp
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -16,11 +17,10 @@ import declared_fleets
 import kueue_fleet
 import pulumi_mocks
 from company_fleet import WORKERS, company_data, without_worker
-from kueue_fleet import Fleet
+from kueue_fleet import Fleet, Network
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
-from kueue_fleet.gcp.resources import ServiceAccount
 from kueue_fleet.kueue_api import SpecError, errors_of
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
@@ -510,7 +510,8 @@ def test_what_an_earlier_release_gave_short_names_is_kept(one_worker: Recording)
     named = {resource.place for resource in one_worker if resource.aliases}
     assert named >= {MANAGER, WORKER, fleet(WORKER).network_name}
     other = pulumi_mocks.run(lambda: Fleet("platform", fleet(WORKER)) and None)
-    aliases = {resource.name for resource in other if resource.aliases and not resource.type.startswith("kubernetes:")}
+    retyped = ("kubernetes:", "gcp:serviceaccount/")
+    aliases = {resource.name for resource in other if resource.aliases and not resource.type.startswith(retyped)}
     assert not aliases, "a fleet of another name never had short names; those may be another fleet's"
 
 
@@ -666,10 +667,31 @@ def test_secrets_of_teams_that_nobody_gives() -> None:
         run(spec, team_secrets={"hugging-fac": {"token": "hf-1234"}})
 
 
+def test_what_a_fleet_makes_has_the_types_of_the_sdk_and_their_outputs() -> None:
+    def program() -> pulumi.Output[list[Any]]:
+        made = Fleet("lab", fleet(WORKER))
+        cluster = made.clusters[WORKER].cluster
+        assert isinstance(cluster, gcp.container.Cluster)
+        assert isinstance(made.network, Network)
+        assert isinstance(made.network.network, gcp.compute.Network)
+        addresses = cluster.control_plane_endpoints_config.apply(lambda config: config.dns_endpoint_config)
+        name = addresses.apply(lambda dns: dns.endpoint if dns else None)
+        return pulumi.Output.all(cluster.self_link, cluster.endpoint, made.network.network.self_link, name).apply(seen)
+
+    def seen(found: list[Any]) -> list[Any]:
+        outputs.extend(found)
+        return found
+
+    outputs: list[Any] = []
+    pulumi_mocks.run(program)
+    vpc = "https://compute.test/networks/lab"
+    assert outputs == [f"https://container.test/{WORKER}", f"{WORKER}.gke.test", vpc, f"gke-{WORKER}.us-east4.gke.goog"]
+
+
 def test_accounts_of_nodes_may_be_outputs_of_the_program() -> None:
     def program() -> None:
-        account = ServiceAccount("gpu-nodes", {"project": "p-1234", "accountId": "gpu-nodes"}, pulumi.ResourceOptions())
-        Fleet("lab", fleet(WORKER), node_service_accounts={WORKER: account.output("email")})
+        account = gcp.serviceaccount.Account("gpu-nodes", project="p-1234", account_id="gpu-nodes")
+        Fleet("lab", fleet(WORKER), node_service_accounts={WORKER: account.email})
 
     recording = pulumi_mocks.run(program)
     defaults = recording.one("gcp:container/cluster:Cluster", WORKER).inputs["clusterAutoscaling"]

@@ -342,7 +342,7 @@ class Fleet(pulumi.ComponentResource):
             pool,
             cluster_spec=entry,
             project=self._project,
-            cluster=cluster.cluster.output("name"),
+            cluster=cluster.cluster.name,
             service_account=cluster.node_service_account,
             deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
@@ -409,7 +409,7 @@ class Fleet(pulumi.ComponentResource):
                 provider=cluster.provider,
                 endpoint=cluster.internal_endpoint,
                 ca_certificate=cluster.ca_certificate,
-                kubernetes_version=cluster.cluster.output("masterVersion"),
+                kubernetes_version=cluster.cluster.master_version,
             )
             workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
             self.contents[entry.name] = ClusterContents(

@@ -66,7 +66,7 @@ def best_of(arguments: list[str]) -> dict[str, float]:
 
 def fleets() -> Iterator[Figure]:
     """Registering a fleet with a mock engine, and checking and rendering it."""
-    for workers, limit in ((MOST_CLUSTERS, 2.0), (MAX_WORKERS, 10.0)):
+    for workers, limit in ((MOST_CLUSTERS, 3.0), (MAX_WORKERS, 10.0)):
         graph = best_of(["fleet", str(workers)])
         resources = int(graph["resources"])
         bare = best_of(["bare", str(resources)])

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pulumi
+import pulumi_gcp as gcp
 import pytest
 
 import pulumi_mocks
 from kueue_fleet import NodeIdentity, TeamIdentity
 from kueue_fleet.gcp.identity import node_account_id
-from kueue_fleet.gcp.resources import ProjectIamMember
 from pulumi_mocks import Recording
 
 
@@ -64,7 +63,7 @@ def test_a_team_gets_its_roles_and_only_its_own_pods_act_as_it() -> None:
 
 def test_pods_are_let_in_once_the_project_has_a_workload_identity_pool() -> None:
     def program() -> None:
-        first = ProjectIamMember("first", {"project": "p", "role": "r", "member": "m"}, pulumi.ResourceOptions())
+        first = gcp.projects.IAMMember("first", project="p", role="r", member="m")
         accounts = [("vision", "jobs")]
         TeamIdentity("t", project="p", fleet="lab", team="v", roles=[], kubernetes_accounts=accounts, after=[first])
 

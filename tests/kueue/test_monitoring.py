@@ -6,7 +6,6 @@ import pulumi_mocks
 from company_fleet import WORKERS, company_data
 from kueue_fleet import GpuDrivers, ManagedMonitoring
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.gcp.resources import KINDS_OF_GKE
 from kueue_fleet.objects.drivers import render_driver_installer
 from kueue_fleet.objects.monitoring import render_managed_monitoring
 
@@ -25,7 +24,10 @@ def test_the_token_is_there_before_it_is_used() -> None:
 
 
 def test_kinds_that_gke_brings_are_known_by_name() -> None:
-    """Whoever stands in for GKE has to bring them too."""
+    """Whoever stands in for GKE has to bring them too.
+
+    Source: https://cloud.google.com/stackdriver/docs/managed-prometheus/setup-managed.
+    """
     own = {"core", "apps", "batch", "rbac.authorization.k8s.io", "scheduling.k8s.io", "admissionregistration.k8s.io"}
     objects = render_managed_monitoring(SPEC, WORKERS[0])
     others = {
@@ -33,7 +35,7 @@ def test_kinds_that_gke_brings_are_known_by_name() -> None:
         for manifest in objects
         if (manifest["apiVersion"].rpartition("/")[0] or "core") not in own
     }
-    assert others == KINDS_OF_GKE
+    assert others == {"PodMonitoring": "monitoring.googleapis.com/v1"}
 
 
 def test_drivers_are_installed_where_a_pool_leaves_them_to_the_fleet() -> None:

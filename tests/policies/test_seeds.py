@@ -8,12 +8,6 @@ from tests.policies.seeds import SEEDS
 
 from gcp_sdk import sdk_arguments, unknown_properties
 
-# The SDK warns of names of its own whenever these modules are imported.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:gcp.compute:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:gcp.monitoring:DeprecationWarning"),
-]
-
 CLOUD = [seed for seed in SEEDS if any(one.type.startswith("gcp:") for one in seed.resources)]
 
 

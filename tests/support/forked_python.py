@@ -26,7 +26,8 @@ from kueue_fleet import *
 _USED = (
     kubernetes.apiextensions.CustomResource, kubernetes.apiextensions.v1.CustomResourceDefinition,
     kubernetes.core.v1.Namespace, kubernetes.helm.v3.Release, kubernetes.rbac.v1.ClusterRole,
-    gcp.compute.Network, gcp.container.Cluster, gcp.projects.IAMMember, gcp.serviceaccount.Account,
+    gcp.compute.Network, gcp.container.Cluster, gcp.monitoring.AlertPolicy, gcp.projects.IAMMember,
+    gcp.serviceaccount.Account,
 )
 
 sys.path.pop(0)

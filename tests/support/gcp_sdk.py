@@ -6,9 +6,24 @@ import importlib
 import re
 import typing
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import pulumi
 from pulumi import _types
+
+import kueue_fleet.gcp
+
+
+def component_types() -> set[str]:
+    """Types of the resources that the components on Google Cloud declare, by the classes that their source names."""
+    found = set()
+    for path in Path(kueue_fleet.gcp.__path__[0]).glob("*.py"):
+        for module, name in re.findall(r"\b(gcp\.\w+|docker_build)\.([A-Z]\w+)[(.]", path.read_text(encoding="utf-8")):
+            each = getattr(importlib.import_module(f"pulumi_{module}"), name)
+            if issubclass(each, pulumi.CustomResource):
+                found.add(each.pulumi_type)
+    return found
 
 
 def sdk_arguments(type_token: str) -> type:

@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pulumi
+import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
+from kueue_fleet.gcp.arguments import arguments, concat, workload_pool
 from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess, Placement, cluster_properties
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
-from kueue_fleet.gcp.resources import ContainerCluster, ProjectIamMember, concat, workload_pool
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -26,9 +27,9 @@ class GkeCluster(pulumi.ComponentResource):
     """Name in Google Cloud, and of the kubeconfig's context."""
     identifier: pulumi.Output[str]
     """`projects/P/locations/L/clusters/N`: known before the cluster exists and the same for its whole life."""
-    cluster: ContainerCluster
+    cluster: "gcp.container.Cluster"
     """The GKE cluster, made or read."""
-    deleted_with: ContainerCluster | None
+    deleted_with: "gcp.container.Cluster | None"
     """What everything in it goes with when it is deleted; None: it stays, and objects are deleted one by one."""
     endpoint: pulumi.Output[str]
     """Address of the API server, without a scheme: its DNS name, or its public IP address."""
@@ -101,13 +102,13 @@ class GkeCluster(pulumi.ComponentResource):
         if spec.existing:
             if existing_id is not None:
                 known = pulumi.Output.all(identifier, existing_id).apply(lambda ids: _same_cluster(spec.name, *ids))
-            self.cluster = ContainerCluster(name, {"name": None}, pulumi.ResourceOptions(parent=self, id=known))
-        roles: list[ProjectIamMember] = []
+            self.cluster = gcp.container.Cluster.get(name, known, opts=pulumi.ResourceOptions(parent=self))
+        roles: list[gcp.projects.IAMMember] = []
         given = spec.node_service_account if node_service_account is None else node_service_account
         if given is not None:
             self.node_service_account = pulumi.Output.from_input(given)
         elif spec.existing and autopilot:
-            self.node_service_account = self.cluster.output("nodeConfig").apply(_service_account)
+            self.node_service_account = self.cluster.node_config.apply(_service_account)
         else:
             # Of a cluster that exists, for the node pools that the fleet adds to it.
             identity = NodeIdentity(
@@ -119,18 +120,19 @@ class GkeCluster(pulumi.ComponentResource):
                 raise ValueError(
                     f"cluster {spec.name}: no network or no subnetwork; give network=... and subnetwork=..."
                 )
-            self.cluster = ContainerCluster(
+            properties = cluster_properties(
+                spec,
+                Placement(project, network, subnetwork, pod_range_name, service_range_name),
+                access,
+                node_service_account=self.node_service_account,
+                deletion_protection=deletion_protection,
+                labels={"managed-by": "kueue-fleet", "kueue-fleet-role": spec.role, **(labels or {})},
+                managed_prometheus=managed_prometheus,
+            )
+            self.cluster = gcp.container.Cluster(
                 name,
-                cluster_properties(
-                    spec,
-                    Placement(project, network, subnetwork, pod_range_name, service_range_name),
-                    access,
-                    node_service_account=self.node_service_account,
-                    deletion_protection=deletion_protection,
-                    labels={"managed-by": "kueue-fleet", "kueue-fleet-role": spec.role, **(labels or {})},
-                    managed_prometheus=managed_prometheus,
-                ),
-                pulumi.ResourceOptions(
+                **arguments(properties),
+                opts=pulumi.ResourceOptions(
                     parent=self,
                     protect=deletion_protection,
                     depends_on=roles,
@@ -162,18 +164,18 @@ class GkeCluster(pulumi.ComponentResource):
         )
 
     def _addresses(self, access: ControlPlaneAccess) -> None:
-        address, dns, private = (
-            self.cluster.output(key) for key in ("endpoint", "controlPlaneEndpointsConfig", "privateClusterConfig")
-        )
+        cluster = self.cluster
         if access.dns:
-            self.endpoint = pulumi.Output.all(dns, address).apply(lambda parts: _dns_name(parts[0]) or str(parts[1]))
+            name = cluster.control_plane_endpoints_config.apply(_dns_name)
+            self.endpoint = pulumi.Output.all(name, cluster.endpoint).apply(lambda found: str(found[0] or found[1]))
             self.internal_endpoint = self.endpoint
         else:
-            self.endpoint = address
-            self.internal_endpoint = pulumi.Output.all(private, address).apply(
-                lambda parts: str((parts[0] or {}).get("privateEndpoint") or parts[1])
+            private = cluster.private_cluster_config.apply(lambda config: config.private_endpoint if config else None)
+            self.endpoint = cluster.endpoint
+            self.internal_endpoint = pulumi.Output.all(private, cluster.endpoint).apply(
+                lambda found: str(found[0] or found[1])
             )
-        authority = self.cluster.output("masterAuth").apply(lambda auth: _ca_certificate(auth))
+        authority = cluster.master_auth.apply(lambda auth: str(auth.cluster_ca_certificate))
         self.ca_certificate = pulumi.Output.all(self.endpoint, authority).apply(lambda parts: server_ca(*parts))
 
     def _system_pool(
@@ -190,7 +192,7 @@ class GkeCluster(pulumi.ComponentResource):
             system_pool_entry(spec),
             cluster_spec=spec,
             project=project,
-            cluster=self.cluster.output("name"),
+            cluster=self.cluster.name,
             service_account=self.node_service_account,
             deletion_protection=protection,
             labels=labels,
@@ -229,15 +231,11 @@ def _same_cluster(name: str, identifier: str, given: str) -> str:
     return given
 
 
-def _ca_certificate(master_auth: Mapping[str, Any]) -> str:
-    return str(master_auth["clusterCaCertificate"])
+def _dns_name(endpoints: "gcp.container.outputs.ClusterControlPlaneEndpointsConfig | None") -> str | None:
+    dns = endpoints.dns_endpoint_config if endpoints else None
+    return dns.endpoint or None if dns and dns.allow_external_traffic else None
 
 
-def _dns_name(endpoints: Mapping[str, Any] | None) -> str | None:
-    dns = (endpoints or {}).get("dnsEndpointConfig") or {}
-    return dns.get("endpoint") or None if dns.get("allowExternalTraffic") else None
-
-
-def _service_account(node_config: Mapping[str, Any] | None) -> str:
+def _service_account(node_config: "gcp.container.outputs.ClusterNodeConfig | None") -> str:
     """The account of the nodes of a cluster that exists."""
-    return str((node_config or {}).get("serviceAccount") or "default")
+    return (node_config and node_config.service_account) or "default"

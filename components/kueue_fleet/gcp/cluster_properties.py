@@ -12,7 +12,7 @@ import pulumi
 
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
-from kueue_fleet.gcp.resources import workload_pool
+from kueue_fleet.gcp.arguments import workload_pool
 from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"

@@ -10,15 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pulumi
+import pulumi_docker_build as docker_build
+import pulumi_gcp as gcp
 from pulumi.runtime.settings import SETTINGS
 
 from kueue_fleet.fleet_file.controller_image import BuiltImage
-from kueue_fleet.gcp.resources import ArtifactRegistryRepository, DockerBuildImage, access_token
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """The package kueue_fleet, from which the image is built."""
-PLATFORM = "linux/amd64"
-"""What the Dockerfile's locked wheels are tested on. GKE taints nodes of other architectures."""
 TOKEN_USER = "oauth2accesstoken"  # noqa: S105  (no secret)
 """User name with which a registry takes an access token for a password. Source:
 https://cloud.google.com/artifact-registry/docs/docker/authentication#token."""
@@ -33,7 +32,7 @@ class ControllerImage(pulumi.ComponentResource):
 
     reference: pulumi.Output[str]
     """Registry, path, tag and digest."""
-    repository: ArtifactRegistryRepository
+    repository: "gcp.artifactregistry.Repository"
     """The repository."""
 
     def __init__(
@@ -55,51 +54,52 @@ class ControllerImage(pulumi.ComponentResource):
         super().__init__("kueue-fleet:index:ControllerImage", name, None, opts)
         where = built.project if project is None else project
         reference = pulumi.Output.from_input(where).apply(lambda known: replace(built, project=known).reference)
-        self.repository = ArtifactRegistryRepository(
+        self.repository = gcp.artifactregistry.Repository(
             name,
-            {
-                "project": where,
-                "location": built.location,
-                "repositoryId": built.repository,
-                "format": "DOCKER",
-                "description": "Image of the fleet's own controller",
-                "labels": {"managed-by": "kueue-fleet", **(labels or {})},
-                # As the project has it: scanning costs by the image.
-                "vulnerabilityScanningConfig": {"enablementConfig": "INHERITED"},
-                "cleanupPolicies": [
-                    {"id": "keep-newest", "action": "KEEP", "mostRecentVersions": {"keepCount": KEPT_VERSIONS}},
-                    {
-                        "id": "delete-untagged",
-                        "action": "DELETE",
-                        "condition": {"tagState": "UNTAGGED", "olderThan": f"{UNTAGGED_SECONDS}s"},
-                    },
-                ],
-            },
-            pulumi.ResourceOptions(parent=self),
+            project=where,
+            location=built.location,
+            repository_id=built.repository,
+            format="DOCKER",
+            description="Image of the fleet's own controller",
+            labels={"managed-by": "kueue-fleet", **(labels or {})},
+            # As the project has it: scanning costs by the image.
+            vulnerability_scanning_config={"enablement_config": "INHERITED"},
+            cleanup_policies=[
+                {"id": "keep-newest", "action": "KEEP", "most_recent_versions": {"keep_count": KEPT_VERSIONS}},
+                {
+                    "id": "delete-untagged",
+                    "action": "DELETE",
+                    "condition": {"tag_state": "UNTAGGED", "older_than": f"{UNTAGGED_SECONDS}s"},
+                },
+            ],
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        image = DockerBuildImage(
+        image = docker_build.Image(
             name,
-            {
-                "tags": [reference],
-                "context": {"location": _from_program(PACKAGE)},
-                "dockerfile": {"location": _from_program(PACKAGE / "controller" / "image" / "Dockerfile")},
-                "platforms": [PLATFORM],
-                "labels": {"org.opencontainers.image.version": built.version},
-                "push": True,
-                "buildOnPreview": False,
-                "registries": [
-                    {"address": built.registry, "username": TOKEN_USER, "password": access_token(self)},
-                ],
-            },
-            pulumi.ResourceOptions(
+            tags=[reference],
+            context={"location": _from_program(PACKAGE)},
+            dockerfile={"location": _from_program(PACKAGE / "controller" / "image" / "Dockerfile")},
+            # What the Dockerfile's locked wheels are tested on. GKE taints nodes of other architectures.
+            platforms=[docker_build.Platform.LINUX_AMD64],
+            labels={"org.opencontainers.image.version": built.version},
+            push=True,
+            build_on_preview=False,
+            registries=[{"address": built.registry, "username": TOKEN_USER, "password": _access_token(self)}],
+            opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[self.repository],
                 additional_secret_outputs=["registries"],
                 retain_on_delete=True,
             ),
         )
-        self.reference = image.output("ref")
+        self.reference = image.ref
         self.register_outputs({"reference": self.reference})
+
+
+def _access_token(parent: pulumi.Resource) -> pulumi.Output[str]:
+    """An access token of the user that the `gcp` provider acts as, as a secret; it expires within an hour."""
+    found = gcp.organizations.get_client_config_output(pulumi.InvokeOptions(parent=parent))
+    return pulumi.Output.secret(found.access_token)
 
 
 def _from_program(path: Path) -> str:

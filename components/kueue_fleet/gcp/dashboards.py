@@ -8,21 +8,22 @@ import json
 from collections.abc import Mapping, Sequence
 
 import pulumi
+import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.gcp.alerts import alert_policies
-from kueue_fleet.gcp.resources import MonitoringAlertPolicy, MonitoringDashboard
+from kueue_fleet.gcp.arguments import arguments
 from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard
 
 
 class Dashboards(pulumi.ComponentResource):
     """A dashboard and alert policies for Kueue, MultiKueue, GPUs and waiting for DWS."""
 
-    dashboard: MonitoringDashboard | None
+    dashboard: "gcp.monitoring.Dashboard | None"
     """The dashboard, unless it is switched off."""
     url: pulumi.Output[str] | None
     """Where the console shows the dashboard, if there is one."""
-    alerts: dict[str, MonitoringAlertPolicy]
+    alerts: "dict[str, gcp.monitoring.AlertPolicy]"
     """Alert policies by short name."""
 
     def __init__(
@@ -51,8 +52,11 @@ class Dashboards(pulumi.ComponentResource):
         self.alerts = {}
         if spec.dashboard:
             board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller_namespace is not None)
-            self.dashboard = MonitoringDashboard(
-                name, {"project": project, "dashboardJson": json.dumps(board)}, pulumi.ResourceOptions(parent=self)
+            self.dashboard = gcp.monitoring.Dashboard(
+                name,
+                project=project,
+                dashboard_json=json.dumps(board),
+                opts=pulumi.ResourceOptions(parent=self),
             )
             self.url = pulumi.Output.all(project, self.dashboard.id).apply(lambda parts: _url(*map(str, parts)))
         if spec.alerts.enabled:
@@ -66,15 +70,13 @@ class Dashboards(pulumi.ComponentResource):
                 controller_namespace=controller_namespace,
             )
             self.alerts = {
-                short: MonitoringAlertPolicy(
+                short: gcp.monitoring.AlertPolicy(
                     f"{name}/{short}",
-                    {
-                        **policy,
-                        "project": project,
-                        "notificationChannels": list(spec.alerts.notification_channels),
-                        "userLabels": dict(labels or {}),
-                    },
-                    pulumi.ResourceOptions(parent=self),
+                    project=project,
+                    notification_channels=list(spec.alerts.notification_channels),
+                    user_labels=dict(labels or {}),
+                    opts=pulumi.ResourceOptions(parent=self),
+                    **arguments(policy),
                 )
                 for short, policy in policies.items()
             }

@@ -8,17 +8,11 @@ it, and there is no key.
 from collections.abc import Sequence
 
 import pulumi
+import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.model.accounts import account_id, connect_role_id, members_role_id, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
-from kueue_fleet.gcp.resources import (
-    ProjectIamCustomRole,
-    ProjectIamMember,
-    ServiceAccount,
-    ServiceAccountIamMember,
-    concat,
-    workload_pool,
-)
+from kueue_fleet.gcp.arguments import concat, workload_pool
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:
@@ -47,7 +41,7 @@ class NodeIdentity(pulumi.ComponentResource):
 
     email: pulumi.Output[str]
     """The account's address."""
-    roles: list[ProjectIamMember]
+    roles: "list[gcp.projects.IAMMember]"
     """The grants; nodes that start before them cannot write logs, so a cluster waits for all of them."""
 
     def __init__(
@@ -61,22 +55,22 @@ class NodeIdentity(pulumi.ComponentResource):
     ) -> None:
         """Declare the account and grant it `roles` in `project`."""
         super().__init__("kueue-fleet:index:NodeIdentity", name, None, opts)
-        account = ServiceAccount(
+        account = gcp.serviceaccount.Account(
             name,
-            {
-                "project": project,
-                "accountId": node_account_id(cluster_name),
-                "displayName": f"GKE nodes of {cluster_name}",
-            },
-            pulumi.ResourceOptions(parent=self),
+            project=project,
+            account_id=node_account_id(cluster_name),
+            display_name=f"GKE nodes of {cluster_name}",
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        self.email = account.output("email")
+        self.email = account.email
         member = self.email.apply(lambda email: f"serviceAccount:{email}")
         self.roles = [
-            ProjectIamMember(
+            gcp.projects.IAMMember(
                 f"{name}/{role.removeprefix('roles/')}",
-                {"project": project, "role": role, "member": member},
-                pulumi.ResourceOptions(parent=self),
+                project=project,
+                role=role,
+                member=member,
+                opts=pulumi.ResourceOptions(parent=self),
             )
             for role in roles
         ]
@@ -88,7 +82,7 @@ class TeamIdentity(pulumi.ComponentResource):
 
     email: pulumi.Output[str]
     """The account's address."""
-    account: ServiceAccount
+    account: "gcp.serviceaccount.Account"
     """The account."""
 
     def __init__(
@@ -111,28 +105,30 @@ class TeamIdentity(pulumi.ComponentResource):
         https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
         """
         super().__init__("kueue-fleet:index:TeamIdentity", name, None, opts)
-        self.account = ServiceAccount(
+        self.account = gcp.serviceaccount.Account(
             name,
-            {"project": project, "accountId": team_account_id(fleet, team), "displayName": f"Jobs of {team} ({fleet})"},
-            pulumi.ResourceOptions(parent=self),
+            project=project,
+            account_id=team_account_id(fleet, team),
+            display_name=f"Jobs of {team} ({fleet})",
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        self.email = self.account.output("email")
+        self.email = self.account.email
         member = self.email.apply(lambda email: f"serviceAccount:{email}")
         for role in roles:
-            ProjectIamMember(
+            gcp.projects.IAMMember(
                 f"{name}/{role.removeprefix('roles/')}",
-                {"project": project, "role": role, "member": member},
-                pulumi.ResourceOptions(parent=self),
+                project=project,
+                role=role,
+                member=member,
+                opts=pulumi.ResourceOptions(parent=self),
             )
         for namespace, account in kubernetes_accounts:
-            ServiceAccountIamMember(
+            gcp.serviceaccount.IAMMember(
                 f"{name}/{namespace}/{account}",
-                {
-                    "serviceAccountId": self.account.output("name"),
-                    "role": WORKLOAD_IDENTITY_ROLE,
-                    "member": _pods(project, namespace, account),
-                },
-                pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+                service_account_id=self.account.name,
+                role=WORKLOAD_IDENTITY_ROLE,
+                member=_pods(project, namespace, account),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=list(after)),
             )
         self.register_outputs({"email": self.email})
 
@@ -165,28 +161,26 @@ class ManagerIdentity(pulumi.ComponentResource):
             ("container.clusters.connect",),
         )
         for each in accounts:
-            account = ServiceAccount(
+            account = gcp.serviceaccount.Account(
                 f"{name}/{each.name}",
-                {"project": project, "accountId": each.account_id, "displayName": f"{each.name} ({fleet})"},
-                pulumi.ResourceOptions(parent=self),
+                project=project,
+                account_id=each.account_id,
+                display_name=f"{each.name} ({fleet})",
+                opts=pulumi.ResourceOptions(parent=self),
             )
-            ProjectIamMember(
+            gcp.projects.IAMMember(
                 f"{name}/{each.name}/connect",
-                {
-                    "project": project,
-                    "role": role.output("name"),
-                    "member": account.output("email").apply(lambda email: f"serviceAccount:{email}"),
-                },
-                pulumi.ResourceOptions(parent=self),
+                project=project,
+                role=role.name,
+                member=account.email.apply(lambda email: f"serviceAccount:{email}"),
+                opts=pulumi.ResourceOptions(parent=self),
             )
-            ServiceAccountIamMember(
+            gcp.serviceaccount.IAMMember(
                 f"{name}/{each.name}/pods",
-                {
-                    "serviceAccountId": account.output("name"),
-                    "role": WORKLOAD_IDENTITY_ROLE,
-                    "member": _pods(project, each.namespace, each.service_account),
-                },
-                pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+                service_account_id=account.name,
+                role=WORKLOAD_IDENTITY_ROLE,
+                member=_pods(project, each.namespace, each.service_account),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=list(after)),
             )
         self.register_outputs({})
 
@@ -204,24 +198,22 @@ def _connect_role(
     title: str,
     description: str,
     permissions: Sequence[str],
-) -> ProjectIamCustomRole:
-    return ProjectIamCustomRole(
+) -> "gcp.projects.IAMCustomRole":
+    return gcp.projects.IAMCustomRole(
         name,
-        {
-            "project": project,
-            "roleId": role_id,
-            "title": title,
-            "description": description,
-            "permissions": list(permissions),
-        },
-        pulumi.ResourceOptions(parent=parent),
+        project=project,
+        role_id=role_id,
+        title=title,
+        description=description,
+        permissions=list(permissions),
+        opts=pulumi.ResourceOptions(parent=parent),
     )
 
 
 class MemberAccess(pulumi.ComponentResource):
     """A role by which the members of teams connect to the clusters; RBAC decides what they may do there."""
 
-    role: ProjectIamCustomRole
+    role: "gcp.projects.IAMCustomRole"
     """The role."""
 
     def __init__(
@@ -245,9 +237,11 @@ class MemberAccess(pulumi.ComponentResource):
             CONNECT_PERMISSIONS,
         )
         for member in members:
-            ProjectIamMember(
+            gcp.projects.IAMMember(
                 f"{name}/{member}",
-                {"project": project, "role": self.role.output("name"), "member": member},
-                pulumi.ResourceOptions(parent=self),
+                project=project,
+                role=self.role.name,
+                member=member,
+                opts=pulumi.ResourceOptions(parent=self),
             )
-        self.register_outputs({"role": self.role.output("name")})
+        self.register_outputs({"role": self.role.name})

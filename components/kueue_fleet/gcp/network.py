@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pulumi
+import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.gcp.resources import ComputeNetwork, ComputeRouter, ComputeRouterNat, ComputeSubnetwork, concat
+from kueue_fleet.gcp.arguments import concat
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
 POD_RANGE_NAME = "pods"
@@ -68,13 +69,13 @@ def existing_network(spec: FleetSpec, project: pulumi.Input[str]) -> NetworkIds 
 class Network(pulumi.ComponentResource):
     """A VPC network with a private subnet and Cloud NAT in each region."""
 
-    network: ComputeNetwork
+    network: "gcp.compute.Network"
     """The VPC."""
     self_link: pulumi.Output[str]
     """What a cluster takes as `network`."""
     subnetworks: dict[str, pulumi.Output[str]]
     """What a cluster takes as `subnetwork`, by region."""
-    egress: dict[str, ComputeRouterNat]
+    egress: "dict[str, gcp.compute.RouterNat]"
     """Cloud NAT by region; nodes reach image registries only once it is there."""
     pod_range_names: dict[str, str]
     """Name of the secondary range for pods, by region; a region without one leaves the choice to GKE."""
@@ -112,18 +113,16 @@ class Network(pulumi.ComponentResource):
         vpc_name = network_name or name
         regions = list(dict.fromkeys(regions))
         known = {**REGION_RANGES, **(ranges or {})}
-        self.network = ComputeNetwork(
+        self.network = gcp.compute.Network(
             name,
-            {
-                "name": vpc_name,
-                "project": project,
-                "autoCreateSubnetworks": False,
-                "routingMode": "GLOBAL",
-                "description": "GPU batch fleet, managed by kueue-fleet",
-            },
-            pulumi.ResourceOptions(parent=self),
+            name=vpc_name,
+            project=project,
+            auto_create_subnetworks=False,
+            routing_mode="GLOBAL",
+            description="GPU batch fleet, managed by kueue-fleet",
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        self.self_link = self.network.output("selfLink")
+        self.self_link = self.network.self_link
         self.subnetworks = {}
         self.egress = {}
         for region in regions:
@@ -143,49 +142,49 @@ class Network(pulumi.ComponentResource):
         self.register_outputs({"selfLink": self.self_link})
 
     def _add_region(self, name: str, vpc_name: str, project: pulumi.Input[str], region: str) -> None:
-        place = {"project": project, "region": region}
-        secondary = [
-            {"rangeName": range_name, "ipCidrRange": ranges[region]}
+        secondary: list[gcp.compute.SubnetworkSecondaryIpRangeArgsDict] = [
+            {"range_name": range_name, "ip_cidr_range": ranges[region]}
             for range_name, ranges in ((POD_RANGE_NAME, self.pod_ranges), (SERVICE_RANGE_NAME, self.service_ranges))
             if region in ranges
         ]
-        subnetwork = ComputeSubnetwork(
+        subnetwork = gcp.compute.Subnetwork(
             f"{name}/{region}",
-            {
-                **place,
-                "name": f"{vpc_name}-{region}",
-                "network": self.self_link,
-                "ipCidrRange": self.node_ranges[region],
-                "privateIpGoogleAccess": True,
-                "logConfig": {
-                    "aggregationInterval": "INTERVAL_10_MIN",
-                    "flowSampling": 0.5,
-                    "metadata": "INCLUDE_ALL_METADATA",
-                },
-                **({"secondaryIpRanges": secondary} if secondary else {}),
+            project=project,
+            region=region,
+            name=f"{vpc_name}-{region}",
+            network=self.self_link,
+            ip_cidr_range=self.node_ranges[region],
+            private_ip_google_access=True,
+            log_config={
+                "aggregation_interval": "INTERVAL_10_MIN",
+                "flow_sampling": 0.5,
+                "metadata": "INCLUDE_ALL_METADATA",
             },
-            pulumi.ResourceOptions(parent=self),
+            secondary_ip_ranges=secondary or None,
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        router = ComputeRouter(
+        router = gcp.compute.Router(
             f"{name}/{region}",
-            {**place, "name": f"{vpc_name}-{region}", "network": self.self_link},
-            pulumi.ResourceOptions(parent=self),
+            project=project,
+            region=region,
+            name=f"{vpc_name}-{region}",
+            network=self.self_link,
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        self.egress[region] = ComputeRouterNat(
+        self.egress[region] = gcp.compute.RouterNat(
             f"{name}/{region}",
-            {
-                **place,
-                "name": f"{vpc_name}-{region}",
-                "router": router.output("name"),
-                "natIpAllocateOption": "AUTO_ONLY",
-                "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
-                # Many pods of one node pull at once; fixed ports would run out at 64.
-                "enableDynamicPortAllocation": True,
-                "enableEndpointIndependentMapping": False,
-                "minPortsPerVm": _MIN_NAT_PORTS,
-                "maxPortsPerVm": _MAX_NAT_PORTS,
-                "logConfig": {"enable": True, "filter": "ERRORS_ONLY"},
-            },
-            pulumi.ResourceOptions(parent=self),
+            project=project,
+            region=region,
+            name=f"{vpc_name}-{region}",
+            router=router.name,
+            nat_ip_allocate_option="AUTO_ONLY",
+            source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
+            # Many pods of one node pull at once; fixed ports would run out at 64.
+            enable_dynamic_port_allocation=True,
+            enable_endpoint_independent_mapping=False,
+            min_ports_per_vm=_MIN_NAT_PORTS,
+            max_ports_per_vm=_MAX_NAT_PORTS,
+            log_config={"enable": True, "filter": "ERRORS_ONLY"},
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        self.subnetworks[region] = subnetwork.output("selfLink")
+        self.subnetworks[region] = subnetwork.self_link

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
+import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.check.google_cloud import LONGEST_NAME
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
@@ -20,8 +21,8 @@ from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.digests import with_digest
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
+from kueue_fleet.gcp.arguments import arguments
 from kueue_fleet.gcp.cluster_properties import node_security
-from kueue_fleet.gcp.resources import ComputeResourcePolicy, ContainerNodePool
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY
@@ -33,11 +34,11 @@ _EFFECTS: Mapping[str, str] = {effect: theirs for theirs, effect in EFFECTS.item
 class NodePool(pulumi.ComponentResource):
     """A node pool."""
 
-    pool: ContainerNodePool
+    pool: "gcp.container.NodePool"
     """The pool."""
     pool_name: str
     """Its name in GKE, and the value of the nodes' label cloud.google.com/gke-nodepool."""
-    placement: ComputeResourcePolicy | None
+    placement: "gcp.compute.ResourcePolicy | None"
     """The workload policy that keeps the nodes together, on machines that need one for compact placement."""
 
     def __init__(
@@ -73,11 +74,13 @@ class NodePool(pulumi.ComponentResource):
             labels=labels or {},
         )
         if self.placement is not None:
-            properties["placementPolicy"]["policyName"] = self.placement.output("name")
-        self.pool = ContainerNodePool(
+            properties["placementPolicy"]["policyName"] = self.placement.name
+        self.pool = gcp.container.NodePool(
             name,
-            {"project": project, "cluster": cluster, **properties},
-            pulumi.ResourceOptions(
+            project=project,
+            cluster=cluster,
+            **arguments(properties),
+            opts=pulumi.ResourceOptions(
                 parent=self,
                 deleted_with=opts.deleted_with if opts else None,
                 delete_before_replace=True,
@@ -88,22 +91,23 @@ class NodePool(pulumi.ComponentResource):
         )
         self.register_outputs({"name": spec.name})
 
-    def _placement(self, name: str, project: pulumi.Input[str], spec: ResolvedNodePool) -> ComputeResourcePolicy | None:
+    def _placement(
+        self, name: str, project: pulumi.Input[str], spec: ResolvedNodePool
+    ) -> "gcp.compute.ResourcePolicy | None":
         """Other machines take GKE's own policy. Source: GoogleCloudPlatform/cluster-toolkit,
         modules/compute/resource-policy, and the rule of `gke.pool_rules` on compact placement with flex-start."""
         if not (spec.compact_placement and spec.machine_type.startswith((*COMPACT_FLEX_START, *WORKLOAD_POLICY_TPU))):
             return None
-        topology = {"acceleratorTopology": spec.tpu_topology} if spec.tpu_topology else {}
-        return ComputeResourcePolicy(
+        return gcp.compute.ResourcePolicy(
             name,
-            {
-                "project": project,
-                "region": spec.region,
-                "name": placement_name(spec.cluster, spec.name),
-                "description": f"Nodes of {spec.name} close together, managed by kueue-fleet",
-                "workloadPolicy": {"type": "HIGH_THROUGHPUT", **topology},
-            },
-            pulumi.ResourceOptions(parent=self),
+            project=project,
+            region=spec.region,
+            name=placement_name(spec.cluster, spec.name),
+            description=f"Nodes of {spec.name} close together, managed by kueue-fleet",
+            workload_policy=gcp.compute.ResourcePolicyWorkloadPolicyArgs(
+                type="HIGH_THROUGHPUT", accelerator_topology=spec.tpu_topology or None
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
         )
 
 

@@ -7,12 +7,11 @@ or without: Google Cloud does not take them back.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import pulumi
+import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
-from kueue_fleet.gcp.resources import ComputeFutureReservation, ComputeRegionCommitment, ComputeReservation
 from kueue_fleet.gke.machines import machine_type
 from kueue_fleet.kueue_api.timestamp import timestamp_text
 
@@ -23,11 +22,11 @@ LOCAL_SSD_GB = 375
 class ReservedCapacity(pulumi.ComponentResource):
     """Reservations, future reservations and commitments of a project."""
 
-    reservations: dict[str, ComputeReservation]
+    reservations: "dict[str, gcp.compute.Reservation]"
     """Reservations by name."""
-    future_reservations: dict[str, ComputeFutureReservation]
+    future_reservations: "dict[str, gcp.compute.FutureReservation]"
     """Requests to DWS Calendar, by the name of the reservation that they turn into."""
-    commitments: dict[str, ComputeRegionCommitment]
+    commitments: "dict[str, gcp.compute.RegionCommitment]"
     """Commitments by name."""
 
     def __init__(
@@ -49,7 +48,7 @@ class ReservedCapacity(pulumi.ComponentResource):
         super().__init__("kueue-fleet:index:ReservedCapacity", name, None, opts)
         self._protect = deletion_protection
         self.reservations = {
-            entry.name: ComputeReservation(
+            entry.name: gcp.compute.Reservation(
                 f"{name}/{entry.name}",
                 _reservation(project, entry),
                 # A new description would replace the reservation, and give its machines back.
@@ -58,7 +57,7 @@ class ReservedCapacity(pulumi.ComponentResource):
             for entry in reservations
         }
         self.future_reservations = {
-            entry.name: ComputeFutureReservation(
+            entry.name: gcp.compute.FutureReservation(
                 f"{name}/{entry.name}",
                 _future(project, entry),
                 self._options(
@@ -86,33 +85,36 @@ class ReservedCapacity(pulumi.ComponentResource):
             retain_on_delete=self._protect or always_retained,
         )
 
-    def _commitment(self, name: str, project: pulumi.Input[str], entry: CommitmentEntry) -> ComputeRegionCommitment:
+    def _commitment(
+        self, name: str, project: pulumi.Input[str], entry: CommitmentEntry
+    ) -> "gcp.compute.RegionCommitment":
         missing = [reservation for reservation in entry.reservations if reservation not in self.reservations]
         if missing:
             raise ValueError(f"commitment {entry.name}: {', '.join(missing)} is not a reservation of this component")
         if len(entry.reservations) > 1:
             raise ValueError(f"commitment {entry.name}: pulumi-gcp takes one reservation; split the commitment")
-        properties: dict[str, Any] = {
-            "project": project,
-            "region": entry.region,
-            "name": entry.name,
-            "plan": entry.plan,
-            "type": entry.type,
-            "category": "MACHINE",
+        reservation = self.reservations[entry.reservations[0]].self_link if entry.reservations else None
+        return gcp.compute.RegionCommitment(
+            f"{name}/{entry.name}",
+            project=project,
+            region=entry.region,
+            name=entry.name,
+            plan=entry.plan,
+            type=entry.type,
+            category="MACHINE",
             # Renewal is another year of cost without confirmation.
-            "autoRenew": False,
-            "resources": [
-                {
-                    "type": resource.type,
-                    "amount": str(resource.amount),
-                    **({"acceleratorType": resource.accelerator_type} if resource.accelerator_type else {}),
-                }
+            auto_renew=False,
+            resources=[
+                gcp.compute.RegionCommitmentResourceArgs(
+                    type=resource.type,
+                    amount=str(resource.amount),
+                    accelerator_type=resource.accelerator_type or None,
+                )
                 for resource in entry.resources
             ],
-        }
-        for reservation in entry.reservations:
-            properties["existingReservations"] = self.reservations[reservation].output("selfLink")
-        return ComputeRegionCommitment(f"{name}/{entry.name}", properties, self._options(always_retained=True))
+            existing_reservations=reservation,
+            opts=self._options(always_retained=True),
+        )
 
 
 def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block: str) -> list[str]:
@@ -132,57 +134,79 @@ def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block:
     return [*ignored, *(["shareSettings.projectMaps"] if by_id else [])]
 
 
-def _shared(projects: Sequence[str]) -> dict[str, Any]:
-    return {
-        "shareType": "SPECIFIC_PROJECTS",
-        "projectMaps": [{"id": project, "projectId": project} for project in projects],
-    }
-
-
-def _reservation(project: pulumi.Input[str], entry: ReservationEntry) -> dict[str, Any]:
-    machine: dict[str, Any] = {"machineType": entry.machine_type}
-    if entry.accelerator is not None:
-        asked = {"acceleratorType": entry.accelerator.type, "acceleratorCount": entry.accelerator.count}
-        machine["guestAccelerators"] = [asked]
-    if entry.local_ssd_count:
-        machine["localSsds"] = [{"interface": "NVME", "diskSizeGb": LOCAL_SSD_GB}] * entry.local_ssd_count
-    return {
-        "project": project,
-        "zone": entry.zone,
-        "name": entry.name,
-        "description": "Machines of a GPU batch fleet, managed by kueue-fleet",
+def _reservation(project: pulumi.Input[str], entry: ReservationEntry) -> "gcp.compute.ReservationArgs":
+    asked, shared = entry.accelerator, entry.shared_with
+    return gcp.compute.ReservationArgs(
+        project=project,
+        zone=entry.zone,
+        name=entry.name,
+        description="Machines of a GPU batch fleet, managed by kueue-fleet",
         # Only pools that name it get its machines.
-        "specificReservationRequired": True,
-        "specificReservation": {"count": entry.count, "instanceProperties": machine},
-        "shareSettings": _shared(entry.shared_with) if entry.shared_with else {"shareType": "LOCAL"},
-    }
+        specific_reservation_required=True,
+        specific_reservation=gcp.compute.ReservationSpecificReservationArgs(
+            count=entry.count,
+            instance_properties=gcp.compute.ReservationSpecificReservationInstancePropertiesArgs(
+                machine_type=entry.machine_type,
+                guest_accelerators=[
+                    gcp.compute.ReservationSpecificReservationInstancePropertiesGuestAcceleratorArgs(
+                        accelerator_type=asked.type, accelerator_count=asked.count
+                    )
+                ]
+                if asked
+                else None,
+                local_ssds=[
+                    gcp.compute.ReservationSpecificReservationInstancePropertiesLocalSsdArgs(
+                        interface="NVME", disk_size_gb=LOCAL_SSD_GB
+                    )
+                ]
+                * entry.local_ssd_count
+                or None,
+            ),
+        ),
+        share_settings=gcp.compute.ReservationShareSettingsArgs(
+            share_type="SPECIFIC_PROJECTS" if shared else "LOCAL",
+            project_maps=[
+                gcp.compute.ReservationShareSettingsProjectMapArgs(id=each, project_id=each) for each in shared
+            ]
+            or None,
+        ),
+    )
 
 
-def _future(project: pulumi.Input[str], entry: FutureReservationEntry) -> dict[str, Any]:
+def _future(project: pulumi.Input[str], entry: FutureReservationEntry) -> "gcp.compute.FutureReservationArgs":
     """A request in calendar mode: Google makes a reservation of the same name of it, and deletes that at the end.
 
     Source: https://cloud.google.com/compute/docs/instances/create-future-reservations-calendar-mode.
     """
-    return {
-        "project": project,
-        "zone": entry.zone,
-        "name": entry.name,
-        "description": "DWS Calendar, managed by kueue-fleet",
-        "reservationMode": "CALENDAR",
-        "deploymentType": "DENSE",
-        "reservationName": entry.name,
-        "planningStatus": entry.planning_status,
-        "specificReservationRequired": True,
-        "autoDeleteAutoCreatedReservations": True,
-        "timeWindow": {
-            "startTime": timestamp_text(entry.start),
+    shared = gcp.compute.FutureReservationShareSettingsArgs(
+        share_type="SPECIFIC_PROJECTS",
+        project_maps=[
+            gcp.compute.FutureReservationShareSettingsProjectMapArgs(id=each, project_id=each)
+            for each in entry.shared_with
+        ],
+    )
+    return gcp.compute.FutureReservationArgs(
+        project=project,
+        zone=entry.zone,
+        name=entry.name,
+        description="DWS Calendar, managed by kueue-fleet",
+        reservation_mode="CALENDAR",
+        deployment_type="DENSE",
+        reservation_name=entry.name,
+        planning_status=entry.planning_status,
+        specific_reservation_required=True,
+        auto_delete_auto_created_reservations=True,
+        time_window=gcp.compute.FutureReservationTimeWindowArgs(
+            start_time=timestamp_text(entry.start),
             # The API takes a duration and never returns it.
-            "endTime": timestamp_text(entry.end),
-        },
-        "specificSkuProperties": {
-            "totalCount": str(entry.count),
-            "instanceProperties": {"machineType": entry.machine_type},
-        },
+            end_time=timestamp_text(entry.end),
+        ),
+        specific_sku_properties=gcp.compute.FutureReservationSpecificSkuPropertiesArgs(
+            total_count=str(entry.count),
+            instance_properties=gcp.compute.FutureReservationSpecificSkuPropertiesInstancePropertiesArgs(
+                machine_type=entry.machine_type
+            ),
+        ),
         # LOCAL, the default, is never returned, and would replace the request.
-        **({"shareSettings": _shared(entry.shared_with)} if entry.shared_with else {}),
-    }
+        share_settings=shared if entry.shared_with else None,
+    )

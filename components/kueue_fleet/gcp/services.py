@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 import pulumi
-
-from kueue_fleet.gcp.resources import ProjectService
+import pulumi_gcp as gcp
 
 
 class ProjectServices(pulumi.ComponentResource):
     """APIs that are enabled, and stay enabled when the component is destroyed: others may use them."""
 
-    services: dict[str, ProjectService]
+    services: "dict[str, gcp.projects.Service]"
     """By the API's name."""
 
     def __init__(
@@ -24,10 +23,12 @@ class ProjectServices(pulumi.ComponentResource):
         """Enable `apis`, such as container.googleapis.com, in `project`."""
         super().__init__("kueue-fleet:index:ProjectServices", name, None, opts)
         self.services = {
-            api: ProjectService(
+            api: gcp.projects.Service(
                 f"{name}/{api}",
-                {"project": project, "service": api, "disableOnDestroy": False},
-                pulumi.ResourceOptions(parent=self),
+                project=project,
+                service=api,
+                disable_on_destroy=False,
+                opts=pulumi.ResourceOptions(parent=self),
             )
             for api in apis
         }

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kueue_fleet.gcp.resources import GcpResource
+from gcp_sdk import component_types
 from kueue_fleet.rehearsal.standins.gcp_checks import FORMS
 from kueue_fleet.rehearsal.standins.gcp_facts import DATA, Fact, load_facts, parse_fact
 from kueue_fleet.rehearsal.standins.gcp_resources import KINDS
@@ -60,7 +60,7 @@ def test_the_data_file_says_where_it_is_from_and_has_every_type() -> None:
     assert "terraform-provider-google-beta 8.0" in facts.source
     assert set(facts.resources) == set(KINDS)
     assert sum(map(len, json.loads(DATA.read_text(encoding="utf-8"))["resources"].values())) > 1900
-    assert {cls.pulumi_type for cls in GcpResource.__subclasses__()} <= set(facts.resources)
+    assert {token for token in component_types() if token.startswith("gcp:")} <= set(facts.resources)
 
 
 def test_facts_are_found_by_path() -> None:
