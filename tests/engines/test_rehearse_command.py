@@ -22,6 +22,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         yield made
 
 
+@pytest.fixture
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Where it is not looked at how helm works."""
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), copied=True) as made:
+        yield made
+
+
 def supervisor_begins(command: Command, tiny: Project) -> None:
     command.until(lambda: tiny.paths().supervisor_log.is_file(), "the supervisor begins")
 
@@ -51,16 +58,16 @@ def test_ctrl_c_leaves_nothing_but_logs(tiny: Project, moment: Callable[[Command
     interrupt(command, tiny)
 
 
-def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(tiny: Project) -> None:
-    tiny.write(fleet("other"), stack="second")
-    command = tiny.start("--jobs", tiny.write_jobs(job("long", seconds=600)))
-    beside = tiny.start("--jobs", tiny.write_jobs(job("one"), name="others.yaml"), stack="second")
+def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(quick: Project) -> None:
+    quick.write(fleet("other"), stack="second")
+    command = quick.start("--jobs", quick.write_jobs(job("long", seconds=600)))
+    beside = quick.start("--jobs", quick.write_jobs(job("one"), name="others.yaml"), stack="second")
     command.until_said("Admitted solo")
-    interrupt(command, tiny)
+    interrupt(command, quick)
     ended = beside.end()
     assert ended.code == 0, ended.err
     assert "Finished other" in ended.out
-    assert [place.name for place in (tiny.state / "rehearsals").iterdir()] == [STACK]
+    assert [place.name for place in (quick.state / "rehearsals").iterdir()] == [STACK]
 
 
 def test_a_killed_command_takes_everything_with_it(tiny: Project) -> None:
@@ -101,7 +108,7 @@ def test_after_a_killed_command_the_next_one_works_and_tells_in_the_end_what_it_
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as made:
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), copied=True) as made:
         done = made.run("--keep")
         assert done.code == 0, done.err
         yield made
@@ -245,14 +252,14 @@ spec:
 """
 
 
-def test_images_that_nobody_here_can_run_end_it_within_seconds(tiny: Project) -> None:
-    chart = tiny.folder / "shop"
+def test_images_that_nobody_here_can_run_end_it_within_seconds(quick: Project) -> None:
+    chart = quick.folder / "shop"
     (chart / "templates").mkdir(parents=True)
     (chart / "Chart.yaml").write_text("{apiVersion: v2, name: shop, version: 0.1.0}")
     (chart / "templates" / "till.yaml").write_text(SHOP)
-    tiny.add_to_program(OTHERS_IMAGES)
-    tiny.write(fleet(), **{"kueue-fleet:shop": str(chart)})
-    command = tiny.start()
+    quick.add_to_program(OTHERS_IMAGES)
+    quick.write(fleet(), **{"kueue-fleet:shop": str(chart)})
+    command = quick.start()
     command.until_said("solo is ready")
     began = time.monotonic()
     ended = command.end()
@@ -267,7 +274,7 @@ def test_images_that_nobody_here_can_run_end_it_within_seconds(tiny: Project) ->
     ]
     assert lines[-2:] == [
         "  pulumi up was ended: it would wait in vain",
-        f"  everything is taken down, the logs are in {tiny.paths().root}",
+        f"  everything is taken down, the logs are in {quick.paths().root}",
     ]
-    tiny.assert_gone()
-    assert tiny.left() == {"command.lock"}
+    quick.assert_gone()
+    assert quick.left() == {"command.lock"}

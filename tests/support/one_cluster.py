@@ -132,17 +132,10 @@ class OneCluster:
                 "--wait", "--timeout", f"{2 * PATIENCE_SECONDS:.0f}s", *settings,
             )  # fmt: skip
 
-        def runs() -> bool:
-            pods = self.items(f"/api/v1/namespaces/{namespace}/pods")
-            wanted = sum(
-                one["spec"]["replicas"] for one in self.items(f"/apis/apps/v1/namespaces/{namespace}/deployments")
-            )
-            return len(pods) == wanted and all(condition(pod, "Ready") == "True" for pod in pods)
-
         if self.find(f"/api/v1/namespaces/{namespace}") is not None:
             install()
         elif installed(self.supervisor.paths, self.name, self.engines, chart, [release, *settings], install):
-            wait_until(runs)
+            wait_until(lambda: pods_run(self, namespace))
 
     def helm(self, *arguments: str) -> str:
         """Runs helm against the cluster; raises with its words when it fails."""
@@ -160,6 +153,13 @@ class OneCluster:
 
     def processes(self) -> list[Json]:
         return self.supervisor.client.processes()
+
+
+def pods_run(cluster: OneCluster, namespace: str) -> bool:
+    """Whether the pods of all Deployments of a namespace are ready, and there are no others."""
+    pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods")
+    wanted = sum(one["spec"]["replicas"] for one in cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments"))
+    return len(pods) == wanted and all(condition(pod, "Ready") == "True" for pod in pods)
 
 
 def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECONDS, pause: float = 0.1) -> Seen:

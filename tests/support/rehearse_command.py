@@ -20,6 +20,7 @@ import yaml
 from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
+from quick_rehearsals import copied_helm
 
 ROOT = Path(__file__).parents[2]
 STACK = "tiny"
@@ -223,9 +224,11 @@ class Project:
 
 
 @contextmanager
-def project(folder: Path, state: Path) -> Iterator[Project]:
-    """A project whose rehearsals are taken down at the end."""
+def project(folder: Path, state: Path, *, copied: bool = False) -> Iterator[Project]:
+    """A project whose rehearsals are taken down at the end; `copied`: see `copied_helm`."""
     made = Project(folder, state)
+    if copied:
+        made.environ["PATH"] = f"{copied_helm().parent}{os.pathsep}{made.environ['PATH']}"
     made.write(fleet())
     try:
         yield made

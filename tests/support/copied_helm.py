@@ -1,0 +1,70 @@
+"""`helm install` in a rehearsal; Kueue and JobSet are copied where it has done the same before: see `installed_chart`.
+
+Started by the program that `quick_rehearsals` puts in the place of helm, with helm's path and its arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from installed_chart import installed
+from kueue_fleet.rehearsal.control_planes.clusters import ClustersRecord
+from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
+from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
+from one_cluster import OneCluster, pods_run, wait_until
+
+CHARTS = ("kueue", "jobset")
+
+
+def main(helm: str, *arguments: str) -> None:
+    """Does what helm does with these arguments, of which the first is `install`; exits as it does where it fails."""
+    found = find_engines(EngineCache(engines_dir()))
+    engines = Engines({**found.programs, "helm": replace(found.programs["helm"], path=Path(helm))}, found.assets)
+    charts = {str(engines.asset(f"{chart}-chart")): chart for chart in CHARTS}
+    chart = charts.get(arguments[2])
+    if chart is None:
+        os.execv(helm, [helm, *arguments])
+    options = dict(pairwise(arguments))
+    namespace, kubeconfig = options["--namespace"], options["--kubeconfig"]
+    paths = RehearsalPaths(Path(os.environ[STATE_VARIABLE]))
+    cluster = cluster_of(json.loads(Path(kubeconfig).read_text()), engines, paths)
+
+    def install() -> None:
+        if code := subprocess.call([helm, *arguments]):
+            sys.exit(code)
+
+    def made_by_helm() -> tuple[str, ...]:
+        """What its keys end with."""
+        place = ["--namespace", namespace, "--kubeconfig", kubeconfig]
+        manifest = subprocess.check_output([helm, "get", "manifest", arguments[1], *place], text=True)
+        names = [each["metadata"]["name"] for each in yaml.safe_load_all(manifest) if each]
+        return (f"namespaces/{namespace}", f"/sh.helm.release.v1.{arguments[1]}.v1", *(f"/{name}" for name in names))
+
+    decides = ["by Pulumi", *(each for each in arguments if each not in ("--kubeconfig", kubeconfig))]
+    if installed(paths, cluster.name, engines, chart, decides, install, made_by_helm):
+        wait_until(lambda: pods_run(cluster, namespace))
+
+
+def cluster_of(kubeconfig: Any, engines: Engines, paths: RehearsalPaths) -> OneCluster:
+    """The cluster of the rehearsal that a kubeconfig leads to."""
+    server = kubeconfig["clusters"][0]["cluster"]["server"]
+    record = ClustersRecord.read(paths.clusters_file)
+    assert record is not None
+    [name] = [name for name, each in record.clusters.items() if server.endswith(f":{each.port}")]
+    token = paths.admin_token.read_text().strip()
+    unknown: Any = None
+    return OneCluster(name, unknown, engines, server, paths.root, token, paths.ca_certificate)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
