@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 import yaml
 
+import kueue_fleet
 from controller_faults import Replicas
+from fork_server import CALL, start_fork_server
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_cluster
@@ -35,6 +38,14 @@ from one_cluster import KUEUE, PATIENCE_SECONDS, Json, OneCluster, Refused, cond
 MANAGER = "manager"
 GPU = "nvidia.com/gpu"
 JOBS = "/apis/batch/v1/namespaces/team/jobs"
+_CONTROLLERS = """
+import ctypes, signal, sys
+from kueue_fleet.controller.__main__ import main
+
+def run(arguments):
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    return main(arguments[1:])
+"""
 
 
 def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
@@ -220,8 +231,8 @@ class ControllerLab:
         arguments += ["--listen", "127.0.0.1:0", "--identity", identity]
         with (folder / "log").open("ab") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "kueue_fleet.controller", *map(str, arguments)],
-                env={**os.environ, "KUBECONFIG": str(folder / "manager"), "PYTHONPATH": import_root()},
+                [_controller(), *map(str, arguments)],
+                env={**os.environ, "KUBECONFIG": str(folder / "manager")},
                 stdout=out,
                 stderr=out,
             )
@@ -304,15 +315,19 @@ class ControllerLab:
             wait_until(lambda cluster=cluster: not cluster.items(f"{KUEUE}/workloads"))  # type: ignore[misc]
 
 
-def import_root() -> str:
-    import kueue_fleet
-
-    return str(Path(kueue_fleet.__path__[0]).parent)
+@cache
+def _controller() -> str:
+    """A program whose every call is a controller, forked by a `fork_server`, that ends with it."""
+    address = start_fork_server(_CONTROLLERS)
+    program = address.with_name("controller")
+    program.write_text(f"#!{sys.executable} -IS\n{CALL}\ncall({str(address)!r})\n")
+    program.chmod(0o755)
+    return str(program)
 
 
 def python_path() -> str:
     """For a controller in a process of its own."""
-    return os.pathsep.join((import_root(), str(Path(__file__).parent)))
+    return os.pathsep.join((str(Path(kueue_fleet.__path__[0]).parent), str(Path(__file__).parent)))
 
 
 def write_kubeconfig_for(file: Path, cluster: OneCluster, server: str = "") -> None:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,12 @@ LISTS = [
 """Lists of the API that hold what `import` reads."""
 
 
+@cache
+def _parsed(text: str, source: str) -> FleetSpec:
+    """It is asked for at every look at a cluster, and takes up to half a second."""
+    return parse_fleet_text(text, source=source)
+
+
 class FleetInRehearsal:
     """A fleet that is up, or can be."""
 
@@ -57,7 +64,7 @@ class FleetInRehearsal:
 
     @property
     def fleet(self) -> FleetSpec:
-        return parse_fleet_text(self.stack_file.read_text(), source=str(self.stack_file))
+        return _parsed(self.stack_file.read_text(), str(self.stack_file))
 
     def run(self, begin: Callable[[PulumiProject], Any]) -> PulumiResult:
         run = begin(self.session.pulumi())
