@@ -80,9 +80,8 @@ class Walk:
         if not self.submitted:
             self.began = time.monotonic()
         self.submitted |= dict.fromkeys(steps, round(time.monotonic() - self.began, 1))
-        clients = self.lab.session.clients(self.lab.fleet)
         for job in documents:
-            metadata = clients.create(CLUSTER, job)["metadata"]
+            metadata = self.lab.clients.create(CLUSTER, job)["metadata"]
             self.stories[metadata["name"]] = Story(metadata["name"], step_of(job), metadata["namespace"])
 
     def look(self) -> None:
@@ -107,23 +106,24 @@ class Walk:
                 self.at_once[step, team] = max(now, self.at_once.get((step, team), 0))
 
     def _look_at_pods(self) -> None:
-        listed: Any = self.api.list_pod_for_all_namespaces(label_selector="batch.kubernetes.io/job-name")
-        for pod in listed.items:
-            labels = pod.metadata.labels
+        for pod in self.lab.clients.list(CLUSTER, "", "v1", "pods"):
+            labels, status = pod["metadata"].get("labels", {}), pod["status"]
+            if "batch.kubernetes.io/job-name" not in labels:
+                continue
             story = self.stories[labels.get("jobset.sigs.k8s.io/jobset-name") or labels["batch.kubernetes.io/job-name"]]
-            if pod.spec.node_name:
-                story.nodes.add(pod.spec.node_name)
-            if pod.status.start_time:
-                story.starts.add(pod.status.start_time)
-            if pod.status.phase == "Succeeded":
+            if "nodeName" in pod["spec"]:
+                story.nodes.add(pod["spec"]["nodeName"])
+            if "startTime" in status:
+                story.starts.add(datetime.fromisoformat(status["startTime"]))
+            if status["phase"] == "Succeeded":
                 self.begun_to_end.add(story.step)
-            if pod.status.phase == "Running" and story.step in self.let_go:
-                self._let_go(pod.metadata, HELD[story.step])
+            if status["phase"] == "Running" and story.step in self.let_go:
+                self._let_go(pod["metadata"], HELD[story.step])
 
-    def _let_go(self, pod: Any, held: str) -> None:
-        if pod.annotations[RUN_SECONDS_ANNOTATION] == held:
+    def _let_go(self, pod: dict[str, Any], held: str) -> None:
+        if pod["annotations"][RUN_SECONDS_ANNOTATION] == held:
             body = {"metadata": {"annotations": {RUN_SECONDS_ANNOTATION: "1"}}}
-            self.api.patch_namespaced_pod(pod.name, pod.namespace, body)
+            self.api.patch_namespaced_pod(pod["name"], pod["namespace"], body)
 
     def until(self, happened: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS

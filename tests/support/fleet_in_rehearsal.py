@@ -19,6 +19,7 @@ from kubernetes import client, config
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
+from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, PulumiResult
 from kueue_fleet.rehearsal.pulumi_events import PulumiEvent
 from kueue_fleet.rehearsal.session import Session
@@ -61,10 +62,19 @@ class FleetInRehearsal:
         self.stack_file = folder / "stacks" / f"Pulumi.{session.stack}.yaml"
         self.steps: list[PulumiEvent] = []
         """What the last run changed; names without that of the fleet, with which they begin."""
+        self._clients: tuple[str, ClusterClients] | None = None
 
     @property
     def fleet(self) -> FleetSpec:
         return _parsed(self.stack_file.read_text(), str(self.stack_file))
+
+    @property
+    def clients(self) -> ClusterClients:
+        """The API servers of its clusters; their connections are kept while the kubeconfig stays as it is."""
+        kubeconfig = self.session.paths.kubeconfig.read_text()
+        if self._clients is None or self._clients[0] != kubeconfig:
+            self._clients = kubeconfig, self.session.clients(self.fleet)
+        return self._clients[1]
 
     def run(self, begin: Callable[[PulumiProject], Any]) -> PulumiResult:
         run = begin(self.session.pulumi())
@@ -93,7 +103,7 @@ class FleetInRehearsal:
         self.stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def objects(self, cluster: str, plural: str) -> dict[str, dict[str, Any]]:
-        found = self.session.clients(self.fleet).list(cluster, "kueue.x-k8s.io", "v1beta2", plural)
+        found = self.clients.list(cluster, "kueue.x-k8s.io", "v1beta2", plural)
         return {each["metadata"]["name"]: each for each in found}
 
     def printed(self, cluster: str, paths: Sequence[str]) -> list[dict[str, Any]]:
@@ -109,18 +119,18 @@ class FleetInRehearsal:
 
     def requests(self, cluster: str) -> list[dict[str, Any]]:
         """The ProvisioningRequests of a cluster."""
-        found = self.session.clients(self.fleet).list(cluster, "autoscaling.x-k8s.io", "v1", "provisioningrequests")
+        found = self.clients.list(cluster, "autoscaling.x-k8s.io", "v1", "provisioningrequests")
         return [one for one in found if "deletionTimestamp" not in one["metadata"]]
 
     def nodes(self, cluster: str) -> dict[str, bool]:
         """The simulated nodes of a cluster: name -> whether it is ready."""
-        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
-        listed: Any = client.CoreV1Api(made).list_node(label_selector="kueue-fleet.dev/simulated=true")
-        ready = {}
-        for node in listed.items:
-            conditions = node.status.conditions or []
-            ready[node.metadata.name] = any(one.type == "Ready" and one.status == "True" for one in conditions)
-        return ready
+        return {
+            node["metadata"]["name"]: any(
+                one["type"] == "Ready" and one["status"] == "True" for one in node["status"].get("conditions", ())
+            )
+            for node in self.clients.list(cluster, "", "v1", "nodes")
+            if node["metadata"]["labels"].get("kueue-fleet.dev/simulated") == "true"
+        }
 
     def holds(self, cluster: str) -> dict[str, Any]:
         """What jobs hold in a cluster: ProvisioningRequests, nodes, and quota of each queue that is not 0."""
