@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Any
 
 import yaml
 
-from installed_chart import installed
+from installed_chart import _Etcd as Etcd
+from installed_chart import _file as kept_chart
 from kueue_fleet.rehearsal.control_planes.clusters import ClustersRecord
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
@@ -24,6 +26,8 @@ from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from one_cluster import OneCluster, pods_run, wait_until
 
 CHARTS = ("kueue", "jobset")
+CRDS = "apiextensions.k8s.io/customresourcedefinitions/"
+"""Charts have some that are not in the manifest."""
 
 
 def main(helm: str, *arguments: str) -> None:
@@ -32,27 +36,31 @@ def main(helm: str, *arguments: str) -> None:
     engines = Engines({**found.programs, "helm": replace(found.programs["helm"], path=Path(helm))}, found.assets)
     charts = {str(engines.asset(f"{chart}-chart")): chart for chart in CHARTS}
     chart = charts.get(arguments[2])
-    if chart is None:
-        os.execv(helm, [helm, *arguments])
     options = dict(pairwise(arguments))
     namespace, kubeconfig = options["--namespace"], options["--kubeconfig"]
     paths = RehearsalPaths(Path(os.environ[STATE_VARIABLE]))
     cluster = cluster_of(json.loads(Path(kubeconfig).read_text()), engines, paths)
-
-    def install() -> None:
-        if code := subprocess.call([helm, *arguments]):
-            sys.exit(code)
-
-    def made_by_helm() -> tuple[str, ...]:
-        """What its keys end with."""
-        place = ["--namespace", namespace, "--kubeconfig", kubeconfig]
-        manifest = subprocess.check_output([helm, "get", "manifest", arguments[1], *place], text=True)
-        names = [each["metadata"]["name"] for each in yaml.safe_load_all(manifest) if each]
-        return (f"namespaces/{namespace}", f"/sh.helm.release.v1.{arguments[1]}.v1", *(f"/{name}" for name in names))
-
-    decides = ["by Pulumi", *(each for each in arguments if each not in ("--kubeconfig", kubeconfig))]
-    if installed(paths, cluster.name, engines, chart, decides, install, made_by_helm):
-        wait_until(lambda: pods_run(cluster, namespace))
+    if chart is None or cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments"):
+        os.execv(helm, [helm, *arguments])
+    decides = [Path(__file__).read_text(), *(each for each in arguments if each not in ("--kubeconfig", kubeconfig))]
+    with kept_chart(engines, chart, decides) as file, closing(Etcd(paths, cluster.name)) as etcd:
+        if file.stat().st_size:
+            etcd.put(json.loads(file.read_text()))
+        else:
+            before = etcd.revision()
+            if code := subprocess.call([helm, *arguments]):
+                sys.exit(code)
+            place = ["--namespace", namespace, "--kubeconfig", kubeconfig]
+            manifest = subprocess.check_output([helm, "get", "manifest", arguments[1], *place], text=True)
+            names = {each["metadata"]["name"] for each in yaml.safe_load_all(manifest) if each}
+            names |= {namespace, f"sh.helm.release.v1.{arguments[1]}.v1"}
+            # Something else may be made at the same time.
+            made = etcd.made_after(before).items()
+            kept = {key: text for key, text in made if key.startswith(CRDS) or key.rpartition("/")[2] in names}
+            written = file.with_suffix(".new")
+            written.write_text(json.dumps(kept))
+            written.replace(file)
+    wait_until(lambda: pods_run(cluster, namespace))
 
 
 def cluster_of(kubeconfig: Any, engines: Engines, paths: RehearsalPaths) -> OneCluster:

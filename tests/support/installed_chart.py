@@ -33,11 +33,9 @@ def installed(
     chart: str,
     settings: Sequence[str],
     install: Callable[[], None],
-    endings: Callable[[], tuple[str, ...]] = lambda: ("",),
 ) -> bool:
     """Puts the chart into the cluster, in which it has never been; with `install` if it is not known yet.
 
-    `endings`: of the keys that are kept then; for a cluster in which other things are made at the same time.
     Returns whether it was known. Its pods are not there then: controllers are about to make them.
     """
     with _file(engines, chart, settings) as file, closing(_Etcd(paths, cluster)) as etcd:
@@ -47,12 +45,7 @@ def installed(
         before = etcd.revision()
         install()
         made = etcd.made_after(before)
-        names = endings()
-        kept = {
-            key: text
-            for key, text in made.items()
-            if chart in key and key.endswith(names) and not key.startswith(_NOT_KEPT)
-        }
+        kept = {key: text for key, text in made.items() if chart in key and not key.startswith(_NOT_KEPT)}
         written = file.with_suffix(".new")
         written.write_text(json.dumps(kept))
         written.replace(file)
