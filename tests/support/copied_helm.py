@@ -42,7 +42,9 @@ def main(helm: str, *arguments: str) -> None:
     cluster = cluster_of(json.loads(Path(kubeconfig).read_text()), engines, paths)
     if chart is None or cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments"):
         os.execv(helm, [helm, *arguments])
-    decides = [Path(__file__).read_text(), *(each for each in arguments if each not in ("--kubeconfig", kubeconfig))]
+    values = json.dumps(json.loads(Path(options["--values"]).read_text()), sort_keys=True)
+    others = {"--kubeconfig", kubeconfig, "--values", options["--values"]}
+    decides = [Path(__file__).read_text(), values, *(each for each in arguments if each not in others)]
     with kept_chart(engines, chart, decides) as file, closing(Etcd(paths, cluster.name)) as etcd:
         if file.stat().st_size:
             etcd.put(json.loads(file.read_text()))
