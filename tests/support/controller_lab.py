@@ -325,9 +325,13 @@ def _controller() -> str:
     return str(program)
 
 
+def import_root() -> str:
+    return str(Path(kueue_fleet.__path__[0]).parent)
+
+
 def python_path() -> str:
     """For a controller in a process of its own."""
-    return os.pathsep.join((str(Path(kueue_fleet.__path__[0]).parent), str(Path(__file__).parent)))
+    return os.pathsep.join((import_root(), str(Path(__file__).parent)))
 
 
 def write_kubeconfig_for(file: Path, cluster: OneCluster, server: str = "") -> None:
