@@ -50,7 +50,17 @@ _LONGEST = (
     "engines/",
     "differential/test_corpus.py",
     "test_fleet.py",
+    "rehearsal/processes/",
+    "cli/test_streams.py",
+    "browser/",
+    "docs/test_pages.py",
+    "fleet_file/test_compare_consequences.py",
+    "test_fleet_project.py",
+    "simulation/test_harness_delays.py",
+    "gcp/",
     "rehearsal/",
+    "examples/",
+    "cli/",
 )
 """Beginnings of the paths of what takes longest, the longest first."""
 _SHOWN = 30

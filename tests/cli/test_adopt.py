@@ -47,7 +47,9 @@ def dumps(tmp_path: Path) -> dict[str, Path]:
     files = {}
     for cluster, objects in render_fleet(fleet).items():
         files[cluster] = tmp_path / f"{cluster}.yaml"
-        files[cluster].write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": objects}))
+        files[cluster].write_text(
+            yaml.dump({"apiVersion": "v1", "kind": "List", "items": objects}, Dumper=yaml.CSafeDumper)
+        )
     return files
 
 
@@ -149,7 +151,9 @@ def described(tmp_path: Path) -> list[str]:
     """Objects and description of a cluster that is set up as a fleet's are, and what the command needs beside."""
     fleet = parse_fleet(one_pool_data())
     cluster = described_cluster(fleet, "batch")
-    (tmp_path / "objects.yaml").write_text(yaml.safe_dump({"kind": "List", "items": list(cluster.objects)}))
+    (tmp_path / "objects.yaml").write_text(
+        yaml.dump({"kind": "List", "items": list(cluster.objects)}, Dumper=yaml.CSafeDumper)
+    )
     (tmp_path / "gke.yaml").write_text(yaml.safe_dump(cluster.description))
     return [
         f"batch={tmp_path / 'objects.yaml'}",

@@ -39,7 +39,9 @@ def state() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    (tmp_path / "w.yaml").write_text(yaml.safe_dump({"kind": "List", "apiVersion": "v1", "items": state()}))
+    (tmp_path / "w.yaml").write_text(
+        yaml.dump({"kind": "List", "apiVersion": "v1", "items": state()}, Dumper=yaml.CSafeDumper)
+    )
     return tmp_path
 
 
@@ -96,7 +98,7 @@ def test_a_job_that_is_not_submitted_yet_on_live_clusters(monkeypatch: pytest.Mo
 def test_one_that_never_starts(dump: Path) -> None:
     large = workload("large")
     large["spec"]["podSets"][0]["count"] = 64
-    (dump / "w.yaml").write_text(yaml.safe_dump(large))
+    (dump / "w.yaml").write_text(yaml.dump(large, Dumper=yaml.CSafeDumper))
     done = when("--job", "large", "--objects", str(dump), "--seeds", "3")
     assert done.exit_code == 0, done.output
     assert "Does not start within 30 days in 3 of 3 simulations" in done.stdout

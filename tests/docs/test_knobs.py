@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,17 @@ from kueue_fleet.fleet_file.schema import json_schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "knobs.md"
 ROWS = re.findall(r"^\| (?!to \||-)(.+?) \| (.+?) \| (.*?) ?\|$", PAGE.read_text(), re.MULTILINE)
-SCHEMA = json_schema()
+
+
+@cache
+def whole_schema() -> dict[str, Any]:
+    return json_schema()
 
 
 def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The maps of fields that a value of this schema, or an item of it, may be."""
     if "$ref" in schema:
-        yield from objects_in(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]])
+        yield from objects_in(whole_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
     if "properties" in schema:
         yield schema["properties"]
     for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *filter(None, [schema.get("items")])):
@@ -29,7 +34,7 @@ def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def field_at(path: str) -> dict[str, Any]:
     """The schema of a field. Raises KeyError where the fleet file has none such."""
-    fields = list(objects_in(SCHEMA["$defs"]["FleetSpec"]))
+    fields = list(objects_in(whole_schema()["$defs"]["FleetSpec"]))
     found: dict[str, Any] = {}
     for name in path.replace("[]", "").split("."):
         known = {key: field for each in fields for key, field in each.items()}

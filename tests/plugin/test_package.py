@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import Any
 
 import pytest
@@ -18,20 +19,23 @@ from kueue_fleet.plugin.arguments import arguments_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, OF_COMPONENT
 from kueue_fleet.plugin.package import components, outputs_of, package_schema
 
-SCHEMA = package_schema()
+
+@cache
+def whole_schema() -> dict[str, Any]:
+    return package_schema()
 
 
 def test_every_public_component_is_there_as_a_component() -> None:
-    assert set(SCHEMA["resources"]) == {f"kueue-fleet:index:{name}" for name in kueue_fleet.__all__}
-    assert all(resource["isComponent"] for resource in SCHEMA["resources"].values())
+    assert set(whole_schema()["resources"]) == {f"kueue-fleet:index:{name}" for name in kueue_fleet.__all__}
+    assert all(resource["isComponent"] for resource in whole_schema()["resources"].values())
 
 
 def test_everything_is_documented() -> None:
-    for token, resource in SCHEMA["resources"].items():
+    for token, resource in whole_schema()["resources"].items():
         assert resource["description"], token
         for key, each in {**resource["inputProperties"], **resource["properties"]}.items():
             assert each["description"], f"{token}.{key}"
-    for token, kind in SCHEMA["types"].items():
+    for token, kind in whole_schema()["types"].items():
         if "enum" not in kind:
             assert kind["description"], token
         for key, each in kind.get("properties", {}).items():
@@ -44,10 +48,10 @@ def test_every_field_of_the_models_is_in_the_schema(name: str) -> None:
     seen: set[type[BaseModel]] = set()
     for model in models_in(root, seen):
         if model is root:
-            known = SCHEMA["resources"][f"kueue-fleet:index:{name}"]
+            known = whole_schema()["resources"][f"kueue-fleet:index:{name}"]
             properties, required = known["inputProperties"], known["requiredInputs"]
         else:
-            known = SCHEMA["types"][f"kueue-fleet:spec:{model.__name__}"]
+            known = whole_schema()["types"][f"kueue-fleet:spec:{model.__name__}"]
             properties, required = known["properties"], known.get("required", [])
         fields = {field.alias: field for field in model.model_fields.values()}
         assert set(properties) == set(fields)
@@ -68,7 +72,7 @@ def fields(model: type[BaseModel]) -> set[str]:
 
 
 def test_only_what_may_be_an_output_is_not_plain() -> None:
-    inputs = SCHEMA["resources"]["kueue-fleet:index:WorkerCluster"]["inputProperties"]
+    inputs = whole_schema()["resources"]["kueue-fleet:index:WorkerCluster"]["inputProperties"]
     ids = {"existingId", "network", "nodeServiceAccount", "podRangeName", "project", "serviceRangeName", "subnetwork"}
     assert {key for key, each in inputs.items() if not each.get("plain")} == ids
 
@@ -82,13 +86,13 @@ def test_outputs_are_data() -> None:
 
 def test_schema(snapshot: SnapshotAssertion) -> None:
     lines = []
-    for token, resource in SCHEMA["resources"].items():
+    for token, resource in whole_schema()["resources"].items():
         lines.append(token)
         for key, each in resource["inputProperties"].items():
             must = "!" if key in resource["requiredInputs"] else "?"
             lines.append(f"  {key}{must}: {shape(each)}  {each['description']}")
         lines += [f"  -> {key}: {shape(each)}  {each['description']}" for key, each in resource["properties"].items()]
-    for token, kind in SCHEMA["types"].items():
+    for token, kind in whole_schema()["types"].items():
         short = token.rpartition(":")[2]
         if "enum" in kind:
             lines.append(f"{short} = {' | '.join(each['value'] for each in kind['enum'])}")

@@ -63,9 +63,10 @@ def _sized(pool: NodePoolEntry) -> Iterator[Problem]:
 
 def pool_problems_on(pool: NodePoolEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """Every rule that the pool breaks only because of the cluster: its region, and its zones."""
-    anywhere = {(broken.name, breach) for broken, breach in breaches(pool_facts(pool))}
     facts = pool_facts(pool, cluster)
-    for broken, breach in breaches(facts):
+    found = [*breaches(facts)]
+    anywhere = {(broken.name, breach) for broken, breach in breaches(pool_facts(pool))} if found else ()
+    for broken, breach in found:
         of_cluster = breach.fact == "zones" and breach.index is not None and not pool.zones
         if (broken.name, breach) not in anywhere and not of_cluster:
             yield _problem(facts, breach)

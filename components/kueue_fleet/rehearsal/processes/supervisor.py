@@ -300,7 +300,7 @@ async def _listening(supervisor: Supervisor, path: Path) -> AsyncIterator[None]:
         listener.bind(str(path))
     finally:
         os.umask(before)
-    runner = web.AppRunner(supervisor.application(), access_log=None, handle_signals=False, shutdown_timeout=2.0)
+    runner = web.AppRunner(supervisor.application(), access_log=None, handle_signals=False, shutdown_timeout=0.5)
     await runner.setup()
     await web.SockSite(runner, listener).start()
     try:
