@@ -9,14 +9,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+# For a shell and for Python: every start of a rehearsal asks four programs for their versions.
+_START = """#!/bin/sh
+''':'
+case "$1 $0" in
+"--version "*/etcd) echo "etcd Version: 3.6.8"; exit ;;
+"--version "*) echo "Kubernetes v1.36.3"; exit ;;
+esac
+exec {python} -IS "$0" "$@"
+'''
+"""
 _PROGRAM = """
 import os, pathlib, sys, time
 
 here, name = pathlib.Path(__file__).parent, pathlib.Path(__file__).name
-versions = {"etcd": "etcd Version: 3.6.8"}
-if "--version" in sys.argv:
-    print(versions.get(name, "Kubernetes v1.36.3"))
-    sys.exit()
 flags = dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
 mode_file = here / f"{name}.mode"
 mode = mode_file.read_text() if mode_file.exists() else ""
@@ -92,7 +98,7 @@ class FakeEngines:
         self.folder = folder
         folder.mkdir(parents=True)
         for name in NAMES:
-            (folder / name).write_text(f"#!{sys.executable} -IS\n{_PROGRAM}")
+            (folder / name).write_text(_START.format(python=sys.executable) + _PROGRAM)
             (folder / name).chmod(0o755)
 
     def misbehaves(self, program: str, mode: str) -> None:
