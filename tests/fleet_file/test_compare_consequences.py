@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from tests.fleet_file.builders import REMOVED, changed, fleet_data, standalone_data
+from tests.gcp import test_second_plan
 
 import google_cloud
 from company_fleet import company_data
-from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.diff import compare_fleets
 from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
@@ -510,9 +510,12 @@ def compared(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, b
 def declared(data: str) -> dict[tuple[str, str], Recorded]:
     spec = parse_fleet(json.loads(data))
     kinds = (CLUSTER, NODE_POOL, *RESERVATIONS)
-    recording = google_cloud.run(lambda: Fleet(spec.name, spec) and None)
     # A pool of a cluster that is made again goes with it.
-    return {(made.type, made.place): made for made in recording if made.type in kinds and "/system" not in made.name}
+    return {
+        (made.type, made.place): made
+        for made in test_second_plan.declared(spec)
+        if made.type in kinds and "/system" not in made.name
+    }
 
 
 def test_an_operator_goes() -> None:
