@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import cache, partial
 from io import BytesIO, TextIOWrapper
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from typer.main import get_command
@@ -14,12 +13,6 @@ from typer.main import get_command
 from kueue_fleet.cli import app, main
 
 GROUP: Any = get_command(app)
-_COMMAND_OF: Final = cache(partial(type(GROUP).get_command, GROUP, None))
-
-
-def build_commands_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Typer takes longer to build a command than most take to run."""
-    monkeypatch.setattr(type(GROUP), "get_command", lambda self, ctx, name: _COMMAND_OF(name))
 
 
 class Ended(NamedTuple):

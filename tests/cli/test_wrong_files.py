@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 import yaml
-from tests.cli.in_process import Command, Ended, build_commands_once
+from tests.cli.in_process import Command, Ended
 from tests.cli.wrong_files import ALL, NOT_TEXT, NOT_YAML
 
 from drawn import some_of
@@ -115,7 +115,6 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
-    build_commands_once(monkeypatch)
     return Command(monkeypatch, capsys)
 
 

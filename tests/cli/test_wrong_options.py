@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 import yaml
-from tests.cli.in_process import GROUP, Command, Ended, build_commands_once
+from tests.cli.in_process import GROUP, Command, Ended
 
 from drawn import some_of
 from kueue_fleet.cli import COMMANDS
@@ -28,6 +28,7 @@ clusterQueues:
         flavors: [{name: l4, resources: [{name: nvidia.com/gpu, nominalQuota: 4}]}]
 teams: [{name: a, localQueues: [{name: q, clusterQueue: q}]}]
 """
+STACK: Final = yaml.safe_dump({"config": {"kueue-fleet:fleet": yaml.safe_load(FLEET)}})
 JOBS: Final = 'jobs: [{name: train, queue: q, namespace: a, requests: {nvidia.com/gpu: "1"}, runSeconds: 60}]\n'
 QUEUES: Final = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"
 
@@ -88,10 +89,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     for name in ("fleet.yaml", "Pulumi.good.yaml"):
-        fleet = yaml.safe_load(FLEET)
-        Path(name).write_text(
-            yaml.safe_dump(fleet if name == "fleet.yaml" else {"config": {"kueue-fleet:fleet": fleet}})
-        )
+        Path(name).write_text(FLEET if name == "fleet.yaml" else STACK)
     for name, text in (("Pulumi.yaml", "name: p\nruntime: python\n"), ("jobs.yaml", JOBS), ("queues.yaml", QUEUES)):
         Path(name).write_text(text)
     Path("folder").mkdir()
@@ -99,7 +97,6 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
-    build_commands_once(monkeypatch)
     return Command(monkeypatch, capsys)
 
 

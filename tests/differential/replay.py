@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -33,7 +33,7 @@ from kueue_fleet.admission.events import (
     Submitted,
     TimePassed,
 )
-from kueue_fleet.admission.model import CheckState, Objects
+from kueue_fleet.admission.model import CheckState, Configuration, Objects
 from kueue_fleet.admission.queue.queues import Queues
 from kueue_fleet.admission.queue.usage_ledger import NANO
 from kueue_fleet.admission.reading.configuration import parse_configuration
@@ -120,7 +120,12 @@ def parse(case: Json, workloads: Json) -> Parsed:
             item["spec"]["stopPolicy"] = case["stopped"][name]
         if item["kind"] == "LocalQueue" and name in case.get("weights", {}):
             item["spec"]["fairSharing"] = {"weight": case["weights"][name]}
-    return parse_objects(manifests, parse_configuration(deciding(case["setting"])))
+    return parse_objects(manifests, _configuration(case["setting"]))
+
+
+@cache
+def _configuration(setting: str) -> Configuration:
+    return parse_configuration(deciding(setting))
 
 
 class _Controller(WorkloadController):
