@@ -48,6 +48,20 @@ async def test_a_long_queue_lets_others_run_between_two_keys() -> None:
     assert turns >= 100
 
 
+async def test_a_new_key_has_its_turn_while_thousands_are_due() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    for number in range(1000):
+        queue.add_after(f"due-{number:03}", 30.0)
+    clock.now += 30.0
+    assert [await soon(queue), await soon(queue)] == ["due-000", "due-001"]
+    for key in ("new-0", "new-1", "due-005"):
+        queue.add(key)
+    found = [await soon(queue) for _ in range(7)]
+    assert found == ["new-0", "due-002", "new-1", "due-003", "due-005", "due-004", "due-006"]
+    assert len(queue) == 1000 - 7
+
+
 async def test_a_key_that_is_looked_at_comes_again_only_when_that_is_done() -> None:
     queue = WorkQueue(Clock())
     queue.add("a")

@@ -343,6 +343,15 @@ def test_kueue_is_asked_again_for_a_copy_that_it_has_not_made() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "due"), [(1000.0, 1030.0), (1030.0, 1060.0), (1060.0, 1120.0), (1120.0, 1240.0), (1600.0, 1900.0)]
+)
+def test_each_time_after_twice_as_long_up_to_five_minutes(asked: float, due: float) -> None:
+    """Thousands of jobs that Kueue has not come to are no more work for it by reminders."""
+    found = decide(replace(UNSENT, asked=asked), (worker("a"),), SETTINGS, asked)
+    assert (found.action, found.retry_at) == (Action.KEEP, due)
+
+
+@pytest.mark.parametrize(
     ("asked", "at"),
     [
         pytest.param(replace(UNSENT, unsent=frozenset()), worker("a"), id="the copy is there"),

@@ -1,4 +1,7 @@
-"""Keys to look at, each once however often it was added, and never by two at a time."""
+"""Keys to look at, each once however often it was added, and never by two at a time.
+
+Keys that changed and keys whose time has come take turns: thousands that wait for a moment hold no new job up.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ class WorkQueue:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._ready: OrderedDict[str, None] = OrderedDict()
+        self._changed: OrderedDict[str, None] = OrderedDict()
+        self._timed: OrderedDict[str, None] = OrderedDict()
+        self._timed_is_next = False
         self._active: set[str] = set()
         self._again: set[str] = set()
         self._due: dict[str, float] = {}
@@ -25,14 +30,15 @@ class WorkQueue:
         self._wake = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._ready)
+        return len(self._changed) + len(self._timed)
 
     def add(self, key: str) -> None:
         """Look at the key as soon as possible."""
         if key in self._active:
             self._again.add(key)
-        elif key not in self._ready:
-            self._ready[key] = None
+        elif key not in self._changed:
+            self._timed.pop(key, None)
+            self._changed[key] = None
             self._wake.set()
 
     def add_after(self, key: str, seconds: float) -> None:
@@ -60,8 +66,10 @@ class WorkQueue:
         await asyncio.sleep(0)
         while True:
             self._move_due()
-            if self._ready:
-                key, _ = self._ready.popitem(last=False)
+            if self._changed or self._timed:
+                lane = self._timed if self._timed and (self._timed_is_next or not self._changed) else self._changed
+                self._timed_is_next = lane is self._changed
+                key, _ = lane.popitem(last=False)
                 self._active.add(key)
                 return key
             self._wake.clear()
@@ -86,4 +94,7 @@ class WorkQueue:
             when, key = heapq.heappop(self._heap)
             if self._due.get(key) == when:
                 del self._due[key]
-                self.add(key)
+                if key in self._active:
+                    self._again.add(key)
+                elif key not in self._changed:
+                    self._timed[key] = None

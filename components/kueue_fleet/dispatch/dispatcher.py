@@ -37,7 +37,9 @@ _PERMANENT: Final = frozenset(
 )
 """Reasons that stay until somebody changes the job, its region labels or a worker's quota."""
 REMIND_SECONDS: Final = 30.0
-"""After which Kueue is asked again for a copy that it has not made."""
+"""After which Kueue is asked again for a copy that it has not made; then each time after twice as long."""
+LONGEST_REMIND_SECONDS: Final = 300.0
+"""After which it is asked again at the latest. A Kueue that is behind with its work gets no more of it by reminders."""
 
 
 def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
@@ -60,7 +62,8 @@ def _remind(request: Request, decision: Decision) -> Decision:
     if decision.action is not Action.KEEP or not unsent:
         return decision
     now, again = decision.now, math.inf if decision.retry_at is None else decision.retry_at
-    due = (now if request.asked is None else min(request.asked, now)) + REMIND_SECONDS
+    last = now if request.asked is None else min(request.asked, now)
+    due = last + _remind_after(decision, last)
     if due > now:
         return replace(decision, retry_at=min(again, due))
     asked = f"Kueue was asked again at {format_time(now)} for the copy that is missing on {', '.join(unsent)}"
@@ -68,8 +71,13 @@ def _remind(request: Request, decision: Decision) -> Decision:
         decision,
         action=Action.REMIND,
         message=f"{decision.message}; {asked}",
-        retry_at=min(again, now + REMIND_SECONDS),
+        retry_at=min(again, now + _remind_after(decision, now)),
     )
+
+
+def _remind_after(decision: Decision, last: float) -> float:
+    """Seconds from the last time that Kueue was asked: as long as the job has been nominated."""
+    return min(max(REMIND_SECONDS, last - decision.started), LONGEST_REMIND_SECONDS)
 
 
 def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
