@@ -92,8 +92,8 @@ wheels: $(READY) ## wheels of kueue-fleet and its stand-ins, in build/wheels, as
 	@ls build/wheels/kueue_fleet-*.whl
 
 .PHONY: sdk
-sdk: $(READY) ## the components as an npm package for TypeScript, in build/sdk; compiles the example with it (OWNER=name)
-	@PYTHONPATH=tests/support $(BIN)/python -m tests.engines.typescript_sdk $(OWNER)
+sdk: $(READY) ## the components as packages for TypeScript (npm) and Python (wheel), in build/sdk; checks programs with them (OWNER=name)
+	@PYTHONPATH=tests/support $(BIN)/python -m tests.engines.sdk $(OWNER)
 
 .PHONY: browser
 browser: ## find the Chromium that looks at the report in the tests; as root on Debian, install one

@@ -92,7 +92,7 @@ def test_fleets_of_the_tests_stay_as_they_are(name: str) -> None:
     assert differences(declared_by_name(name)) == {}
 
 
-@settings(max_examples=examples(50), deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
+@settings(max_examples=examples(200), deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
 @given(fleets())
 def test_random_fleets_stay_as_they_are(spec: FleetSpec) -> None:
     assert differences(declared(spec)) == {}

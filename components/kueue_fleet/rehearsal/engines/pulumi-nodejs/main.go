@@ -3,6 +3,8 @@
 // In: the engine's calls. Out: SDKs, by Pulumi's own generator (pkg/codegen/nodejs), and TypeScript programs, run by
 // Pulumi's own Node.js SDK (@pulumi/pulumi/cmd/run) from the project's node_modules. Packages are installed by npm.
 // Converting programs, packing and running plugins are refused (gRPC: unimplemented).
+//
+// Under the name pulumi-language-python it generates SDKs for Python (pkg/codegen/python), and does nothing else.
 package main
 
 import (
@@ -21,6 +23,7 @@ import (
 	"time"
 
 	"github.com/pulumi/pulumi/pkg/v3/codegen/nodejs"
+	"github.com/pulumi/pulumi/pkg/v3/codegen/python"
 	"github.com/pulumi/pulumi/pkg/v3/codegen/schema"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/cmdutil"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -242,8 +245,13 @@ func (h *host) GeneratePackage(_ context.Context, request *pulumirpc.GeneratePac
 	if problems.HasErrors() {
 		return nil, problems
 	}
-	files, err := nodejs.GeneratePackage(
-		"pulumi", pkg, request.ExtraFiles, request.LocalDependencies, request.Local, loader)
+	var files map[string][]byte
+	if filepath.Base(os.Args[0]) == "pulumi-language-python" {
+		files, err = python.GeneratePackage("pulumi", pkg, request.ExtraFiles, loader)
+	} else {
+		files, err = nodejs.GeneratePackage(
+			"pulumi", pkg, request.ExtraFiles, request.LocalDependencies, request.Local, loader)
+	}
 	if err != nil {
 		return nil, err
 	}
