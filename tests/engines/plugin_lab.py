@@ -20,10 +20,10 @@ from unittest import mock
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi import automation as auto
 from pulumi.runtime.proto import provider_pb2
-from tests.engines.memory_provider import MemoryProvider, World, only_updates, plain, serve
 
 from forked_python import forked_python
 from kueue_fleet.rehearsal.standins.executables import LANGUAGE_HOST, install_standins
+from tests.engines.memory_provider import MemoryProvider, World, only_updates, plain, serve
 
 ROOT = Path(__file__).parents[2]
 STACK = "dev"

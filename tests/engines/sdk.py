@@ -18,11 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from tests.engines.node import node_folder
-
 from kueue_fleet.plugin import package_schema
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
+from tests.engines.node import node_folder
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "typescript"
 SERVER: Final = "git://github.com/{owner}/kueue-fleet/components/pulumi_plugin"

@@ -7,11 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.rehearsal.engines.test_wheels import install
-
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.engines.wheels import make_wheels
 from kueue_fleet.rehearsal.paths import engines_dir
+from tests.rehearsal.engines.test_wheels import install
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 import yaml
 from kubernetes import client, config
-from tests.adopt.existing_platform import NODES, described_cluster
 from typer.testing import CliRunner
 
 from fleet_in_rehearsal import LISTS, FleetInRehearsal, copied
@@ -20,6 +19,7 @@ from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.gcp.node_pool import node_pool_properties
 from one_cluster import wait_until
+from tests.adopt.existing_platform import NODES, described_cluster
 
 NAME = "theirs"
 GROUP = "kueue.x-k8s.io"

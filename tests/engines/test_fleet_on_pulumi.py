@@ -12,7 +12,6 @@ from typing import Any
 import pulumi
 import pytest
 from pulumi import automation as auto
-from tests.engines.memory_provider import Operation, World, only_updates, serve
 
 from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue, ResourceFlavor, Topology
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
@@ -22,6 +21,7 @@ from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
 from quick_rehearsals import ONE_CHECKPOINT
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
+from tests.engines.memory_provider import Operation, World, only_updates, serve
 
 WEBHOOK_NOT_READY = (
     'Internal error occurred: failed calling webhook "mresourceflavor.kb.io": failed to call webhook: Post '

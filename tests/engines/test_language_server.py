@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.node import npm_package
 
 from kueue_fleet.fleet_file import json_schema
+from tests.engines.node import npm_package
 
 SERVER = "1.25.0"
 FILE = """# yaml-language-server: $schema=file://SCHEMA

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engines.plugin_lab import PluginLab, plugin_lab
-from tests.examples.platform_pipeline import step
 
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
+from tests.engines.plugin_lab import PluginLab, plugin_lab
+from tests.examples.platform_pipeline import step
 
 CHECK_FLEET = Path(__file__).parents[2] / "actions" / "check-fleet" / "check-fleet"
 

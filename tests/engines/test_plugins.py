@@ -12,8 +12,6 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
-from tests.engines.node import node_folder
-from tests.engines.plugin_lab import PLUGIN, STACK, PluginLab, plugin_lab
 
 from kueue_fleet import ClusterQueue, Cohort, Fleet, LocalQueue, Namespaces, ResourceFlavor, WorkloadPriorityClass
 from kueue_fleet.fleet_file import parse_fleet
@@ -27,6 +25,8 @@ from kueue_fleet.kueue_api import (
 from kueue_fleet.plugin import package_schema
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
+from tests.engines.node import node_folder
+from tests.engines.plugin_lab import PLUGIN, STACK, PluginLab, plugin_lab
 
 PROGRAMS = ("pulumi", "pulumi-language-yaml", "pulumi-language-nodejs")
 BATCH = "projects/my-gcp-project/locations/us-central1/clusters/batch"

@@ -20,15 +20,15 @@ import yaml
 from pulumi.runtime.proto import provider_pb2
 from pulumi_policy import EnforcementLevel
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
-from tests.engines.memory_provider import MemoryProvider, World, plain, serve
-from tests.policies.declared import Seed
-from tests.policies.seeds import SEEDS
 
 from forked_python import forked_python
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
 from kueue_fleet.rehearsal.standins.executables import install_standins
 from kueue_fleet_policies import RULES
+from tests.engines.memory_provider import MemoryProvider, World, plain, serve
+from tests.policies.declared import Seed
+from tests.policies.seeds import SEEDS
 
 ROOT = Path(__file__).parent.parent.parent
 PACK = ROOT / "policies"

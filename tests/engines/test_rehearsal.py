@@ -20,8 +20,6 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.docs.console import blocks
-from tests.docs.rehearsal_output import lacks
 
 from fleet_in_rehearsal import LISTS, ROOT, FleetInRehearsal, copied
 from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
@@ -32,6 +30,8 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session, take_down
 from kueue_fleet.simulation.rows import JobRow
 from side_by_side import rehearsed_rows, simulated, table
+from tests.docs.console import blocks
+from tests.docs.rehearsal_output import lacks
 
 STACK = "dws-multikueue"
 JOBS = ROOT / "examples" / STACK / "jobs.yaml"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.engines.node import npm_package
 
 PYRIGHT = "1.1.411"

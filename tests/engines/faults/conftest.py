@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [next(ordered) if _HERE in item.nodeid else item for item in items]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def seed() -> int:
     """Each process of `make faults` has its own."""
     process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -46,7 +46,7 @@ def seed() -> int:
     return int(os.environ.get("KUEUE_FLEET_FAULT_SEED", "20261122")) + (1000 * process if many else 0)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet]:
     dispatch = {"widenAfter": "20s", "giveUpAfter": "24h", "retryAfter": "2s"}
     data = fleet_data(REGIONS, gpus=GPUS, dispatch=dispatch, watchdog={"stuckAfter": "30s"})

@@ -1,4 +1,4 @@
-"""The control plane that the files of this folder share: in parallel, one process runs all of them."""
+"""The control plane that the files of this folder share; it ends with the last of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from one_cluster import (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneCluster]:
     """One Autopilot cluster with the node agent, simulated nodes and the simulated DWS."""
     with one_cluster(tmp_path_factory.mktemp("lab")) as cluster:
@@ -31,7 +31,7 @@ def standard(bare_cluster: OneCluster) -> Iterator[OneCluster]:
     made.supervisor.client.delete_cluster(made.name)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kueue_cluster(bare_cluster: OneCluster) -> OneCluster:
     """The same cluster, with Kueue, JobSet and two queues."""
     install_jobset(bare_cluster)

@@ -1,0 +1,1 @@
+"""Tests of one control plane, which ends with the last of these files."""
