@@ -31,7 +31,9 @@ def copied_helm() -> Path:
     program = python.parents[1] / "helm" / "helm"
     program.parent.mkdir()
     install = shlex.join([str(python), "-u", str(Path(__file__).with_name("copied_helm.py")), str(helm)])
-    program.write_text(f'#!/bin/sh\ncase "$1 $3" in "install "*/*-chart) exec {install} "$@";; esac\nexec {helm} "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\ncase "$1 $3" in "install "*/*-chart) exec {install} "$@";; esac\nexec {helm} "$@"\n'
+    )
     program.chmod(0o755)
     return program
 
