@@ -24,11 +24,13 @@ elif arguments[:2] == ["mod", "download"]:
         folder = here / "gomod" / module
         for path in ("LICENSE", "charts/kueue/values.yaml", "charts/jobset/values.yaml",
                      "config/components/crd/bases/a.yaml", "config/crd/bases/a.yaml",
-                     "charts/lws/crds/a.yaml", "charts/kubeflow-trainer/crds/a.yaml",
+                     "charts/lws/Chart.yaml", "charts/kubeflow-trainer/Chart.yaml",
+                     "helm-chart/kuberay-operator/Chart.yaml",
                      "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml"):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             if not (folder / path).exists():
-                (folder / path).write_text("a: 1")
+                text = "name: trainer\\ndependencies: [{name: jobset}]" if "trainer/" in path else "a: 1"
+                (folder / path).write_text(text)
                 (folder / path).chmod(0o444)
         print(json.dumps({"Path": module, "Dir": str(folder)}))
 else:

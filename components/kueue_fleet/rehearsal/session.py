@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -22,12 +22,18 @@ from kueue_fleet.fleet_file import ClusterEntry, FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
 from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
-from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, BuildProgress, EngineCache, Engines, build_engines
+from kueue_fleet.rehearsal.engines import (
+    OPERATOR_ENGINES,
+    REHEARSAL_ENGINES,
+    BuildProgress,
+    EngineCache,
+    Engines,
+    build_engines,
+)
 from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
 from kueue_fleet.rehearsal.jobs.submission import Watch, follow_jobs, read_jobs, submit_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.jobs.views import JobView
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
-from kueue_fleet.rehearsal.operator_charts import write_operator_charts
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import (
     SOCKET_VARIABLE,
@@ -128,10 +134,11 @@ class Session:
         """Hold the right to change this rehearsal: see `state_folder.exclusive`."""
         return exclusive(self.paths, self.stack)
 
-    def prepare_engines(self, say: Callable[[str], None]) -> str:
+    def prepare_engines(self, say: Callable[[str], None], operators: Iterable[str] = ()) -> str:
         """Find the engines, and build those that are missing; returns a line that names them.
 
-        SAY is called with what is being built, and in parentheses how far all of it is.
+        SAY is called with what is being built, and in parentheses how far all of it is. OPERATORS are fields below
+        `operators` of the fleet file: those that the fleet installs.
 
         Raises:
             RehearsalError: no toolchain, no disk, or a build that failed.
@@ -140,8 +147,9 @@ class Session:
         def report(progress: BuildProgress) -> None:
             say(f"building, once: {progress.engine} {progress.phase} ({progress.fraction:.0%} of all)")
 
-        self._engines = build_engines(EngineCache(engines_dir()), report, REHEARSAL_ENGINES)
-        shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset")
+        wanted = [OPERATOR_ENGINES[name] for name in operators]
+        self._engines = build_engines(EngineCache(engines_dir()), report, [*REHEARSAL_ENGINES, *wanted])
+        shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *wanted)
         return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in shown)
 
     @contextmanager
@@ -235,7 +243,11 @@ class Session:
         charts = {
             "kueue": str(self.engines.asset("kueue-chart")),
             "jobSet": str(self.engines.asset("jobset-chart")),
-            **write_operator_charts(self.paths.root / "charts", self.engines),
+        }
+        charts |= {
+            field: str(self.engines.assets[f"{name}-chart"])
+            for field, name in OPERATOR_ENGINES.items()
+            if f"{name}-chart" in self.engines.assets
         }
         # A chart that the stack names by its folder is used as it is; others would have to be fetched.
         own = self._config(CHARTS_KEY) or {}

@@ -19,7 +19,6 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import (
     max_run_seconds,
     next_step,
     parse_request,
-    parse_timestamp,
     plan_node_removals,
     plan_request,
     stock,
@@ -29,7 +28,7 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import (
 from kueue_fleet.rehearsal.cloud.node_planning import NodePlan
 from kueue_fleet.rehearsal.cloud.node_pools import NodePool, parse_node_pool
 from kueue_fleet.rehearsal.cloud.node_templates import Place
-from kueue_fleet.rehearsal.node_agent.status import timestamp
+from kueue_fleet.rehearsal.node_agent.status import parse_timestamp, timestamp
 
 SUPPLY = Supply(Place.of("worker", "us-east4"))
 NOW = 1_800_000_000.0

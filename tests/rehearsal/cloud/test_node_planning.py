@@ -153,3 +153,23 @@ def pod(**fields: Any) -> dict[str, Any]:
         "spec": fields,
         "status": {"conditions": [condition]},
     }
+
+
+def test_a_pod_whose_own_node_another_one_took_gets_a_second_one() -> None:
+    pod = needs("a", gpu=2, cpu="16", nodeSelector=L4)
+    (own,) = plan(pod).add
+    nodes = {own.name: own.manifest()}
+    other = {
+        "metadata": {"namespace": "ns", "name": "b", "uid": "uid-b"},
+        "spec": {
+            "nodeName": own.name,
+            "containers": [{"resources": {"requests": {"cpu": "16", "nvidia.com/gpu": "2"}}}],
+        },
+    }
+    sources = [AutoProvisioning(PLACE)]
+    (second,) = plan_nodes([pod], nodes, free_resources(nodes, [other]), sources).add
+    assert second.name != own.name
+    # Carried out twice, it makes one node.
+    assert plan_nodes([pod], nodes, free_resources(nodes, [other]), sources).add == (second,)
+    nodes[second.name] = second.manifest()
+    assert plan_nodes([pod], nodes, free_resources(nodes, [other]), sources).add == ()

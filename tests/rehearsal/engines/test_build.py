@@ -13,13 +13,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.rehearsal.fake_go import FakeGo
 
 import kueue_fleet
-from kueue_fleet.rehearsal.engines import ENGINES, BuildProgress, EngineCache, build_engines
+from kueue_fleet.rehearsal.engines import (
+    ENGINES,
+    OPERATOR_ENGINES,
+    BuildProgress,
+    EngineCache,
+    build_engines,
+    find_engines,
+)
 from kueue_fleet.rehearsal.engines import build as build_module
 from kueue_fleet.rehearsal.engines.__main__ import main
 from kueue_fleet.rehearsal.engines.build import copy_plainly, explain_failure
+from kueue_fleet.rehearsal.engines.discovery import program_place
 from kueue_fleet.rehearsal.paths import RehearsalError
 
 DEADLINE_SECONDS = 60.0
@@ -47,15 +56,36 @@ def set_free(monkeypatch: pytest.MonkeyPatch, free_gib: Callable[[Path], float])
 
 def test_everything_is_built_once(go: FakeGo, cache: EngineCache) -> None:
     engines = build_engines(cache, environ=go.environ)
-    assert engines.missing() == ()
+    assert {engine.name for engine in engines.missing()} == set(OPERATOR_ENGINES.values())
     assert engines.binary("etcd").read_text() == "built etcd"
     assert (engines.asset("kueue-chart") / "values.yaml").read_text() == "a: 1"
     assert engines.asset("provisioning-request-crd").is_file()
-    assert len(go.builds()) == sum(len(engine.binaries) for engine in ENGINES)
+    programs = sum(len(engine.binaries) for engine in ENGINES if not engine.operator)
+    assert len(go.builds()) == programs
     heard: list[BuildProgress] = []
     build_engines(cache, heard.append, environ=go.environ)
     assert heard == []
-    assert len(go.builds()) == sum(len(engine.binaries) for engine in ENGINES)
+    assert len(go.builds()) == programs
+
+
+def test_operators_are_built_when_they_are_asked_for(go: FakeGo, cache: EngineCache) -> None:
+    with pytest.raises(RehearsalError, match=r"lws: not found .* run `python -m kueue_fleet.rehearsal.engines lws`"):
+        build_engines(cache, names=["etcd"], environ=go.environ).binary("lws")
+    engines = build_engines(cache, names=OPERATOR_ENGINES.values(), environ=go.environ)
+    for name in OPERATOR_ENGINES.values():
+        assert engines.binary(name).read_text() == f"built {name}"
+        assert (engines.asset(f"{name}-chart") / "Chart.yaml").is_file()
+    # The charts that Trainer's names are not in its module, and helm would refuse it.
+    assert yaml.safe_load((engines.asset("trainer-chart") / "Chart.yaml").read_text()) == {"name": "trainer"}
+
+
+def test_an_operator_that_is_built_later_has_its_place_already(go: FakeGo, cache: EngineCache) -> None:
+    before = find_engines(cache, {"PATH": "/nowhere"})
+    place = program_place(before, cache, "lws")
+    built = build_engines(cache, names=["lws"], environ=go.environ)
+    assert built.binary("lws") == place == program_place(built, cache, "lws")
+    with pytest.raises(RehearsalError, match="jobset: not found"):
+        program_place(before, cache, "jobset")
 
 
 def test_flags_and_environment_are_ours(go: FakeGo, cache: EngineCache) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Trainer
 from kueue_fleet.rehearsal.engines import catalogue
-from kueue_fleet.rehearsal.engines.catalogue import ENGINES, REHEARSAL_ENGINES, Engine, module_version
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES, OPERATOR_ENGINES, REHEARSAL_ENGINES, Engine, module_version
 
 BY_NAME = {engine.name: engine for engine in ENGINES}
 
@@ -22,6 +22,9 @@ def test_versions_come_from_go_mod() -> None:
         "kubernetes": "v1.36.3",
         "kueue": "v0.19.2",
         "jobset": "v0.11.0",
+        "kuberay": "v1.6.2",
+        "lws": "v0.9.0",
+        "trainer": "v2.2.1",
         "kwok": "v0.8.0",
         "helm": "v3.20.2",
         "pulumi": "v3.250.0",
@@ -32,7 +35,7 @@ def test_versions_come_from_go_mod() -> None:
 
 
 def test_a_rehearsal_needs_no_language_host_but_its_own() -> None:
-    assert {engine.name for engine in ENGINES} - set(REHEARSAL_ENGINES) == {
+    assert {engine.name for engine in ENGINES} - {*REHEARSAL_ENGINES, *OPERATOR_ENGINES.values()} == {
         "pulumi-yaml",
         "pulumi-nodejs",
         "prometheus",
@@ -91,13 +94,16 @@ def test_the_key_changes_with_sources_and_flags_only(tmp_path: Path, monkeypatch
     assert engine.source_hash() != key
 
 
-def test_operators_are_those_that_kueue_is_built_with() -> None:
+def test_operators_are_those_of_the_fleet_file_and_of_kueue() -> None:
     kueue = (BY_NAME["kueue"].folder / "go.mod").read_text()
-    modules = {
-        "github.com/ray-project/kuberay/ray-operator": KubeRay().version,
-        "sigs.k8s.io/lws": LeaderWorkerSet().version,
-        "github.com/kubeflow/trainer/v2": Trainer().version,
+    operators = {"kubeRay": KubeRay(), "leaderWorkerSet": LeaderWorkerSet(), "trainer": Trainer()}
+    engines = {field: BY_NAME[name] for field, name in OPERATOR_ENGINES.items()}
+    declared = {field: f"v{operator.version}" for field, operator in operators.items()}
+    assert {field: engine.version for field, engine in engines.items()} == declared
+    assert {field: module_version(kueue, engine.module) for field, engine in engines.items()} == declared
+    # Each chart is of the same version, also where it is in a module of its own.
+    charts = {
+        field: module_version((engine.folder / "go.mod").read_text(), engine.assets[0].module)
+        for field, engine in engines.items()
     }
-    assert {module: module_version(kueue, module) for module in modules} == {
-        module: f"v{version}" for module, version in modules.items()
-    }
+    assert charts == declared

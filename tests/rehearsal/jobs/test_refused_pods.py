@@ -17,6 +17,7 @@ from kueue_fleet.rehearsal.jobs.refused_pods import (
     RefusedPodsError,
     blocked,
     check_runs_here,
+    other_versions,
 )
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.pulumi_events import Operation
@@ -192,3 +193,15 @@ def test_a_fleet_with_its_own_grafana_is_refused_before_anything_starts() -> Non
         "Prometheus and Grafana; set it to false in a copy of this stack, and rehearse that"
     )
     assert check_runs_here(parse_fleet(fleet())) == []
+
+
+def test_an_operator_of_another_version_than_runs_here_is_named() -> None:
+    operators = {"kubeRay": {"version": "1.6.3"}, "leaderWorkerSet": {}, "trainer": {"version": "2.3.0"}}
+    data = {**fleet(), "jobSet": {"enabled": True}, "operators": operators}
+    found = [str(problem) for problem in other_versions(parse_fleet(data))]
+    fix = "do not rely on it for what changed between them"
+    assert found == [
+        f"operators.kubeRay.version: is 1.6.3, but a rehearsal runs 1.6.2; {fix}",
+        f"operators.trainer.version: is 2.3.0, but a rehearsal runs 2.2.1; {fix}",
+    ]
+    assert {problem.severity for problem in other_versions(parse_fleet(data))} == {"warning"}

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.rehearsal.jobs.clients import ClusterClients
-from kueue_fleet.rehearsal.jobs.submission import QUIET_SECONDS, follow_jobs, unfinished_jobs
+from kueue_fleet.rehearsal.jobs.submission import (
+    QUIET_SECONDS,
+    follow_jobs,
+    read_jobs,
+    submit_jobs,
+    unfinished_jobs,
+)
 from kueue_fleet.rehearsal.jobs.views import JobView
+from kueue_fleet.rehearsal.paths import RehearsalError
 
 SINCE = "2026-11-21T12:00:00Z"
 
@@ -150,3 +158,41 @@ def test_jobs_of_earlier_runs() -> None:
     ]
     without = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", job_sets=False)
     assert [each["kind"] for each in without] == ["Job", "Job"]
+
+
+class Written(ClusterClients):
+    """A cluster that refuses objects of some kinds, and says what was written."""
+
+    def __init__(self, *refused: str) -> None:
+        self.refused = refused
+        self.written: list[str] = []
+
+    def create(self, cluster: str, job: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        return self.apply(cluster, job, dry_run=dry_run)
+
+    def apply(self, cluster: str, used: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        assert cluster == "solo"
+        if used["kind"] in self.refused:
+            raise RehearsalError(f"{used['kind']} is refused")
+        if not dry_run:
+            self.written.append(used["kind"])
+        return {"metadata": used["metadata"]}
+
+
+MNIST = Path(__file__).parents[3] / "examples/batch-platform/mnist.yaml"
+
+
+def test_what_a_job_uses_is_there_before_it() -> None:
+    documents = read_jobs(MNIST)
+    cluster = Written()
+    submitted = submit_jobs(cluster, "solo", list(reversed(documents)))
+    assert [job["metadata"]["name"] for job in submitted] == ["team-a-low-priority-job-0"]
+    assert cluster.written == ["ConfigMap", "Service", "Job"]
+
+
+@pytest.mark.parametrize("kind", ["Service", "Job"])
+def test_nothing_is_written_when_something_is_refused(kind: str) -> None:
+    cluster = Written(kind)
+    with pytest.raises(RehearsalError, match=rf"^{kind} is refused\nno job has been submitted"):
+        submit_jobs(cluster, "solo", read_jobs(MNIST))
+    assert cluster.written == []

@@ -200,9 +200,7 @@ async def test_an_unknown_image_is_shown_as_one_that_cannot_be_pulled(pod: Pod) 
 
 
 async def test_a_program_that_would_listen_everywhere_is_not_started(pod: Pod) -> None:
-    programs = default_programs(
-        kueue=Path(sys.executable), jobset=Path(sys.executable), paths=RehearsalPaths(pod.folder)
-    )
+    programs = default_programs(lambda name: Path(sys.executable), RehearsalPaths(pod.folder))
     container = pod.start("", programs=programs, image="registry.k8s.io/kueue/kueue:1", args=["--zap-log-level=2"])
     await pod.until(lambda: container.state.waiting_reason == "CreateContainerConfigError")
     assert "would listen on every address of this machine" in container.state.waiting_message
@@ -286,3 +284,15 @@ async def test_stop_is_a_term_then_a_kill_after_the_grace_period(pod: Pod) -> No
     pid = int(container.state.container_id.removeprefix("process://"))
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_a_program_without_a_configuration_is_told_its_place_last(pod: Pod) -> None:
+    program = Program(
+        (sys.executable, "-c", "import os, sys; print(sys.argv[1:], os.environ['HTTP_PROXY'], flush=True)"),
+        arguments=("--metrics-addr={pod_ip}:8080", "--leader-election-namespace={namespace}"),
+        environment={"HTTP_PROXY": "http://{host_ip}:1"},
+    )
+    pod.start("", "Never", programs={"kuberay/operator": program}, image="quay.io/kuberay/operator:v1", args=["--a"])
+    await pod.until(lambda: (pod.folder / "main.log").exists() and pod.log())
+    arguments = ["--a", f"--metrics-addr={pod.address.ip}:8080", "--leader-election-namespace=team"]
+    assert pod.log() == f"{arguments} http://127.0.0.1:1\n"

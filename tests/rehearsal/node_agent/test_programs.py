@@ -18,7 +18,7 @@ from kueue_fleet.rehearsal.node_agent.programs import (
 )
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 
-PROGRAMS = default_programs(kueue=Path("/bin/kueue"), jobset=Path("/bin/jobset"), paths=RehearsalPaths(Path("/state")))
+PROGRAMS = default_programs(lambda name: Path("/bin") / name, RehearsalPaths(Path("/state")))
 PATHS = {"/tmp/k8s-webhook-server/serving-certs": "/pod/certs"}
 PLACE = HostPlace("127.70.1.2", "kueue-system", PATHS, PROGRAMS["kueue/kueue"])
 
@@ -125,6 +125,38 @@ internalCertManagement: {enable: true, webhookServiceName: hook, webhookSecretNa
     document = yaml.safe_load(adaptation.content)
     assert document["internalCertManagement"] == {"enable": False}
     assert document["metrics"]["certDir"] == document["webhook"]["certDir"] == "/pod/certs"
+
+
+def test_lws_gets_its_certificate_from_the_agent_and_leads_without_a_lease_elsewhere() -> None:
+    text = "apiVersion: config.lws.x-k8s.io/v1alpha1\nkind: Configuration\nleaderElection: {leaderElect: true}\n"
+    for namespace, elects in (("lws-system", True), ("serving", False)):
+        place = HostPlace("127.70.1.2", namespace, PATHS, PROGRAMS["lws/lws"])
+        adaptation = adapt_configuration(text.encode(), place)
+        assert adaptation is not None
+        assert adaptation.certificate == CertificateNeed("lws-webhook-service", "lws-webhook-server-cert")
+        document = yaml.safe_load(adaptation.content)
+        assert document["internalCertManagement"] == {"enable": False}
+        assert document["webhook"] == {"host": "127.70.1.2", "certDir": "/pod/certs"}
+        assert document["leaderElection"] == {"leaderElect": elects, "resourceNamespace": namespace}
+        assert any(note.startswith("leaderElection is off") for note in adaptation.notes) is not elects
+
+
+def test_trainer_is_told_only_what_its_configuration_has() -> None:
+    place = HostPlace("127.70.1.2", "kubeflow-system", PATHS, PROGRAMS["trainer/trainer-controller-manager"])
+    text = b"""
+apiVersion: config.trainer.kubeflow.org/v1alpha1
+kind: Configuration
+webhook: {port: 9443, host: ""}
+leaderElection: {leaderElect: true, resourceNamespace: ""}
+certManagement: {enable: true, webhookServiceName: hook, webhookSecretName: cert}
+"""
+    adaptation = adapt_configuration(text, place)
+    assert adaptation is not None
+    assert adaptation.certificate == CertificateNeed("hook", "cert")
+    document = yaml.safe_load(adaptation.content)
+    assert document["certManagement"] == {"enable": False}
+    assert document["webhook"] == {"port": 9443, "host": "127.70.1.2"}
+    assert document["leaderElection"]["resourceNamespace"] == "kubeflow-system"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ async def running(made: Json, folder: Path) -> AsyncIterator[PodWorker]:
     api: Any = Api()
     worker = PodWorker(
         api=api, pod=made, folder=folder, node_name="system-0", host_ip="127.0.0.1",
-        programs=default_programs(kueue=Path("/bin/true"), jobset=Path("/bin/true"), paths=RehearsalPaths(folder)),
+        programs=default_programs(lambda name: Path("/bin/true"), RehearsalPaths(folder)),
         spawn=anything, client=anything, ensure_certificate=anything, on_ready_change=lambda: None,
     )  # fmt: skip
     task = asyncio.create_task(worker.run())

@@ -29,7 +29,6 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import (
     demand,
     next_step,
     parse_request,
-    parse_timestamp,
     places_of,
     plan_node_removals,
     plan_request,
@@ -43,6 +42,7 @@ from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon
 from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
+from kueue_fleet.rehearsal.node_agent.status import parse_timestamp
 
 log = logging.getLogger(__name__)
 

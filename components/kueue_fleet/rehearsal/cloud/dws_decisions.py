@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection
@@ -36,7 +35,7 @@ from kueue_fleet.rehearsal.cloud.node_templates import (
     Place,
 )
 from kueue_fleet.rehearsal.cloud.pod_needs import pod_needs, tolerated
-from kueue_fleet.rehearsal.node_agent.status import timestamp
+from kueue_fleet.rehearsal.node_agent.status import parse_timestamp, timestamp
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""
@@ -417,8 +416,3 @@ def plan_node_removals(
         ):
             gone.append(node.name)
     return gone
-
-
-def parse_timestamp(text: str) -> float:
-    """Seconds since the epoch of a time as the API server writes it."""
-    return datetime.fromisoformat(text).timestamp()

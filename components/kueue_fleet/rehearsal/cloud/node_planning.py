@@ -5,8 +5,9 @@ No I/O: `nodes` carries it out; what goes again is in `node_removal`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Protocol
 
 from kueue_fleet.rehearsal.cloud.node_templates import NodeTemplate
@@ -78,7 +79,7 @@ def plan_nodes(
     for needs in sorted(waiting, key=lambda one: (one.created, one.key)):
         room = next((one for one in rooms if fits_node(needs, one.labels, one.taints, one.free)), None)
         if room is None:
-            made = _new_node(needs, sources)
+            made = _new_node(needs, sources, nodes)
             if isinstance(made, str):
                 refused[needs.key] = made
                 continue
@@ -91,19 +92,29 @@ def plan_nodes(
     return NodePlan(tuple(add), refused, placed)
 
 
-def _new_node(needs: PodNeeds, sources: Sequence[NodeSource]) -> NodeTemplate | str:
+def _new_node(needs: PodNeeds, sources: Sequence[NodeSource], nodes: Collection[str]) -> NodeTemplate | str:
     """A node for the pod, or what each source says about it."""
     if needs.not_modelled:
         return f"{' and '.join(needs.not_modelled)}: the simulated provisioner does not model this"
     reasons: list[str] = []
     for source in sources:
-        offer = source.offer(needs)
+        offer = _offer(source, needs, nodes)
         if not isinstance(offer, str):
             source.take(offer)
             return offer
         if offer not in reasons:
             reasons.append(offer)
     return "; ".join(reasons) or "the cluster has no autoscaled node pool and no node auto-provisioning"
+
+
+def _offer(source: NodeSource, needs: PodNeeds, nodes: Collection[str]) -> NodeTemplate | str:
+    """What the source has for the pod: not the node that was made for it before and that another pod took."""
+    offer = source.offer(needs)
+    for attempt in count(1):
+        if isinstance(offer, str) or offer.name not in nodes:
+            break
+        offer = source.offer(replace(needs, uid=f"{needs.uid}/{attempt}"))
+    return offer
 
 
 def misfit(needs: PodNeeds, template: NodeTemplate) -> str | None:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 from kueue_fleet.gke.labels import NODE_POOL
@@ -34,7 +33,7 @@ from kueue_fleet.rehearsal.cloud.pod_needs import (
 from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
 from kueue_fleet.rehearsal.cloud.spot import choose_reclaims, due_reclaims
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL
-from kueue_fleet.rehearsal.node_agent.status import timestamp
+from kueue_fleet.rehearsal.node_agent.status import parse_timestamp, timestamp
 from kueue_fleet.rehearsal.simulation_settings import SimulationSettings
 
 Json = Mapping[str, Any]
@@ -233,7 +232,7 @@ def _is_current(node: Json, pool: NodePool) -> bool:
 
 def _is_over(node: Json, now: float) -> bool:
     end = (node["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
-    return end is not None and datetime.fromisoformat(end).timestamp() <= now
+    return end is not None and parse_timestamp(end) <= now
 
 
 def _termination(pool: NodePool, now: float) -> dict[str, str]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
 from kueue_fleet.rehearsal.control_planes.certificates import write_private
+from kueue_fleet.rehearsal.node_agent.status import parse_timestamp
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""
@@ -49,7 +49,7 @@ def _parse(entry: Json, now: float) -> Reservation:
     properties: Json = specific.get("instanceProperties") or {}
     gpus = properties.get("guestAccelerators") or [{}]
     window: Json = entry.get("timeWindow") or {}
-    start, end = _seconds(window.get("startTime")), _seconds(window.get("endTime"))
+    start, end = (parse_timestamp(window[at]) if window.get(at) else None for at in ("startTime", "endTime"))
     ended = end is not None and end <= now
     name = entry.get("reservationName") if future else None
     return Reservation(
@@ -62,7 +62,3 @@ def _parse(entry: Json, now: float) -> Reservation:
         ends_at=end,
         ended=ended,
     )
-
-
-def _seconds(time: str | None) -> float | None:
-    return None if time is None else datetime.fromisoformat(time).timestamp()

@@ -9,10 +9,10 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
+from kueue_fleet.rehearsal.node_agent.status import parse_timestamp
 
 Json = Mapping[str, Any]
 """An object as the API server sends it."""
@@ -52,7 +52,7 @@ def due_reclaims(nodes: Mapping[str, Json], settings: SpotSettings, now: float) 
     """The Spot nodes whose time is over. `now` in seconds since the epoch."""
     due = []
     for name in spot_nodes(nodes):
-        created = datetime.fromisoformat(nodes[name]["metadata"]["creationTimestamp"]).timestamp()
+        created = parse_timestamp(nodes[name]["metadata"]["creationTimestamp"])
         # A node that is made again under the same name is another machine: the second it was made tells them apart.
         if now - created >= lifetime_seconds(settings, f"{name}/{created:.0f}"):
             due.append(name)

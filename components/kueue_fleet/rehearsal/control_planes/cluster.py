@@ -10,7 +10,6 @@ import re
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol, runtime_checkable
 
 import aiohttp
 
@@ -44,18 +43,6 @@ _CLUSTER_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 
 ServiceFactory = Callable[[ClusterAccess], Sequence[ClusterService]]
 """Makes the services of a cluster."""
-
-
-@runtime_checkable
-class _Prepares(PreparesCluster, Protocol): ...
-
-
-@runtime_checkable
-class _HostsNodePools(NodePoolHost, Protocol): ...
-
-
-@runtime_checkable
-class _RunsPods(PodRunner, Protocol): ...
 
 
 class PortTakenError(RehearsalError):
@@ -152,7 +139,7 @@ class Cluster:
             task = self._tasks.get(name)
             if task is not None and not task.done():
                 continue
-            if isinstance(service, _Prepares):
+            if isinstance(service, PreparesCluster):
                 await service.prepare()
             self._service_states[name] = "running"
             self._tasks[name] = asyncio.create_task(self._run_service(name, service), name=f"{plan.name}/{name}")
@@ -167,11 +154,11 @@ class Cluster:
 
     def node_pools(self) -> NodePoolHost | None:
         """The service that answers for node pools, if there is one."""
-        return next((service for service in self._services.values() if isinstance(service, _HostsNodePools)), None)
+        return next((service for service in self._services.values() if isinstance(service, NodePoolHost)), None)
 
     async def refused_pods(self) -> list[dict[str, object]]:
         """The pods that its services will never run."""
-        runners = [service for service in self._services.values() if isinstance(service, _RunsPods)]
+        runners = [service for service in self._services.values() if isinstance(service, PodRunner)]
         return [{"cluster": self.name, **row} for runner in runners for row in await runner.refused_pods()]
 
     def description(self) -> dict[str, object]:

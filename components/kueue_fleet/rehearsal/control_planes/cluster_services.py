@@ -21,11 +21,12 @@ from kueue_fleet.rehearsal.control_planes.cluster import WrongRequestError
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 from kueue_fleet.rehearsal.control_planes.kwok import keep_running, kwok_process, write_kwok_files
-from kueue_fleet.rehearsal.engines import ENGINES
+from kueue_fleet.rehearsal.engines import ENGINES, EngineCache
 from kueue_fleet.rehearsal.engines.catalogue import KUEUE_VISIBILITY_FLAG
+from kueue_fleet.rehearsal.engines.discovery import program_place
 from kueue_fleet.rehearsal.node_agent.agent import NodeAgent
 from kueue_fleet.rehearsal.node_agent.programs import default_programs
-from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.simulation_settings import SettingsFile, SimulationSettings
 
 FIELD_MANAGER = "kueue-fleet-rehearsal"
@@ -90,9 +91,8 @@ class SystemNode:
     def _agent(self, api: KubeApi) -> NodeAgent:
         access = self._access
         programs = default_programs(
-            kueue=access.engines.binary("kueue"),
-            jobset=access.engines.binary("jobset"),
-            paths=RehearsalPaths(access.workdir.parent.parent),
+            lambda name: program_place(access.engines, EngineCache(engines_dir()), name),
+            RehearsalPaths(access.workdir.parent.parent),
             kueue_visibility_directory=_keeps_visibility_below_itself(access),
         )
         return NodeAgent(api=api, folder=access.workdir / "system-0", spawn=access.spawn, programs=programs)

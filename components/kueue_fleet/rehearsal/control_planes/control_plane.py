@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
@@ -57,6 +57,7 @@ class ClusterService(Protocol):
         ...
 
 
+@runtime_checkable
 class PreparesCluster(Protocol):
     """A service with something that must be there before the cluster is reported to be up, such as a CRD."""
 
@@ -65,6 +66,7 @@ class PreparesCluster(Protocol):
         ...
 
 
+@runtime_checkable
 class PodRunner(Protocol):
     """The service that runs pods."""
 
@@ -73,6 +75,7 @@ class PodRunner(Protocol):
         ...
 
 
+@runtime_checkable
 class NodePoolHost(Protocol):
     """The service that answers for a cluster's nodes."""
 
@@ -180,6 +183,16 @@ class ControlPlanePlan:
         """For the cluster's own controllers."""
         return self.folder / "admin.kubeconfig"
 
+    def process(self, name: str, *flags: str) -> ProcessSpec:
+        """The program `name` with these flags; it logs into the cluster's folder, and has 2 s to stop."""
+        return ProcessSpec(
+            name=name,
+            argv=(str(self.programs.binary(name)), *flags),
+            env=_GO_RUNTIME,
+            log=self.folder / f"{name}.log",
+            stop_seconds=2,
+        )
+
 
 def write_control_plane_files(plan: ControlPlanePlan) -> None:
     """The files the programs read: token list, kubeconfig, scheduler configuration; all mode 0600."""
@@ -210,87 +223,65 @@ def _webhook_flags(plan: ControlPlanePlan) -> tuple[str, ...]:
 def api_server_process(plan: ControlPlanePlan) -> ProcessSpec:
     """kube-apiserver: loopback only, RBAC, the rehearsal's admin token, service-account tokens signed by its key."""
     issuer = "https://kubernetes.default.svc.cluster.local"
-    return ProcessSpec(
-        name=API_SERVER,
-        argv=(
-            str(plan.programs.binary(API_SERVER)),
-            f"--bind-address={HOST}",
-            f"--advertise-address={HOST}",
-            f"--secure-port={plan.port}",
-            f"--tls-cert-file={plan.server.certificate}",
-            f"--tls-private-key-file={plan.server.key}",
-            f"--client-ca-file={plan.ca_file}",
-            f"--etcd-servers={plan.etcd_endpoint}",
-            f"--etcd-prefix={plan.etcd_prefix.rstrip('/')}",
-            f"--etcd-cafile={plan.ca_file}",
-            f"--etcd-certfile={plan.etcd_client.certificate}",
-            f"--etcd-keyfile={plan.etcd_client.key}",
-            f"--token-auth-file={plan.folder / 'tokens.csv'}",
-            "--authorization-mode=RBAC",
-            # As in GKE, where Pod Security Standards say who may run privileged pods.
-            "--allow-privileged=true",
-            "--anonymous-auth=false",
-            f"--service-account-issuer={issuer}",
-            f"--service-account-key-file={plan.service_account_key}",
-            f"--service-account-signing-key-file={plan.service_account_key}",
-            f"--service-cluster-ip-range={SERVICE_RANGE}",
-            # Aggregated APIs, such as Kueue's visibility, are called with this certificate.
-            f"--requestheader-client-ca-file={plan.ca_file}",
-            "--requestheader-allowed-names=front-proxy-client",
-            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-            "--requestheader-group-headers=X-Remote-Group",
-            "--requestheader-username-headers=X-Remote-User",
-            f"--proxy-client-cert-file={plan.front_proxy.certificate}",
-            f"--proxy-client-key-file={plan.front_proxy.key}",
-            # A loopback address is not allowed in the endpoints of the Service `kubernetes`.
-            "--endpoint-reconciler-type=none",
-            "--enable-priority-and-fairness=false",
-            "--profiling=false",
-            *_webhook_flags(plan),
-            "--shutdown-delay-duration=0s",
-        ),
-        env=_GO_RUNTIME,
-        log=plan.folder / f"{API_SERVER}.log",
-        stop_seconds=2,
+    return plan.process(
+        API_SERVER,
+        f"--bind-address={HOST}",
+        f"--advertise-address={HOST}",
+        f"--secure-port={plan.port}",
+        f"--tls-cert-file={plan.server.certificate}",
+        f"--tls-private-key-file={plan.server.key}",
+        f"--client-ca-file={plan.ca_file}",
+        f"--etcd-servers={plan.etcd_endpoint}",
+        f"--etcd-prefix={plan.etcd_prefix.rstrip('/')}",
+        f"--etcd-cafile={plan.ca_file}",
+        f"--etcd-certfile={plan.etcd_client.certificate}",
+        f"--etcd-keyfile={plan.etcd_client.key}",
+        f"--token-auth-file={plan.folder / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        # As in GKE, where Pod Security Standards say who may run privileged pods.
+        "--allow-privileged=true",
+        "--anonymous-auth=false",
+        f"--service-account-issuer={issuer}",
+        f"--service-account-key-file={plan.service_account_key}",
+        f"--service-account-signing-key-file={plan.service_account_key}",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        # Aggregated APIs, such as Kueue's visibility, are called with this certificate.
+        f"--requestheader-client-ca-file={plan.ca_file}",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-username-headers=X-Remote-User",
+        f"--proxy-client-cert-file={plan.front_proxy.certificate}",
+        f"--proxy-client-key-file={plan.front_proxy.key}",
+        # A loopback address is not allowed in the endpoints of the Service `kubernetes`.
+        "--endpoint-reconciler-type=none",
+        "--enable-priority-and-fairness=false",
+        "--profiling=false",
+        *_webhook_flags(plan),
+        "--shutdown-delay-duration=0s",
     )
 
 
 def controller_manager_process(plan: ControlPlanePlan) -> ProcessSpec:
     """kube-controller-manager with the controllers of `CONTROLLERS`, without a port of its own."""
-    return ProcessSpec(
-        name=CONTROLLER_MANAGER,
-        argv=(
-            str(plan.programs.binary(CONTROLLER_MANAGER)),
-            f"--kubeconfig={plan.admin_kubeconfig}",
-            f"--controllers={','.join(CONTROLLERS)}",
-            # Each controller by its own account, as in GKE: policies tell controllers from people by it.
-            "--use-service-account-credentials=true",
-            "--secure-port=0",
-            "--leader-elect=false",
-            "--profiling=false",
-            f"--service-account-private-key-file={plan.service_account_key}",
-            f"--root-ca-file={plan.ca_file}",
-            "--kube-api-qps=100",
-            "--kube-api-burst=200",
-            "--concurrent-gc-syncs=4",
-            "--concurrent-namespace-syncs=4",
-        ),
-        env=_GO_RUNTIME,
-        log=plan.folder / f"{CONTROLLER_MANAGER}.log",
-        stop_seconds=2,
+    return plan.process(
+        CONTROLLER_MANAGER,
+        f"--kubeconfig={plan.admin_kubeconfig}",
+        f"--controllers={','.join(CONTROLLERS)}",
+        # Each controller by its own account, as in GKE: policies tell controllers from people by it.
+        "--use-service-account-credentials=true",
+        "--secure-port=0",
+        "--leader-elect=false",
+        "--profiling=false",
+        f"--service-account-private-key-file={plan.service_account_key}",
+        f"--root-ca-file={plan.ca_file}",
+        "--kube-api-qps=100",
+        "--kube-api-burst=200",
+        "--concurrent-gc-syncs=4",
+        "--concurrent-namespace-syncs=4",
     )
 
 
 def scheduler_process(plan: ControlPlanePlan) -> ProcessSpec:
     """kube-scheduler without a port of its own."""
-    return ProcessSpec(
-        name=SCHEDULER,
-        argv=(
-            str(plan.programs.binary(SCHEDULER)),
-            f"--config={plan.folder / 'scheduler.json'}",
-            "--secure-port=0",
-        ),
-        env=_GO_RUNTIME,
-        log=plan.folder / f"{SCHEDULER}.log",
-        stop_seconds=2,
-    )
+    return plan.process(SCHEDULER, f"--config={plan.folder / 'scheduler.json'}", "--secure-port=0")

@@ -6,11 +6,12 @@
 
 from kueue_fleet.rehearsal.engines.build import BuildProgress, build_engines
 from kueue_fleet.rehearsal.engines.cache import EngineCache
-from kueue_fleet.rehearsal.engines.catalogue import ENGINES, REHEARSAL_ENGINES, Engine
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES, OPERATOR_ENGINES, REHEARSAL_ENGINES, Engine
 from kueue_fleet.rehearsal.engines.discovery import Engines, Program, find_engines
 
 __all__ = [
     "ENGINES",
+    "OPERATOR_ENGINES",
     "REHEARSAL_ENGINES",
     "BuildProgress",
     "Engine",

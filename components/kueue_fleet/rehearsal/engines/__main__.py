@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--wheels", type=Path, metavar="FOLDER", help="also pack those of a rehearsal into wheels there"
     )
     parser.add_argument("--requirements", action="store_true", help="only print the wheels that a release names")
-    parser.add_argument("engines", nargs="*", metavar="ENGINE", help="only these engines; default: all")
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help="only these engines; default: all but operators")
     options = parser.parse_args(arguments)
     if options.requirements:
         print("\n".join(requirements()))
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("\ninterrupted; the next build goes on from here", file=sys.stderr)
         return 130
     print(_table(engines))
-    wanted = set(options.engines) or {engine.name for engine in ENGINES}
+    wanted = set(options.engines) or {engine.name for engine in ENGINES if not engine.operator}
     return 1 if any(engine.name in wanted for engine in engines.missing()) else 0
 
 

@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from kueue_fleet.rehearsal.engines.cache import EngineCache
-from kueue_fleet.rehearsal.engines.catalogue import BUILD_FLAGS, ENGINES, Engine
+from kueue_fleet.rehearsal.engines.catalogue import BUILD_FLAGS, ENGINES, Engine, LoneChart
 from kueue_fleet.rehearsal.engines.discovery import Engines, find_engines
 from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go, install_go, usable_cores
 from kueue_fleet.rehearsal.paths import RehearsalError
@@ -114,12 +116,12 @@ def build_engines(
     names: Iterable[str] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Engines:
-    """Everything that is there, after building what was not; `names` narrows it to some engines.
+    """Everything that is there, after building what was not: the engines in `names`, by default all but operators.
 
     `listener` is called several times a second while something is built, and not at all when nothing is missing.
     Raises RehearsalError: no toolchain, no disk, a module refused, a build failed.
     """
-    wanted = {engine.name for engine in ENGINES} if names is None else set(names)
+    wanted = {engine.name for engine in ENGINES if not engine.operator} if names is None else set(names)
     unknown = wanted - {engine.name for engine in ENGINES}
     if unknown:
         known = ", ".join(engine.name for engine in ENGINES)
@@ -204,6 +206,12 @@ def _copy_assets(engine: Engine, folder: Path, cache: EngineCache, go: GoToolcha
                 "run `go clean -modcache` if the module cache may be damaged"
             )
         copy_plainly(source, folder / asset.name)
+        if isinstance(asset, LoneChart):
+            description = folder / asset.name / "Chart.yaml"
+            alone = {
+                key: value for key, value in yaml.safe_load(description.read_text()).items() if key != "dependencies"
+            }
+            description.write_text(yaml.safe_dump(alone, sort_keys=False))
 
 
 def download_modules(

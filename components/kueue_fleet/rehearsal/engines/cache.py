@@ -67,9 +67,13 @@ class EngineCache:
 
     root: Path
 
+    def folder(self, name: str, key: str) -> Path:
+        """Where an entry is, if it is there."""
+        return self.root / f"{name}-{key}"
+
     def entry(self, name: str, key: str) -> Path | None:
         """The folder of a whole entry, else None."""
-        folder = self.root / f"{name}-{key}"
+        folder = self.folder(name, key)
         return folder if is_whole(folder) else None
 
     def log(self, name: str) -> Path:
@@ -99,7 +103,7 @@ class EngineCache:
         Whatever an interrupted builder left behind is removed first. When `fill` raises, nothing is left.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        folder = self.root / f"{name}-{key}"
+        folder = self.folder(name, key)
         for stale in self.root.glob(f".building-{name}-{key}-*"):
             shutil.rmtree(stale)
         building = Path(tempfile.mkdtemp(prefix=f".building-{name}-{key}-", dir=self.root))

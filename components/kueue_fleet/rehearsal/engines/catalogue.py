@@ -26,6 +26,10 @@ class Asset:
     """Inside the module."""
 
 
+class LoneChart(Asset):
+    """A Helm chart without the charts that it depends on, which are not in the module; the values leave them out."""
+
+
 @dataclass(frozen=True)
 class Engine:
     """Programs that are built together from one go.mod."""
@@ -51,7 +55,9 @@ class Engine:
     """Arguments that print the version; empty: the version is read from Go's build information in the file."""
     assets: tuple[Asset, ...] = field(default=())
     for_rehearsal: bool = True
-    """Whether a rehearsal needs it; the others are for tests of the examples."""
+    """Whether every rehearsal needs it; the others are for some fleets, or for tests of the examples."""
+    operator: str = ""
+    """The field below `operators` of the fleet file whose fleets need it."""
 
     @cached_property
     def folder(self) -> Path:
@@ -120,6 +126,9 @@ _KUEUE = "sigs.k8s.io/kueue"
 KUEUE_VISIBILITY_FLAG = "-X sigs.k8s.io/kueue/pkg/visibility.certDir=visibility"
 """Linker flag that lets Kueue write the certificates of its visibility server."""
 _JOBSET = "sigs.k8s.io/jobset"
+_KUBERAY = "github.com/ray-project/kuberay"
+_LWS = "sigs.k8s.io/lws"
+_TRAINER = "github.com/kubeflow/trainer/v2"
 _AUTOSCALER_APIS = "k8s.io/autoscaler/cluster-autoscaler/apis"
 
 ENGINES: tuple[Engine, ...] = (
@@ -157,9 +166,6 @@ ENGINES: tuple[Engine, ...] = (
         assets=(
             Asset("kueue-chart", _KUEUE, "charts/kueue"),
             Asset("kueue-crds", _KUEUE, "config/components/crd/bases"),
-            Asset("kubeRay-definitions", "github.com/ray-project/kuberay/ray-operator", "config/crd/bases"),
-            Asset("leaderWorkerSet-definitions", "sigs.k8s.io/lws", "charts/lws/crds"),
-            Asset("trainer-definitions", "github.com/kubeflow/trainer/v2", "charts/kubeflow-trainer/crds"),
             Asset(
                 "provisioning-request-crd",
                 _AUTOSCALER_APIS,
@@ -174,6 +180,38 @@ ENGINES: tuple[Engine, ...] = (
         build_seconds=110,
         build_gib=1.0,
         assets=(Asset("jobset-chart", _JOBSET, "charts/jobset"),),
+    ),
+    Engine(
+        name="kuberay",
+        module=f"{_KUBERAY}/ray-operator",
+        binaries=(("kuberay", f"{_KUBERAY}/ray-operator"),),
+        build_seconds=110,
+        build_gib=1.0,
+        assets=(Asset("kuberay-chart", _KUBERAY, "helm-chart/kuberay-operator"),),
+        for_rehearsal=False,
+        operator="kubeRay",
+    ),
+    # Libraries of these two are at the versions that Kueue's go.mod has where those are newer: Go compiles them once.
+    Engine(
+        name="lws",
+        module=_LWS,
+        binaries=(("lws", f"{_LWS}/cmd"),),
+        build_seconds=110,
+        build_gib=1.0,
+        version_flags=(f"{_LWS}/pkg/version.GitVersion",),
+        assets=(Asset("lws-chart", _LWS, "charts/lws"),),
+        for_rehearsal=False,
+        operator="leaderWorkerSet",
+    ),
+    Engine(
+        name="trainer",
+        module=_TRAINER,
+        binaries=(("trainer", f"{_TRAINER}/cmd/trainer-controller-manager"),),
+        build_seconds=110,
+        build_gib=1.0,
+        assets=(LoneChart("trainer-chart", _TRAINER, "charts/kubeflow-trainer"),),
+        for_rehearsal=False,
+        operator="trainer",
     ),
     Engine(
         name="kwok",
@@ -242,4 +280,6 @@ ENGINES: tuple[Engine, ...] = (
 )
 """Everything that is built from Go modules."""
 REHEARSAL_ENGINES = tuple(engine.name for engine in ENGINES if engine.for_rehearsal)
-"""Names of those that a rehearsal runs."""
+"""Names of those that every rehearsal runs."""
+OPERATOR_ENGINES = {engine.operator: engine.name for engine in ENGINES if engine.operator}
+"""Names of those that a rehearsal runs where the fleet has an operator, by its field in the fleet file."""

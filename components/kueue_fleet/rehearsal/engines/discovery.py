@@ -59,7 +59,7 @@ class Engines:
         """
         program = self.programs.get(name)
         if program is None:
-            raise RehearsalError(f"{name}: not found on this machine and not built; run `{BUILD_COMMAND}`")
+            raise RehearsalError(f"{name}: not found on this machine and not built; run `{_build_command(name)}`")
         return program.path
 
     def asset(self, name: str) -> Path:
@@ -69,7 +69,7 @@ class Engines:
         """
         path = self.assets.get(name)
         if path is None:
-            raise RehearsalError(f"{name}: not fetched yet; run `{BUILD_COMMAND}`")
+            raise RehearsalError(f"{name}: not fetched yet; run `{_build_command(name)}`")
         return path
 
     def missing(self) -> tuple[Engine, ...]:
@@ -83,6 +83,16 @@ class Engines:
     def lacks_asset(self, engine: Engine) -> bool:
         """Whether any of its assets is neither in a wheel nor in the cache."""
         return any(asset.name not in self.assets for asset in engine.assets)
+
+
+def _build_command(name: str) -> str:
+    """What has a program or an asset built: those of operators only where they are asked for."""
+    asked = (
+        engine.name
+        for engine in ENGINES
+        if engine.operator and name in (*dict(engine.binaries), *(asset.name for asset in engine.assets))
+    )
+    return " ".join((BUILD_COMMAND, *asked))
 
 
 def find_engines(cache: EngineCache, environ: Mapping[str, str] = os.environ) -> Engines:
@@ -109,6 +119,17 @@ def find_engines(cache: EngineCache, environ: Mapping[str, str] = os.environ) ->
             reason = "it is damaged, or made for another release of kueue-fleet; install the extra `rehearsal` again"
             refused.append(Refused(wheels[engine.name].root, reason))
     return Engines(programs, assets, tuple(refused))
+
+
+def program_place(engines: Engines, cache: EngineCache, name: str) -> Path:
+    """Where a program is, or that of an operator will be: a fleet may get it while its clusters run.
+
+    Raises RehearsalError for any other program that is neither found nor built.
+    """
+    engine = next((engine for engine in ENGINES if engine.name == name), None)
+    if name in engines.programs or engine is None or not engine.operator:
+        return engines.binary(name)
+    return cache.folder(name, engine.source_hash()) / name
 
 
 def _installed_wheels() -> dict[str, EngineCache]:

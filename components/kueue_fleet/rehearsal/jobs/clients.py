@@ -8,9 +8,9 @@ from typing import Any
 
 from kubernetes import config
 
-from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json
 from kueue_fleet.kube.requests import request
-from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS, job_name
+from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS, job_name
 from kueue_fleet.rehearsal.paths import RehearsalError
 
 
@@ -35,13 +35,37 @@ class ClusterClients:
             RehearsalError: the API server or one of its webhooks refused it; its own words are in the text.
         """
         group, version, plural = JOB_KINDS[job["kind"]]
-        namespace = job["metadata"].get("namespace", "default")
-        path = f"/apis/{group}/{version}/namespaces/{namespace}/{plural}"
-        params = {"fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
+        return self._write(cluster, "POST", f"/apis/{group}/{version}", plural, job, dry_run, {})
+
+    def apply(self, cluster: str, used: Mapping[str, Any], *, dry_run: bool = False) -> Json:
+        """Create what jobs use, or make it what USED says; with `dry_run` only have it checked.
+
+        Raises:
+            RehearsalError: the API server refused it; its own words are in the text.
+        """
+        _, version, plural = USED_KINDS[used["kind"]]
+        place = f"{plural}/{used['metadata']['name']}"
+        params = {"fieldManager": "kueue-fleet-rehearse", "force": "true"}
+        return self._write(cluster, "PATCH", f"/api/{version}", place, used, dry_run, params, APPLY_PATCH)
+
+    def _write(
+        self,
+        cluster: str,
+        method: str,
+        api: str,
+        place: str,
+        body: Mapping[str, Any],
+        dry_run: bool,
+        params: Mapping[str, str],
+        content: str = "application/json",
+    ) -> Json:
+        namespace = body["metadata"].get("namespace", "default")
+        path = f"{api}/namespaces/{namespace}/{place}"
+        params = {**params, "fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
         try:
-            return request(self._clients[cluster], "POST", path, dict(job), params)
+            return request(self._clients[cluster], method, path, dict(body), params, content)
         except ApiError as error:
-            what = f"{job['kind']} {namespace}/{job_name(job)}: {cluster} refused it"
+            what = f"{body['kind']} {namespace}/{job_name(body)}: {cluster} refused it"
             raise _failure(cluster, what, error) from None
 
     def list(self, cluster: str, group: str, version: str, plural: str) -> list[Json]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.kueue_api import Problem
+from kueue_fleet.rehearsal.engines import ENGINES
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
 from kueue_fleet.rehearsal.pulumi_events import Operation
@@ -134,4 +135,19 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
             "true, but a rehearsal has no container engine, and no program stands for Prometheus and Grafana",
             "set it to false in a copy of this stack, and rehearse that",
         )
+    ]
+
+
+def other_versions(fleet: FleetSpec) -> list[Problem]:
+    """The operators that run here in another version than the fleet declares."""
+    engines = {engine.operator: engine for engine in ENGINES if engine.operator}
+    return [
+        Problem(
+            f"operators.{name}.version",
+            f"is {operator.version}, but a rehearsal runs {here}",
+            "do not rely on it for what changed between them",
+            "warning",
+        )
+        for name, operator in fleet.operators.installed.items()
+        if operator.version != (here := engines[name].version.removeprefix("v"))
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
-from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS
+from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 from kueue_fleet.rehearsal.jobs.views import (
     Beyond,
     JobView,
@@ -41,15 +41,15 @@ Watch = Callable[[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[str, Sequen
 
 
 def read_jobs(file: Path) -> list[dict[str, Any]]:
-    """The Jobs and JobSets in FILE, every problem of the file reported at once.
+    """The Jobs and JobSets in FILE, with the ConfigMaps, Secrets and Services beside them, which they use.
 
     Raises:
-        RehearsalError: the file cannot be read, or holds something other than named, queued Jobs and JobSets.
+        RehearsalError: the file cannot be read, or a job or an object is wrong; every problem of the file is in it.
     """
     loaded = read_documents(file, "name a YAML file of Jobs and JobSets with --jobs")
     documents = [item for document in loaded for item in _items(document.data)]
     problems = [problem for number, document in enumerate(documents) for problem in _job_problems(number, document)]
-    if not documents:
+    if not problems and not any(document["kind"] in JOB_KINDS for document in documents):
         problems = ["has no jobs; put Jobs or JobSets in it, or leave --jobs out"]
     if problems:
         raise RehearsalError("\n".join(f"{file}: {problem}" for problem in problems))
@@ -68,13 +68,17 @@ def _job_problems(number: int, document: object) -> Iterator[str]:
         yield f"jobs[{number}]: is not a Kubernetes object; write a {kinds}"
         return
     kind = document.get("kind")
-    if not isinstance(kind, str) or kind not in JOB_KINDS:
+    if not isinstance(kind, str) or kind not in JOB_KINDS | USED_KINDS:
         wrong = "is missing" if kind is None else f"{kind!r} cannot be submitted"
         yield f"jobs[{number}].kind: {wrong}; use {kinds}"
         return
     metadata = document.get("metadata") or {}
     if not isinstance(metadata, dict) or not isinstance(metadata.get("labels") or {}, dict):
         yield f"jobs[{number}].metadata: it or its labels are not a map; write their fields as 'name: value'"
+        return
+    if kind in USED_KINDS:
+        if not isinstance(metadata.get("name"), str):
+            yield f"jobs[{number}].metadata.name: is missing; give the {kind} the name that the job uses"
         return
     yield from (f"jobs[{number}].{problem}" for problem in _spec_problems(document, _PODS[kind]))
     if not (metadata.get("name") or metadata.get("generateName")):
@@ -95,20 +99,26 @@ def _spec_problems(document: Mapping[str, Any], path: Sequence[str]) -> Iterator
             return
 
 
-def submit_jobs(clients: ClusterClients, home: str, jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Create JOBS in the cluster `home`, in order, all or none; returns them as the API server keeps them.
+def submit_jobs(clients: ClusterClients, home: str, documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Create what `read_jobs` has read in the cluster `home`: what jobs use, then the jobs in order, all or nothing.
+
+    Returns the jobs as the API server keeps them.
 
     Raises:
-        RehearsalError: with the reason of each job that the cluster would refuse; none has been created then.
+        RehearsalError: with the reason of each object that the cluster would refuse; none has been created then.
     """
+    jobs = [document for document in documents if document["kind"] in JOB_KINDS]
+    writes = [(clients.apply, document) for document in documents if document["kind"] in USED_KINDS]
     refusals = []
-    for job in jobs:
+    for write, document in (*writes, *((clients.create, job) for job in jobs)):
         try:
-            clients.create(home, job, dry_run=True)
+            write(home, document, dry_run=True)
         except RehearsalError as refused:
             refusals.append(str(refused))
     if refusals:
         raise RehearsalError("\n".join([*refusals, "no job has been submitted; correct these and run it again"]))
+    for write, document in writes:
+        write(home, document)
     return [{**clients.create(home, job), "kind": job["kind"]} for job in jobs]
 
 

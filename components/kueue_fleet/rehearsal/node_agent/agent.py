@@ -22,6 +22,7 @@ from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.addresses import claim_address
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, install_policy
 from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program
+from kueue_fleet.rehearsal.node_agent.ray_dashboard import RayDashboards
 from kueue_fleet.rehearsal.node_agent.refusals import describe_refusals
 from kueue_fleet.rehearsal.node_agent.services import Backend, ServiceRoutes
 from kueue_fleet.rehearsal.node_agent.status import timestamp
@@ -93,6 +94,7 @@ class NodeAgent:
                         group.create_task(self._repeat(self._renew_lease, _LEASE_RENEW_SECONDS))
                         group.create_task(self._repeat(self._report_node, _NODE_STATUS_SECONDS))
                         group.create_task(self._routes.run())
+                        group.create_task(RayDashboards(self._api, self._host_ip).run())
                         group.create_task(pods.run())
                         self.ready.set()
                 finally:

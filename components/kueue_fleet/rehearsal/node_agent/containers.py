@@ -180,17 +180,26 @@ class Container:
         }
         arguments = [expand(one, variables) for one in container.get("args", ())]
         arguments = await self._adapt(place, adapt_arguments(arguments, place), root)
+        arguments += (self._filled(one) for one in program.arguments)
         base = self._base_environment(root, places) | {ACCOUNT_VARIABLE: await host.google_account()}
         if program.kubeconfig_argument and "KUBECONFIG" in base:
             arguments.append(f"--kubeconfig={base['KUBECONFIG']}")
         return ProcessSpec(
             name=f"pod-{host.pod['metadata']['name']}-{container['name']}",
             argv=(*program.command, *arguments),
-            env={**base, **program.environment, **variables},
+            env={**base, **{name: self._filled(value) for name, value in program.environment.items()}, **variables},
             workdir=root / container.get("workingDir", "/").lstrip("/"),
             log=host.folder / f"{container['name']}.log",
             stop_seconds=self._grace_seconds,
         )
+
+    def _filled(self, text: str) -> str:
+        """What a Program says, with the addresses of this place."""
+        facts = self._host.facts
+        here = {"pod_ip": facts.pod_ip, "host_ip": facts.host_ip, "namespace": self._host.volumes.namespace}
+        for name, value in here.items():
+            text = text.replace(f"{{{name}}}", value)
+        return text
 
     async def _adapt(self, place: HostPlace, arguments: list[str], root: Path) -> list[str]:
         """Replaces every known configuration file among the arguments by one that fits this machine."""

@@ -18,6 +18,7 @@ from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.objects.cluster_profiles import PLUGIN_CONTAINER
 from kueue_fleet.rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
+from kueue_fleet.rehearsal.node_agent.ray_dashboard import PORT as RAY_DASHBOARD_PORT
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.standins.executables import GKE_AUTH
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
@@ -43,6 +44,9 @@ class Program:
     program be told its address; None for a program that takes its address from its environment or arguments."""
     kubeconfig_argument: bool = False
     """Whether the program must be given `--kubeconfig` too: Kueue's visibility server does not look at KUBECONFIG."""
+    arguments: tuple[str, ...] = ()
+    """Follow the container's `args`: what a program that has no configuration file must be told here. `{pod_ip}`,
+    `{host_ip}` and `{namespace}` are filled in, as in `environment`."""
     environment: Mapping[str, str] = field(default_factory=dict)
     container: str | None = None
     """Containers of this name run it, whatever their image is called; None: the image's repository decides."""
@@ -83,23 +87,35 @@ class Adaptation:
 
 
 def default_programs(
-    *, kueue: Path, jobset: Path, paths: RehearsalPaths, kueue_visibility_directory: bool = True
+    program: Callable[[str], Path], paths: RehearsalPaths, *, kueue_visibility_directory: bool = True
 ) -> dict[str, Program]:
-    """The images of Kueue, JobSet, the fleet's controller and Google's credential plugin, under whatever registry.
+    """The images of Kueue, JobSet, other operators, the fleet's controller and Google's credential plugin, under
+    whatever registry.
 
-    The keys are the last two parts of a repository. The controller's image is one that users build and name, so
-    its pods are known by their label too.
+    `program` says where an engine's program is. The keys are the last two parts of a repository. The controller's image
+    is one that users build and name, so its pods are known by their label too.
     """
     rehearsal = {STATE_VARIABLE: str(paths.root)}
     return {
         "kueue/kueue": Program(
-            (str(kueue),),
+            (str(program("kueue")),),
             "config.kueue.x-k8s.io",
             kubeconfig_argument=True,
             environment=rehearsal,
             visibility_directory=kueue_visibility_directory,
         ),
-        "jobset/jobset": Program((str(jobset),), "config.jobset.x-k8s.io"),
+        "jobset/jobset": Program((str(program("jobset")),), "config.jobset.x-k8s.io"),
+        "lws/lws": Program((str(program("lws")),), "config.lws.x-k8s.io"),
+        "trainer/trainer-controller-manager": Program((str(program("trainer")),), "config.trainer.kubeflow.org"),
+        "kuberay/operator": Program(
+            (str(program("kuberay")),),
+            arguments=(
+                "--metrics-addr={pod_ip}:8080",
+                "--health-probe-bind-address={pod_ip}:8082",
+                "--leader-election-namespace={namespace}",
+            ),
+            environment={"HTTP_PROXY": f"http://{{host_ip}}:{RAY_DASHBOARD_PORT}"},
+        ),
         # The fleet's own controller, from this very installation; it takes its address from its arguments.
         "kueue-fleet/controller": Program(
             (sys.executable, "-m", "kueue_fleet.controller"),
@@ -144,7 +160,7 @@ def adapt_configuration(content: bytes, place: HostPlace) -> Adaptation | None:
 
     Raises PodError when a known configuration cannot be moved to the pod's address.
     """
-    if b"x-k8s.io" not in content:
+    if not any(group.encode() in content for group in _ADAPTERS):
         return None
     try:
         document = yaml.safe_load(content)
@@ -196,7 +212,7 @@ def _move_address(section: Json, key: str, default: str, pod_ip: str) -> None:
 
 
 def _move_manager(document: Json, place: HostPlace) -> None:
-    """What Kueue's and JobSet's configuration have in common: both are controller-runtime managers."""
+    """What these configurations have in common: all are of controller-runtime managers."""
     _move_address(_section(document, "health"), "healthProbeBindAddress", ":8081", place.pod_ip)
     _move_address(_section(document, "metrics"), "bindAddress", ":8443", place.pod_ip)
     if document.get("pprofBindAddress"):
@@ -204,8 +220,9 @@ def _move_manager(document: Json, place: HostPlace) -> None:
     webhook = _section(document, "webhook")
     webhook["host"] = place.pod_ip
     webhook["certDir"] = rewrite_paths(webhook.get("certDir") or DEFAULT_CERT_DIR, place.paths)
-    # In a container both read these from the service account's folder, which is elsewhere here.
-    _section(document, "leaderElection").setdefault("resourceNamespace", place.namespace)
+    # In a container they read this from the service account's folder, which is elsewhere here.
+    election = _section(document, "leaderElection")
+    election["resourceNamespace"] = election.get("resourceNamespace") or place.namespace
 
 
 def _adapt_kueue(document: Json, place: HostPlace) -> tuple[list[str], None]:
@@ -225,24 +242,60 @@ def _adapt_kueue(document: Json, place: HostPlace) -> tuple[list[str], None]:
     ], None
 
 
-def _adapt_jobset(document: Json, place: HostPlace) -> tuple[list[str], CertificateNeed | None]:
-    _move_manager(document, place)
-    management = _section(document, "internalCertManagement")
+def _issued_certificate(
+    document: Json, name: str, service: str, secret: str
+) -> tuple[list[str], CertificateNeed | None]:
+    """Turns off that the program makes its own certificate, in the section `name`; the others are its defaults."""
+    management = _section(document, name)
     if management.get("enable") is False:
         return [], None
     need = CertificateNeed(
-        service=management.get("webhookServiceName") or "jobset-webhook-service",
-        secret=management.get("webhookSecretName") or "jobset-webhook-server-cert",
+        service=management.get("webhookServiceName") or service, secret=management.get("webhookSecretName") or secret
     )
-    document["internalCertManagement"] = {"enable": False}
-    document["metrics"]["certDir"] = document["webhook"]["certDir"]
+    document[name] = {"enable": False}
     return [
-        f"internalCertManagement is off: JobSet looks for its certificate in {DEFAULT_CERT_DIR} of this machine, "
-        "outside of the rehearsal's folders; the node agent issues the certificate instead"
+        f"{name} is off: the program looks for its certificate or its namespace outside of the rehearsal's folders; "
+        "the node agent issues the certificate instead"
     ], need
+
+
+def _adapt_jobset(document: Json, place: HostPlace) -> tuple[list[str], CertificateNeed | None]:
+    _move_manager(document, place)
+    answer = _issued_certificate(
+        document, "internalCertManagement", "jobset-webhook-service", "jobset-webhook-server-cert"
+    )
+    if answer[1] is not None:
+        document["metrics"]["certDir"] = document["webhook"]["certDir"]
+    return answer
+
+
+_LWS_NAMESPACE = "lws-system"
+"""Where LeaderWorkerSet looks for its lease, wherever it is, when the service account's folder is elsewhere."""
+
+
+def _adapt_lws(document: Json, place: HostPlace) -> tuple[list[str], CertificateNeed | None]:
+    _move_manager(document, place)
+    notes, need = _issued_certificate(
+        document, "internalCertManagement", "lws-webhook-service", "lws-webhook-server-cert"
+    )
+    if place.namespace != _LWS_NAMESPACE:
+        document["leaderElection"]["leaderElect"] = False
+        notes = [*notes, f"leaderElection is off: outside of a container its lease is in {_LWS_NAMESPACE}"]
+    return notes, need
+
+
+def _adapt_trainer(document: Json, place: HostPlace) -> tuple[list[str], CertificateNeed | None]:
+    _move_manager(document, place)
+    # It has no such field, and looks in the folder for temporary files, which is the pod's own here.
+    del document["webhook"]["certDir"]
+    return _issued_certificate(
+        document, "certManagement", "kubeflow-trainer-controller-manager", "kubeflow-trainer-webhook-cert"
+    )
 
 
 _ADAPTERS: dict[str, Callable[[Json, HostPlace], tuple[list[str], CertificateNeed | None]]] = {
     "config.kueue.x-k8s.io": _adapt_kueue,
     "config.jobset.x-k8s.io": _adapt_jobset,
+    "config.lws.x-k8s.io": _adapt_lws,
+    "config.trainer.kubeflow.org": _adapt_trainer,
 }

@@ -132,6 +132,11 @@ def timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def parse_timestamp(text: str) -> float:
+    """Seconds since the epoch of a time as the API server writes it."""
+    return datetime.fromisoformat(text).timestamp()
+
+
 def terminated(return_code: int, started_at: float, now: float) -> Terminated:
     """The end of a process from its return code, negative for a signal as in `subprocess`."""
     if return_code < 0:

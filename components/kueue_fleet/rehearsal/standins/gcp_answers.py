@@ -15,12 +15,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from kueue_fleet.gke.machines import machine_type
+from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
 
 COMPUTE_API: Final = "https://www.googleapis.com/compute/v1"
 """How links to resources of Compute Engine begin."""
-LOCAL_SSD_GB: Final = 375
-"""Size of a local SSD."""
 
 Properties = dict[str, Any]
 """Properties of a resource or of a block, as plain data."""
