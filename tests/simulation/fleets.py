@@ -83,6 +83,38 @@ def dispatched_data(**dispatch: Any) -> dict[str, Any]:
     return data | {"admissionController": {"image": "example.com/controller:1", "prices": prices, "dispatch": dispatch}}
 
 
+def calendar_data(*, start: str = "2026-12-01T00:00:00Z", open_by_hand: bool = True, **queue: Any) -> dict[str, Any]:
+    """One cluster, whose queue has first the H100 of a calendar reservation for a week, and then Spot ones."""
+    active = {"active": True} if open_by_hand else {}
+    capacity = {"type": "calendar", "reservation": "week", "start": start, "duration": "168h", **active}
+    pools: list[dict[str, Any]] = [
+        {"name": "week", "capacity": capacity, "nodeCount": 8},
+        {"name": "later", "autoscaling": {"totalMaxNodeCount": 8}, "capacity": {"type": "spot"}},
+    ]
+    quotas = {GPU: 64, "cpu": 1600, "memory": "9Ti"}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
+    flavors = [{"name": pool["name"], "resources": resources} for pool in pools]
+    return {
+        "name": "lab",
+        "project": "lab-project",
+        "clusters": [
+            {"name": "c", "role": "standalone", "region": "us-east4", "mode": "Standard", "zones": ["us-east4-a"]}
+        ],
+        "nodePools": [{"machineType": "a3-highgpu-8g", **pool} for pool in pools],
+        "flavors": [{"name": pool["name"], "nodePool": pool["name"]} for pool in pools],
+        "clusterQueues": [
+            {
+                "name": "q",
+                "namespaceSelector": {},
+                "resourceGroups": [{"coveredResources": list(quotas), "flavors": flavors}],
+                **queue,
+            }
+        ],
+        "localQueues": [{"namespace": "default", "name": "q", "clusterQueue": "q"}],
+        **({"admissionController": {"image": "example.com/controller:1"}} if "fallback" in queue else {}),
+    }
+
+
 def fleet(**changes: Any) -> FleetSpec:
     return parse_fleet(fleet_data(**changes))
 

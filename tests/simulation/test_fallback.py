@@ -9,10 +9,12 @@ from tests.simulation.fleets import EUROPE, US, dispatched_data
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 GPU = "nvidia.com/gpu"
+ONE = {"name": "j", "namespace": "t", "queue": "q", "runSeconds": 60, "requests": {GPU: 2, "cpu": 1}}
 
 
 def fleet(patience: str | None = "10m", quota: int = 8, nodes: int = 4) -> FleetSpec:
@@ -102,26 +104,99 @@ def test_an_admitted_job_whose_nodes_do_not_come_goes_on_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "seconds", "flavor", "starts"), [(0, 601, "od", 601), (0, 599, "flex", 599), (700, 1000, "flex", 0)]
+    ("at", "seconds", "flavor", "starts", "evictions"),
+    [
+        (0, 601, "od", 601, ["AdmissionCheck"]),
+        (0, 599, "flex", 599, []),
+        (50, 500, "flex", 550, []),
+        (101, 1000, "flex", 100, []),
+        (700, 1000, "flex", 100, []),
+    ],
 )
-def test_nodes_that_are_out_of_stock_are_waited_for_as_long_as_the_patience(
-    at: int, seconds: int, flavor: str, starts: int
+def test_dws_makes_no_request_ready_while_it_is_out_of_stock(
+    at: int, seconds: int, flavor: str, starts: int, evictions: list[str]
 ) -> None:
-    job = {"name": "j", "namespace": "t", "queue": "q", "runSeconds": 60, "requests": {GPU: 2, "cpu": 1}}
+    """It would take 100 seconds. The job has quota meanwhile, and is not admitted."""
     outs = [{"flavor": "flex", "at": at, "seconds": seconds}]
-    file = WorkloadFile.model_validate({"jobs": [job], "stockOuts": outs})
+    waits = [{"flavor": "flex", "seconds": 100}]
+    file = WorkloadFile.model_validate({"jobs": [ONE], "waits": waits, "stockOuts": outs})
     [found] = prepare_fleet(fleet(), file, Delays()).run().as_json()["workloads"]
-    assert found["runs"][-1]["flavors"] == [flavor]
-    assert found["runs"][-1]["startedAt"] == starts
+    assert fate(found) == (starts, [flavor], evictions)
+    [ran] = found["runs"]
+    assert (ran["admittedAt"], ran["startedAt"]) == (starts, starts)
+
+
+def test_what_waits_for_dws_has_quota_and_says_why() -> None:
+    file = WorkloadFile.model_validate({"jobs": [ONE], "stockOuts": [{"flavor": "flex", "seconds": 1e6}]})
+    [found] = prepare_fleet(fleet(None), file, Delays(), until=5000).run().as_json()["workloads"]
+    assert (found["state"], found["runs"]) == ("QuotaReserved", [])
+    assert found["message"] == (
+        "DWS waits: its pods do not all fit on node pool flex (0 of 4 nodes in use), and there are no more of flex now"
+    )
+
+
+def test_nodes_that_gke_makes_without_a_pool_are_out_of_stock_too() -> None:
+    data = fleet(None).wire()
+    del data["clusters"][0]["mode"], data["clusters"][0]["zones"], data["nodePools"]
+    for flavor in data["flavors"]:
+        del flavor["nodePool"]
+        flavor["nodeLabels"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+    out = [{"flavor": "flex", "at": 0, "seconds": 700}]
+    file = WorkloadFile.model_validate({"jobs": [ONE], "stockOuts": out})
+    [found] = prepare_fleet(parse_fleet(data), file, Delays()).run().as_json()["workloads"]
+    assert fate(found) == (700, ["flex"], [])
+
+
+def test_pods_that_dws_is_not_asked_for_get_no_nodes_of_a_queued_pool_but_those_of_their_own_job() -> None:
+    """A driver without GPUs and a worker with two; and a job that has no GPUs at all."""
+    limits = {"requests": {"cpu": "1", GPU: "2"}, "limits": {GPU: "2"}}
+    roles = {"driver": {"requests": {"cpu": "1"}}, "worker": limits}
+    made = [
+        {"name": name, "template": {"spec": {"template": {"spec": {"containers": [
+            {"name": "c", "image": "i", "resources": resources}]}}}}}
+        for name, resources in roles.items()
+    ]  # fmt: skip
+    labels = {"kueue.x-k8s.io/queue-name": "q"}
+    metadata = {
+        "name": "roles",
+        "namespace": "t",
+        "labels": labels,
+        "annotations": {"kueue-fleet.dev/run-seconds": "60"},
+    }
+    jobset = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": metadata,
+        "spec": {"replicatedJobs": made},
+    }
+    file = WorkloadFile.model_validate({"jobs": [{**ONE, "name": "cpus", "requests": {"cpu": 1}}]})
+    run = prepare_fleet(fleet(None), file, Delays(), until=1000, manifests=[Document("roles.yaml", jobset)]).run()
+    found = {row["name"]: (row["state"], row["message"]) for row in run.as_json()["workloads"]}
+    assert found == {
+        "roles": ("Finished", ""),
+        "cpus": ("Admitted", "its pods do not all fit on node pool flex (0 of 4 nodes in use)"),
+    }
+
+
+def test_dws_waits_for_room_in_its_pool_too() -> None:
+    """Four nodes of two GPUs; a request of one GPU has a node of its own."""
+    requests = {GPU: 1, "cpu": 1}
+    jobs = {"name": "j", "namespace": "t", "queue": "q", "count": 5, "runSeconds": 60, "requests": requests}
+    found = prepare_fleet(fleet(None), WorkloadFile.model_validate({"jobs": [jobs]}), Delays()).run()
+    rows = found.as_json()["workloads"]
+    assert [(fate(row), row["finishedAt"]) for row in rows] == [((0, ["flex"], []), 60)] * 4 + [
+        ((60, ["flex"], []), 120)
+    ]
 
 
 def test_a_node_that_others_left_is_taken_while_its_flavor_is_out_of_stock() -> None:
-    """The first job of one GPU leaves room for the second one on its node."""
+    """The first job leaves room for the second one on its node."""
+    on = {"nodeSelector": {"cloud.google.com/gke-nodepool": "od"}}
     jobs = [
-        {"name": name, "namespace": "t", "queue": "q", "start": start, "runSeconds": 900, "requests": {GPU: 1}}
+        {"name": name, "namespace": "t", "queue": "q", "start": start, "runSeconds": 900, "requests": {GPU: 1}, **on}
         for name, start in (("first", 0), ("second", 100))
     ]
-    outs = [{"flavor": "flex", "at": 50, "seconds": 1e6}]
+    outs = [{"flavor": "od", "at": 50, "seconds": 1e6}]
     file = WorkloadFile.model_validate({"jobs": jobs, "stockOuts": outs})
     found = prepare_fleet(fleet(), file, Delays()).run().as_json()["workloads"]
     assert [one["runs"][0]["startedAt"] for one in found] == [0, 100]
@@ -167,23 +242,27 @@ def run_on(spec: FleetSpec, **rest: Any) -> dict[str, Any]:
 
 
 OUT = [{"flavor": "flex", "seconds": 1e6}]
+without_dws = pytest.mark.parametrize("how", ["waits", "stockOuts"])
+"""DWS takes longer than anybody waits, or has no nodes."""
 
 
-def test_without_stock_in_one_region_a_job_goes_on_to_another_worker_within_its_patience() -> None:
-    waits = [{"cluster": US, "flavor": "flex", "seconds": 1e6}]
-    found = run_on(on_workers(), waits=waits)
+@without_dws
+def test_without_stock_in_one_region_a_job_goes_on_to_another_worker_within_its_patience(how: str) -> None:
+    found = run_on(on_workers(), **{how: [{**OUT[0], "cluster": US}]})
     assert (found["cluster"], *fate(found)) == (EUROPE, 240, ["flex"], [])
 
 
+@without_dws
 @pytest.mark.parametrize("dispatcher", ["External", "AllAtOnce", "Incremental"])
-def test_without_stock_in_all_regions_it_goes_on_to_the_next_flavor_on_a_worker(dispatcher: str) -> None:
-    found = run_on(on_workers(dispatcher=dispatcher), waits=OUT)
+def test_without_stock_in_all_regions_it_goes_on_to_the_next_flavor_on_a_worker(dispatcher: str, how: str) -> None:
+    found = run_on(on_workers(dispatcher=dispatcher), **{how: OUT})
     assert fate(found) == (601, ["spot"], ["AdmissionCheck"])
 
 
-def test_what_the_watchdog_takes_back_has_no_new_patience() -> None:
+@without_dws
+def test_what_the_watchdog_takes_back_has_no_new_patience(how: str) -> None:
     watchdog = {"provisioningTimeout": "7m", "retries": 9}
-    found = run_on(on_workers(watchdog=watchdog, dispatch={"widenAfter": "9h"}), waits=OUT)
+    found = run_on(on_workers(watchdog=watchdog, dispatch={"widenAfter": "9h"}), **{how: OUT})
     assert fate(found) == (601, ["spot"], ["AdmissionCheck"])
 
 
@@ -199,7 +278,10 @@ def test_an_admitted_job_goes_on_from_a_worker_without_nodes() -> None:
 def test_kueue_may_take_it_back_at_the_same_moment() -> None:
     """Both after the 30 minutes that Kueue waits for pods: the job goes on, and is not stranded."""
     data = on_workers().wire()
-    data["clusterQueues"][0]["fallback"] = [{"flavor": "flex", "patience": "30m"}]
-    waits, outs = [{"flavor": "flex", "seconds": 0}], [{"flavor": "flex", "at": 0, "seconds": 3600}]
-    found = run_on(parse_fleet(data), waits=waits, stockOuts=outs)
-    assert fate(found) == (1860, ["spot"], ["PodsReadyTimeout"])
+    [queue] = data["clusterQueues"]
+    # Without DWS, which admits no job before it has nodes.
+    del queue["admissionChecksStrategy"], data["admissionChecks"]
+    del queue["resourceGroups"][0]["flavors"][0], data["flavors"][0], data["nodePools"][0]
+    queue["fallback"] = [{"flavor": "spot", "patience": "30m"}]
+    found = run_on(parse_fleet(data), stockOuts=[{"flavor": "spot", "at": 0, "seconds": 3600}])
+    assert fate(found) == (1860, ["od"], ["PodsReadyTimeout"])

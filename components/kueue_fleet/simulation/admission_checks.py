@@ -1,4 +1,4 @@
-"""Who answers admission checks in a simulated fleet, and when.
+"""What admission checks of a simulated fleet are answered, and when.
 
 Waits of the workload file, for ProvisioningRequests and everything else that is outside; the fleet's controller for its
 own checks, by the rules of `kueue_fleet.dispatch`. Its watchdog takes jobs back from workers that do not
@@ -18,6 +18,7 @@ from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, FALLBACK_CHECK
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
 from kueue_fleet.simulation.provisioning_request import refused_by_gke
@@ -59,7 +60,7 @@ class Checks:
             return ""
         return refused_by_gke(entry.provisioning_request, job.templates)
 
-    def answers(self, job: Job, cluster: str, name: str, at: float, *, at_home: bool) -> Iterator[Answer]:
+    def answers(self, job: Job, cluster: str, name: str, at: float) -> Iterator[Answer]:
         """What is said of a check that is Pending since `at`."""
         if name in self._rules and not job.runs_on:
             yield from self._by_rules(job, name, at)
@@ -74,10 +75,29 @@ class Checks:
         wait = 0.0
         if self._is_managed(name, resources):
             wait = self._file.wait(cluster, name, flavors, (self._seed, job.record.key, job.attempt(cluster)))
-        watched = self._watchdog is not None and isinstance(self._dispatcher, FleetDispatcher) and not at_home
-        if watched and self._watchdog is not None and wait > self._watchdog.provisioning_timeout:
-            yield Answer(at + self._watchdog.provisioning_timeout, None, asked_at=at)
-        yield Answer(at + wait, CheckState.READY)
+        late = self.given_up_at(cluster, at)
+        if late is not None and at + wait > late:
+            yield Answer(late, None, asked_at=at)
+        yield Answer(at + wait, CheckState.READY, asked_at=at)
+
+    def given_up_at(self, cluster: str, asked_at: float) -> float | None:
+        """When the watchdog takes a job back from a worker whose DWS was asked at `asked_at`; None: never."""
+        if self._watchdog is None or cluster == self._fleet.home or not isinstance(self._dispatcher, FleetDispatcher):
+            return None
+        return asked_at + self._watchdog.provisioning_timeout
+
+    def requested(self, job: Job, cluster: str, name: str) -> tuple[str, ...]:
+        """The pod sets that the check asks DWS for: it is Ready when they have nodes."""
+        entry = self._fleet.check(name)
+        config = entry.provisioning_request if entry is not None else None
+        if config is None or config.provisioning_class_name != QUEUED_PROVISIONING_CLASS:
+            return ()
+        managed = set(config.managed_resources or ())
+        return tuple(
+            pod_set.name
+            for pod_set in job.admissions[cluster].pod_sets
+            if not managed or any(resource in managed for resource, _ in pod_set.flavors)
+        )
 
     def _by_rules(self, job: Job, name: str, at: float) -> Iterator[Answer]:
         residency = self._dispatcher.residency(job) if isinstance(self._dispatcher, FleetDispatcher) else Residency()

@@ -32,6 +32,7 @@ from kueue_fleet.simulation.job_problems import (
     check_jobs,
     check_kinds,
 )
+from kueue_fleet.simulation.jobs import pods_that_may_fail
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
 from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
@@ -116,7 +117,8 @@ def fleet_run(
     workloads = parsed[home].workloads
     for (entry, _, at, seconds), workload in zip(submitted, workloads, strict=False):
         given = replace(workload, created=at)
-        run.expect(given, seconds, labels=entry.labels, run_limit=entry.max_run_seconds)
+        may_fail = pods_that_may_fail(entry.manifest(entry.name))
+        run.expect(given, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=may_fail)
     for document, workload in zip(ordered, workloads[len(submitted) :], strict=True):
         metadata = document.data["metadata"]
         labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
@@ -133,6 +135,7 @@ def fleet_run(
                 labels=labels,
                 run_limit=int(limit) if isinstance(limit, str) and limit.isdigit() else None,
                 templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
+                may_fail=pods_that_may_fail(document.data),
             )
     return run
 

@@ -29,8 +29,9 @@ from kueue_fleet.admission.model import CheckState, Objects, Workload
 from kueue_fleet.admission.reasons import EvictionReason
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
-from kueue_fleet.simulation.admission_checks import Answer, Checks
+from kueue_fleet.simulation.admission_checks import Checks
 from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.answers import Answers
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.fallback import Fallback
@@ -67,10 +68,10 @@ class FleetRun:
         }
         own = fleet.multi_kueue is not None and fleet.multi_kueue.dispatcher == "External"
         self.dispatcher: Dispatcher = FleetDispatcher(fleet, self.clusters, objects) if own else KueueDispatcher(fleet)
+        self._nodes = {name: Nodes(fleet, name, file) for name in objects}
         self._checks = Checks(fleet, file, seed, self.dispatcher)
+        self._answers = Answers(self._checks, self.clusters, self._nodes, self.agenda, self._plan_for, self._take_from)
         self._fallback = Fallback(fleet, home, self.clusters[home].engine, self._plan_for, self.handle)
-        self._nodes = {name: Nodes(fleet, name, file.stock_outs) for name in objects}
-        self._waiting_for_nodes: dict[str, dict[str, None]] = {name: {} for name in objects}
         timeout = fleet.multi_kueue.worker_lost_timeout if fleet.multi_kueue is not None else None
         self._lost_timeout = WORKER_LOST_SECONDS if timeout is None else timeout.seconds
         self._orphans: dict[str, dict[str, None]] = {name: {} for name in objects}
@@ -80,10 +81,8 @@ class FleetRun:
             self.agenda.plan(outage.at, partial(self.lose, outage.cluster))
             self.agenda.plan(outage.at + outage.seconds, partial(self.reach, outage.cluster))
             self.agenda.progress(outage.at + outage.seconds)
-        for out in file.stock_outs:
-            for name in objects if out.cluster is None else [out.cluster]:
-                self.agenda.plan(out.at + out.seconds, partial(self._give_nodes, name))
-            self.agenda.progress(out.at + out.seconds)
+        for name, nodes in self._nodes.items():
+            nodes.plan(self.agenda, partial(self._end_pool, name))
 
     def expect(
         self,
@@ -95,13 +94,14 @@ class FleetRun:
         run_limit: int | None = None,
         templates: Sequence[PodSetTemplate] = (),
         runs_on: str = "",
+        may_fail: int | None = None,
     ) -> None:
         """Let a workload arrive. `name` is its job's, if that is another, and `labels` are; `run_limit` are the seconds
         that the job tells DWS, `templates` the pods of a job of several pod sets, `runs_on` the cluster that runs it
-        already."""
+        already, `may_fail` how many of its pods may; None: any number."""
         record = Record(workload.key, workload.namespace, name or workload.name, workload.created, run_seconds)
         record.requests = workload.requests
-        self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates, runs_on)
+        self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates, runs_on, may_fail)
         self.agenda.expect(workload.created, run_seconds)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
 
@@ -185,7 +185,7 @@ class FleetRun:
         elif isinstance(decision, ChecksPending):
             rest = [name for name in decision.checks if name not in self._dispatch_checks]
             if rest:
-                self._answer(job, home, rest, at)
+                self._answers.answer(job, home, rest, at)
             elif decision.checks and not job.offered and job.winner is None:
                 self._plan_for(at, job, home, partial(self._offer, job))
         elif isinstance(decision, Admitted):
@@ -199,7 +199,7 @@ class FleetRun:
                 self._fallback.wait(job, worker, at)
             case ChecksPending():
                 job.why[worker] = f"waits for {', '.join(decision.checks)}"
-                self._answer(job, worker, list(decision.checks), at)
+                self._answers.answer(job, worker, decision.checks, at)
             case Admitted():
                 self._plan_heard(at, job, worker, partial(self._win, job, worker))
             case Evicted():
@@ -208,27 +208,6 @@ class FleetRun:
                 job.why[worker] = decision.reason.value if decision.reason else "considered"
             case _:
                 pass
-
-    def _answer(self, job: Job, cluster: str, names: list[str], at: float) -> None:
-        """Plan that checks are answered."""
-        states = self.clusters[cluster].engine.workloads[job.record.key].checks
-        for name in names:
-            if states[name].state is CheckState.PENDING:
-                refused = self._checks.refused(job, name)
-                if refused:
-                    job.why[cluster] = job.record.message = refused
-                    continue
-                for answer in self._checks.answers(job, cluster, name, at, at_home=cluster == self.home):
-                    self.agenda.takes(answer.at - at)
-                    self._plan_for(answer.at, job, cluster, partial(self._give, job, cluster, name, answer))
-
-    def _give(self, job: Job, cluster: str, name: str, answer: Answer, now: float) -> None:
-        if answer.state is None:
-            self._take_from(job, cluster, answer.asked_at, now)
-        elif answer.state is CheckState.PENDING:
-            self._answer(job, cluster, [name], now)
-        else:
-            self.handle(cluster, CheckStateChanged(now, job.record.key, name, answer.state, answer.message))
 
     # Copies
 
@@ -286,7 +265,7 @@ class FleetRun:
         for worker in [name for name in job.offered if name != kept]:
             self._take_copy(job, worker, now)
         if kept is None:
-            self._leave_nodes(job, self.home, now)
+            self._nodes[self.home].leave(job.record.key, now)
             self.dispatcher.withdrawn(job)
             job.winner = job.record.cluster = None
 
@@ -301,10 +280,9 @@ class FleetRun:
         job.why.pop(worker, None)
         if worker in self.lost:
             self._orphans[worker][key] = None
-            self._waiting_for_nodes[worker].pop(key, None)
             return
         self.handle(worker, Deleted(now, key))
-        self._leave_nodes(job, worker, now)
+        self._nodes[worker].leave(key, now)
 
     def _lose_copy(self, job: Job, worker: str, decision: Evicted, at: float) -> None:
         """A copy is evicted. The one that runs sends the workload back.
@@ -362,7 +340,7 @@ class FleetRun:
         for key in self._orphans[worker]:
             if key in self.clusters[worker].engine.workloads:
                 self.handle(worker, Deleted(now, key))
-            self._leave_nodes(self.jobs[key], worker, now)
+            self._nodes[worker].leave(key, now)
         self._orphans[worker].clear()
         heard = [*self._unheard[worker], *self._missed[worker]]
         self._unheard[worker], self._missed[worker] = [], []
@@ -384,13 +362,18 @@ class FleetRun:
         self._plan_for(at, job, where, partial(self._seek_nodes, job, where))
 
     def _seek_nodes(self, job: Job, where: str, now: float) -> None:
-        why = self._nodes[where].place(job.workload, job.admissions[where], now)
+        if not self._find_nodes(job, where, now):
+            self._nodes[where].wait(job, partial(self._find_nodes, job, where))
+            self._fallback.wait(job, where, now)
+
+    def _find_nodes(self, job: Job, where: str, now: float) -> bool:
+        """Start the pods, if there are nodes for all."""
+        why = self._nodes[where].place(job, now)
         if why:
             job.record.message = why
-            self._waiting_for_nodes[where][job.record.key] = None
-            self._fallback.wait(job, where, now)
-        else:
-            self._start(job, where, now)
+            return False
+        self._start(job, where, now)
+        return True
 
     def _start(self, job: Job, where: str, now: float) -> None:
         record = job.record
@@ -404,16 +387,43 @@ class FleetRun:
         ends = None if record.run_seconds is None else now + record.run_seconds
         reclaim = self._file.reclaim(where, flavors, purpose)
         if reclaim is not None and (ends is None or now + reclaim[0] < ends):
-            self._plan_for(now + reclaim[0], job, where, partial(self._reclaim, job, where, reclaim[1]))
+            self._plan_for_run(now + reclaim[0], job, where, partial(self._reclaim, job, where, reclaim[1]))
         elif ends is not None:
-            self._plan_for(ends, job, where, partial(self._finish, job, where))
+            self._plan_for_run(ends, job, where, partial(self._finish, job, where))
+
+    def _plan_for_run(self, at: float, job: Job, where: str, action: Callable[[float], None]) -> None:
+        """Plan what is only to happen if the pods are still on the same nodes."""
+        run = job.run
+
+        def act(now: float) -> None:
+            if job.run == run and job.record.is_running:
+                action(now)
+
+        self._plan_for(at, job, where, act)
 
     def _reclaim(self, job: Job, where: str, back: float, now: float) -> None:
         """Its spot nodes are gone: the pods start over when there are others."""
-        job.record.reclaim(now)
-        self._tell_pods(job, where, now, ready=False)
-        self._leave_nodes(job, where, now)
+        self._lose_nodes(job, where, "its spot nodes were taken away", now)
         self._plan_for(now + back, job, where, partial(self._seek_nodes, job, where))
+
+    def _end_pool(self, where: str, pool: str, lost: Mapping[str, int], now: float) -> None:
+        """A calendar reservation is over: its machines are gone, and the pods on them have failed."""
+        for key, pods in lost.items():
+            job = self.jobs[key]
+            if job.may_fail is not None:
+                job.may_fail -= pods
+            if not job.record.is_running:
+                self._nodes[where].leave(key, now)
+            elif job.may_fail is not None and job.may_fail < 0:
+                self._finish(job, where, now, end="Failed")
+            else:
+                self._lose_nodes(job, where, f"the nodes of {pool} were taken away at the end of its reservation", now)
+                self._seek_nodes(job, where, now)
+
+    def _lose_nodes(self, job: Job, where: str, why: str, now: float) -> None:
+        job.record.reclaim(now, why)
+        self._tell_pods(job, where, now, ready=False)
+        self._nodes[where].leave(job.record.key, now)
 
     def _tell_pods(self, job: Job, where: str, now: float, *, ready: bool) -> None:
         key = job.record.key
@@ -427,18 +437,6 @@ class FleetRun:
         if job.attempt(where) == attempt and job.record.finished_at is None:
             self.handle(self.home, PodsReadyChanged(now, job.record.key, ready))
 
-    def _leave_nodes(self, job: Job, where: str, now: float) -> None:
-        self._waiting_for_nodes[where].pop(job.record.key, None)
-        if self._nodes[where].free(job.record.key):
-            self._give_nodes(where, now)
-
-    def _give_nodes(self, where: str, now: float) -> None:
-        for key in list(self._waiting_for_nodes[where]):
-            waiting = self.jobs[key]
-            if not self._nodes[where].place(waiting.workload, waiting.admissions[where], now):
-                del self._waiting_for_nodes[where][key]
-                self._start(waiting, where, now)
-
     def finish(self, key: str, now: float) -> None:
         """End the run of a job that is running."""
         job = self.jobs[key]
@@ -446,22 +444,22 @@ class FleetRun:
         if where is not None and job.record.admitted_at is not None:
             self._finish(job, where, now)
 
-    def _finish(self, job: Job, where: str, now: float) -> None:
-        self._leave_nodes(job, where, now)
+    def _finish(self, job: Job, where: str, now: float, end: str = "Succeeded") -> None:
+        self._nodes[where].leave(job.record.key, now)
         if where in self.lost:
             # The worker's copy is over, and the manager learns of it when it can; until then it may give it up.
             attempt = job.attempt(where)
-            self._unheard[where].append(partial(self._finish_unheard, job, where, attempt))
+            self._unheard[where].append(partial(self._finish_unheard, job, where, attempt, end))
             return
-        job.record.finish(now)
+        job.record.finish(now, end)
         self.agenda.progress(now)
         for cluster in dict.fromkeys((where, self.home)):
             free_at = self._workers[cluster].done(now, self._delays.release)
             self._plan(free_at, cluster, lambda time: Finished(time, job.record.key))
 
-    def _finish_unheard(self, job: Job, where: str, attempt: int, now: float) -> None:
+    def _finish_unheard(self, job: Job, where: str, attempt: int, end: str, now: float) -> None:
         if job.attempt(where) == attempt and job.record.finished_at is None:
-            self._finish(job, where, now)
+            self._finish(job, where, now, end)
 
 
 def _copy(workload: Workload, now: float) -> Workload:

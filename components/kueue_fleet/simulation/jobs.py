@@ -4,11 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from kueue_fleet.admission.model import Admission, Workload
+from kueue_fleet.admission.reading.manifests import inside
 from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.records import Record
+
+_BACKOFF_LIMIT: Final = 6
+"""Of Jobs that do not say another."""
+
+
+def pods_that_may_fail(job: Mapping[str, Any]) -> int | None:
+    """How many pods may fail with their nodes before the job does; None: any number, or not known of this kind.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy. Pods that the end
+    of a node takes along have the phase Failed and the condition DisruptionTarget.
+    """
+    spec = inside(job, "spec")
+    if job.get("kind") != "Job" or "backoffLimitPerIndex" in spec:
+        return None
+    rules = inside(spec, "podFailurePolicy").get("rules")
+    for rule in rules if isinstance(rules, list) else ():
+        on = [one.get("type") for one in rule.get("onPodConditions") or () if one.get("status", "True") == "True"]
+        if rule.get("action") == "Ignore" and "DisruptionTarget" in on:
+            return None
+    limit = spec.get("backoffLimit")
+    return limit if isinstance(limit, int) else _BACKOFF_LIMIT
 
 
 @dataclass(slots=True)
@@ -20,7 +43,8 @@ class Job:
     `offered_since`, `gave_up` and `given_up` belong to the dispatcher. `lost_copy`: the manager is about to take the
     job back because of something on the worker that is written down already. `templates` are the pods of a job of
     several pod sets. `runs_on` is the cluster that ran it when the simulation began, until it is evicted there: its
-    checks are Ready, and it is offered to that cluster alone.
+    checks are Ready, and it is offered to that cluster alone. `may_fail` are the pods that may still fail before the
+    job does; None: any number.
     """
 
     workload: Workload
@@ -29,6 +53,7 @@ class Job:
     run_limit: int | None = None
     templates: Sequence[PodSetTemplate] = ()
     runs_on: str = ""
+    may_fail: int | None = None
     offered: dict[str, None] = field(default_factory=dict)
     winner: str | None = None
     admissions: dict[str, Admission] = field(default_factory=dict)

@@ -1,77 +1,147 @@
 """Node pools as a limit on what runs: quota may promise more than there are nodes.
 
 Where a flavor leads to none of the fleet's pools, nodes are GKE's to make, without limit. Pools grow and shrink at
-once; which of two pods came first to a node is not modelled.
+once; which of two pods came first to a node is not modelled. DWS makes the nodes of a ProvisioningRequest for that
+request alone; other pods of the same job may be on them too. Queued pools grow for requests only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 
-from kueue_fleet.admission.model import Admission, Workload
-from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.simulation.workload_file import StockOutEntry
+from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.workload_file import WorkloadFile
+
+
+@dataclass(slots=True)
+class _Node:
+    """What is free on a node that is in use; `owner` is the only workload that may be on it, empty: any."""
+
+    free: dict[str, int]
+    owner: str
 
 
 @dataclass(slots=True)
 class _Pool:
-    """`nodes` has what is free on each node that is in use."""
+    """`nodes` are those in use; `ends_at` is when its calendar reservation ends. `queued`: only requests get more."""
 
     name: str
     most: int
     allocatable: Mapping[str, int]
-    nodes: list[dict[str, int]] = field(default_factory=list)
+    ends_at: float | None = None
+    queued: bool = False
+    nodes: list[_Node] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     pool: _Pool
-    node: dict[str, int]
+    node: _Node
     requests: tuple[tuple[str, int], ...]
 
 
 class Nodes:
-    """The node pools of one cluster, and who is on them; pools get no nodes while a flavor of theirs has none."""
+    """The nodes of one cluster, who is on them and who waits for some; a flavor that is out of stock gets none."""
 
-    def __init__(self, fleet: FleetSpec, cluster: str, stock_outs: Sequence[StockOutEntry] = ()) -> None:
-        pools = {pool.name: _pool(pool) for pool in fleet.node_pools_on(cluster)}
+    def __init__(self, fleet: FleetSpec, cluster: str, file: WorkloadFile) -> None:
+        pools = {pool.name: _pool(pool, file.begin) for pool in fleet.node_pools_on(cluster)}
         self._pools: dict[str, tuple[_Pool, ...]] = {}
         for flavor in fleet.flavors:
             leads_to = [pools[pool.name] for pool in fleet.flavor_nodes(flavor, cluster)]
             if leads_to:
                 self._pools[flavor.name] = tuple(leads_to)
-        self._places: dict[str, list[_Place]] = {}
-        self._stock_outs = [each for each in stock_outs if each.cluster in (None, cluster)]
+        self._places: dict[str, dict[str, list[_Place]]] = {}
+        self._waiting: dict[str, Callable[[float], bool]] = {}
+        self._cluster = cluster
+        self._stock_outs = [each for each in file.stock_outs if each.cluster in (None, cluster)]
 
-    def place(self, workload: Workload, admission: Admission, now: float) -> str:
-        """Give the pods their places, all or none. Empty, or why not."""
-        out = {each.flavor for each in self._stock_outs if each.at <= now < each.at + each.seconds}
-        places: list[_Place] = []
-        by_name = {pod_set.name: pod_set for pod_set in workload.pod_sets}
-        for assignment in admission.pod_sets:
+    def place(self, job: Job, now: float, requested: Collection[str] = ()) -> str:
+        """Give the pods their places, all or none, but for pod sets that have theirs. Empty, or why not.
+
+        `requested`: only these pod sets, which DWS was asked for, on new nodes of their own.
+        """
+        out = {each.flavor for each in self._stock_outs if each.at <= now < each.at + each.seconds and not job.runs_on}
+        have = self._places.setdefault(job.record.key, {})
+        places: dict[str, list[_Place]] = {}
+        by_name = {pod_set.name: pod_set for pod_set in job.workload.pod_sets}
+        for assignment in job.admissions[self._cluster].pod_sets:
+            if assignment.name in have or (requested and assignment.name not in requested):
+                continue
             flavors = {flavor for _, flavor in assignment.flavors}
             pools = self._pools_of(flavors)
+            given = places[assignment.name] = []
+            why = ""
             if pools is None:
-                continue
-            requests = (*by_name[assignment.name].node_requests, ("pods", 1))
-            for _ in range(assignment.count):
-                place = _find(pools, requests, grows=not flavors & out)
-                if place is None:
-                    _take_back(places)
-                    full = ", ".join(f"{pool.name} ({len(pool.nodes)} of {pool.most} nodes in use)" for pool in pools)
-                    why = ", which gets no nodes now" if flavors & out else ""
-                    return f"its pods do not all fit on node pool {full or 'none'}{why}"
-                places.append(place)
-        self._places[workload.key] = places
+                why = "its pods have no nodes" if flavors & out else ""
+            else:
+                requests = (*by_name[assignment.name].node_requests, ("pods", 1))
+                for _ in range(assignment.count):
+                    place = _find(pools, requests, job.record.key, requested=bool(requested), grows=not flavors & out)
+                    if place is None:
+                        full = ", ".join(
+                            f"{pool.name} ({len(pool.nodes)} of {pool.most} nodes in use)" for pool in pools
+                        )
+                        why = f"its pods do not all fit on node pool {full or 'none'}"
+                        break
+                    given.append(place)
+            if why:
+                _take_back(place for made in places.values() for place in made)
+                none = ", ".join(sorted(flavors & out))
+                return f"{why}, and there are no more of {none} now" if none else why
+        have |= places
         return ""
 
-    def free(self, key: str) -> bool:
-        """Take the workload's pods away; whether that made room."""
-        places = self._places.pop(key, [])
+    def wait(self, job: Job, seek: Callable[[float], bool]) -> None:
+        """Call `seek` whenever there is room or stock again, until it returns True or the job is taken away."""
+        attempt = job.attempt(self._cluster)
+        self._waiting[job.record.key] = lambda now: job.attempt(self._cluster) != attempt or seek(now)
+
+    def give(self, now: float) -> None:
+        """There may be room or stock for those that wait."""
+        for key, seek in list(self._waiting.items()):
+            if self._waiting.get(key) is seek and seek(now):
+                self._waiting.pop(key, None)
+
+    def plan(self, agenda: Agenda, lose: Callable[[str, Mapping[str, int], float], None]) -> None:
+        """Plan what changes by itself.
+
+        `lose` is called at the end of a calendar reservation with the pool, and how many pods of which workloads were
+        on its nodes. It is for them to leave.
+        """
+        for out in self._stock_outs:
+            agenda.plan(out.at + out.seconds, self.give)
+            agenda.progress(out.at + out.seconds)
+        pools = {pool.name: pool for leads_to in self._pools.values() for pool in leads_to}
+        for pool in pools.values():
+            if pool.ends_at is not None:
+                agenda.plan(pool.ends_at, partial(self._plan_end, pool, agenda, lose))
+                agenda.progress(pool.ends_at)
+
+    def _plan_end(
+        self, pool: _Pool, agenda: Agenda, lose: Callable[[str, Mapping[str, int], float], None], now: float
+    ) -> None:
+        """After everything else that happens at this moment, such as the end of a job."""
+        agenda.plan(now, lambda time: lose(pool.name, self._end(pool), time))
+
+    def _end(self, pool: _Pool) -> Mapping[str, int]:
+        pool.most = 0
+        places = {key: [place for given in pods.values() for place in given] for key, pods in self._places.items()}
+        lost = {key: sum(place.pool is pool for place in given) for key, given in places.items()}
+        return {key: count for key, count in lost.items() if count}
+
+    def leave(self, key: str, now: float) -> None:
+        """Take the workload's pods away; it waits no longer, and others get its room."""
+        self._waiting.pop(key, None)
+        places = [place for given in self._places.pop(key, {}).values() for place in given]
         _take_back(places)
-        return bool(places)
+        if places:
+            self.give(now)
 
     def _pools_of(self, flavors: set[str]) -> Sequence[_Pool] | None:
         """Pools to which every flavor leads that leads to any; None if no flavor does."""
@@ -81,20 +151,28 @@ class Nodes:
         return [pool for pool in limited[0] if all(pool in others for others in limited[1:])]
 
 
-def _pool(pool: ResolvedNodePool) -> _Pool:
-    return _Pool(pool.name, pool.max_nodes, pool.allocatable if pool.machine is not None else {})
+def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:
+    made = _Pool(pool.name, pool.max_nodes, pool.allocatable if pool.machine is not None else {})
+    made.queued = pool.queued
+    if begin is not None and isinstance(pool.capacity, Calendar):
+        made.ends_at = max(0.0, (pool.capacity.end - begin).total_seconds())
+    return made
 
 
-def _find(pools: Sequence[_Pool], requests: Sequence[tuple[str, int]], *, grows: bool) -> _Place | None:
-    """The first node with room, else a new one if the pools get any."""
+def _find(
+    pools: Sequence[_Pool], requests: Sequence[tuple[str, int]], key: str, *, requested: bool, grows: bool
+) -> _Place | None:
+    """The first node with room that a workload may be on, else a new one if the pools get any."""
+    owners = {key} if requested else {key, ""}
     for pool in pools:
-        node = next((node for node in pool.nodes if _fits(node, requests)), None)
-        if node is None and grows and len(pool.nodes) < pool.most and _fits(pool.allocatable, requests):
-            node = dict(pool.allocatable)
+        node = next((node for node in pool.nodes if node.owner in owners and _fits(node.free, requests)), None)
+        more = grows and len(pool.nodes) < pool.most and (requested or not pool.queued)
+        if node is None and more and _fits(pool.allocatable, requests):
+            node = _Node(dict(pool.allocatable), key if requested else "")
             pool.nodes.append(node)
         if node is not None:
             for resource, amount in requests:
-                node[resource] -= amount
+                node.free[resource] -= amount
             return _Place(pool, node, tuple(requests))
     return None
 
@@ -103,9 +181,9 @@ def _fits(free: Mapping[str, int], requests: Sequence[tuple[str, int]]) -> bool:
     return all(free.get(resource, 0) >= amount for resource, amount in requests)
 
 
-def _take_back(places: Sequence[_Place]) -> None:
+def _take_back(places: Iterable[_Place]) -> None:
     for place in places:
         for resource, amount in place.requests:
-            place.node[resource] += amount
-        if place.node == place.pool.allocatable:
+            place.node.free[resource] += amount
+        if place.node.free == place.pool.allocatable:
             place.pool.nodes = [node for node in place.pool.nodes if node is not place.node]

@@ -18,6 +18,7 @@ from kueue_fleet.dispatch import (
     WaitingTimes,
     Worker,
     WorkerQuota,
+    can_never_run,
     decide,
     dispatch_settings,
     rounds_begun,
@@ -135,6 +136,7 @@ class FleetDispatcher:
     def offer(self, job: Job, lost: frozenset[str], now: float) -> Offer:
         """Who is to have a copy of the job now."""
         self._catch_up()
+        last = self.decisions.get(job.record.key)
         request = Request(
             workload=job.workload,
             residency=self.residency(job),
@@ -142,6 +144,7 @@ class FleetDispatcher:
             started=job.offered_since,
             gave_up=job.gave_up,
             given_up=job.given_up,
+            could_run=last is not None and not can_never_run(last.verdicts),
         )
         names = self._fleet.dispatch_workers(job.record.cluster_queue)
         decision = decide(request, [self._worker(job, name, lost, now) for name in names], self._settings, now)

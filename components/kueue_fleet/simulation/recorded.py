@@ -122,7 +122,7 @@ class Recorder:
             uid, lost = pod["metadata"]["uid"], _reclaimed(pod)
             if lost is not None:
                 if came.pop(uid, None) is not None and record.phases[-1][1] is Phase.RUNNING:
-                    record.reclaim(_not_before(record, lost))
+                    record.reclaim(_not_before(record, lost), "its nodes were taken away")
             elif (at := since(pod, "PodScheduled")) is not None:
                 came[uid] = at
         wanted = sum(each.count for each in record.admission.pod_sets)

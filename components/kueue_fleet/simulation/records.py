@@ -39,7 +39,7 @@ class Phase(StrEnum):
     CHECKS = "has quota, waits for checks"
     NODES = "admitted, waits for nodes"
     RUNNING = "runs"
-    RECLAIMED = "lost its Spot nodes"
+    RECLAIMED = "lost its nodes"
     OVER = "finished"
 
 
@@ -57,7 +57,7 @@ class Run:
     """A time in which a workload was admitted: where, with what, and how it ended.
 
     `started_at` is when its pods had nodes, later than `admitted_at` where the fleet's node pools were full. `end` is
-    Kueue's reason, or Succeeded. `reclaimed` are the times at which its spot nodes were taken away.
+    Kueue's reason, Succeeded, or Failed. `reclaimed` are the times at which its nodes were taken away.
     """
 
     cluster: str | None
@@ -176,10 +176,15 @@ class Record:
             self.runs[-1].started_at = at
         self.enter(Phase.RUNNING, at)
 
-    def reclaim(self, at: float) -> None:
-        """Its Spot nodes are taken away; it keeps its quota."""
+    @property
+    def is_running(self) -> bool:
+        """Whether its pods have nodes now."""
+        return bool(self.phases) and self.phases[-1][1] is Phase.RUNNING
+
+    def reclaim(self, at: float, why: str) -> None:
+        """Its nodes are taken away; it keeps its quota."""
         self.runs[-1].reclaimed.append(at)
-        self.message = "its spot nodes were taken away"
+        self.message = why
         self.enter(Phase.RECLAIMED, at)
 
     def enter(self, phase: Phase, at: float) -> None:
@@ -197,12 +202,12 @@ class Record:
         if self.runs and self.runs[-1].ended_at is None:
             self.runs[-1].ended_at, self.runs[-1].end = at, reason
 
-    def finish(self, at: float) -> None:
+    def finish(self, at: float, end: str = "Succeeded") -> None:
         """Its run is over."""
-        self._end_run(at, "Succeeded")
+        self._end_run(at, end)
         self.finished_at = at
         self.enter(Phase.OVER, at)
-        self.reason, self.message = "Succeeded", ""
+        self.reason, self.message = end, ""
 
     def park(self, why: QuotaReservedReason | None) -> None:
         """It is parked with others of its shape, for this reason; None if it is not."""

@@ -23,7 +23,7 @@ Strict: unknown fields and wrong values are refused, all at once.
     outages:                            # the manager cannot reach a worker
       - { cluster: worker-us-east4, at: 600, seconds: 1800 }
     steps: { first: 0, second: 60 }     # when jobs of `--jobs` are submitted, by their label kueue-fleet.dev/step
-    begin: 2026-12-01T00:00:00Z         # what second 0 is, for calendar windows
+    begin: 2026-12-01T00:00:00Z         # what second 0 is, for calendar windows and ends of calendar pools
 """
 
 from __future__ import annotations
@@ -143,12 +143,12 @@ class OutageEntry(SpecModel):
 
 
 class StockOutEntry(SpecModel):
-    """A time in which a flavor gets no nodes beyond those that jobs are on."""
+    """A time in which a flavor gets no nodes beyond those that jobs are on; DWS makes no request Ready then."""
 
     cluster: Text | None = None
     """Cluster of the nodes; default: any."""
     flavor: Text
-    """Flavor of the nodes, which has node pools of the fleet."""
+    """Flavor of the nodes."""
     at: Annotated[Number, Field(ge=0)] = 0
     """Second from which on there are none; default 0."""
     seconds: Annotated[Number, Field(gt=0)]
@@ -171,7 +171,7 @@ class WorkloadFile(SpecModel):
     stock_outs: tuple[StockOutEntry, ...] = ()
     """When flavors get no further nodes."""
     begin: Timestamp | None = None
-    """The moment that is second 0, for windows of a calendar; default: none."""
+    """The moment that is second 0, for windows of a calendar and the ends of calendar pools; default: none."""
 
     def submissions(self, seed: int) -> Iterator[tuple[JobEntry, str, float, float | None]]:
         """Every job: its entry, name, second of arrival, and seconds it runs."""

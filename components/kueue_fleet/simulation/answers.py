@@ -1,0 +1,69 @@
+"""Admission checks of a simulated fleet are answered: when `Checks` says so, and those of DWS when it has nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from kueue_fleet.admission.events import CheckStateChanged
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.simulation.admission_checks import Answer, Checks
+from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.cluster import SimulatedCluster
+from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.node_limit import Nodes
+
+
+class Answers:
+    """Answers checks on the clusters, each with its nodes.
+
+    `plan` does something later, unless the job is evicted before; `take_back` lets the watchdog look at a job on a
+    worker whose DWS was asked at some time.
+    """
+
+    def __init__(
+        self,
+        checks: Checks,
+        clusters: Mapping[str, SimulatedCluster],
+        nodes: Mapping[str, Nodes],
+        agenda: Agenda,
+        plan: Callable[[float, Job, str, Callable[[float], None]], None],
+        take_back: Callable[[Job, str, float, float], None],
+    ) -> None:
+        self._checks, self._clusters, self._nodes, self._agenda = checks, clusters, nodes, agenda
+        self._plan, self._take_back = plan, take_back
+
+    def answer(self, job: Job, cluster: str, names: Iterable[str], at: float) -> None:
+        """Plan that checks are answered, those that are Pending."""
+        states = self._clusters[cluster].engine.workloads[job.record.key].checks
+        for name in names:
+            if states[name].state is CheckState.PENDING:
+                refused = self._checks.refused(job, name)
+                if refused:
+                    job.why[cluster] = job.record.message = refused
+                    continue
+                for answer in self._checks.answers(job, cluster, name, at):
+                    self._agenda.takes(answer.at - at)
+                    self._plan(answer.at, job, cluster, partial(self._give, job, cluster, name, answer))
+
+    def _give(self, job: Job, cluster: str, name: str, answer: Answer, now: float) -> None:
+        if answer.state is None:
+            self._take_back(job, cluster, answer.asked_at, now)
+        elif answer.state is CheckState.PENDING:
+            self.answer(job, cluster, [name], now)
+        elif not self._give_state(job, cluster, name, answer.state, answer.message, now):
+            self._nodes[cluster].wait(job, partial(self._give_state, job, cluster, name, answer.state, answer.message))
+            late = self._checks.given_up_at(cluster, answer.asked_at)
+            if late is not None and late >= now:
+                watch = Answer(late, None, asked_at=answer.asked_at)
+                self._plan(late, job, cluster, partial(self._give, job, cluster, name, watch))
+
+    def _give_state(self, job: Job, cluster: str, name: str, state: CheckState, message: str, now: float) -> bool:
+        """Whether the check has its state; not if that waits for nodes of DWS."""
+        requested = self._checks.requested(job, cluster, name)
+        why = self._nodes[cluster].place(job, now, requested) if requested else ""
+        if why:
+            job.why[cluster] = job.record.message = f"DWS waits: {why}"
+            return False
+        self._clusters[cluster].handle(CheckStateChanged(now, job.record.key, name, state, message))
+        return True

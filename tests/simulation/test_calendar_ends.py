@@ -1,0 +1,118 @@
+"""The end of a calendar reservation, under jobs that still run: Google takes the machines away.
+
+The real Kueue does the same: tests/engines/shared_cluster/test_node_pools.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulation.fleets import GPU, calendar_data
+
+from command_line import call
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.workload_file import WorkloadFile
+
+BEGIN, END = "2026-12-07T23:00:00Z", 3600
+"""The pool ends an hour after second 0."""
+
+
+def entry(**fields: Any) -> dict[str, Any]:
+    requests = {GPU: 8, "cpu": 8}
+    return {"name": "j", "namespace": "default", "queue": "q", "requests": requests, "runSeconds": 10_000, **fields}
+
+
+def run(data: dict[str, Any], *jobs: dict[str, Any], manifests: Any = (), until: float = 20_000) -> list[Any]:
+    file = WorkloadFile.model_validate({"jobs": jobs, "begin": BEGIN})
+    simulated = prepare_fleet(parse_fleet(data), file, Delays(), until=until, manifests=manifests).run()
+    found: list[Any] = simulated.as_json()["workloads"]
+    return found
+
+
+def test_kueue_takes_the_job_back_after_its_patience_and_gives_it_the_same_flavor() -> None:
+    """The quota is there until `pulumi up` closes the pool, the nodes are not."""
+    [found] = run(calendar_data(), entry(pods=2), until=6000)
+    first, second = found["runs"]
+    assert (first["startedAt"], first["reclaimedAt"], first["endedAt"], first["end"]) == (
+        0,
+        [END],
+        END + 1800,
+        "PodsReadyTimeout",
+    )
+    assert (second["flavors"], second["startedAt"], found["state"]) == (["week"], None, "Admitted")
+    assert found["message"] == "its pods do not all fit on node pool week (0 of 0 nodes in use)"
+
+
+def test_with_a_patience_it_goes_on_to_other_nodes() -> None:
+    [found] = run(calendar_data(fallback=[{"flavor": "week", "patience": "10m"}]), entry())
+    assert [(each["flavors"], each["end"]) for each in found["runs"]] == [
+        (["week"], "PodsReadyTimeout"),
+        (["week"], "AdmissionCheck"),
+        (["later"], "Succeeded"),
+    ]
+
+
+def test_a_job_that_ends_at_that_moment_is_done() -> None:
+    [found] = run(calendar_data(), entry(runSeconds=END))
+    assert [each["end"] for each in found["runs"]] == ["Succeeded"]
+
+
+def test_a_job_fails_whose_pods_may_not_fail_so_often() -> None:
+    """Eight pods, and Kubernetes lets six fail by default."""
+    [found] = run(calendar_data(), entry(pods=8))
+    assert (found["state"], found["reason"], found["finishedAt"]) == ("Finished", "Failed", END)
+    assert [each["end"] for each in found["runs"]] == ["Failed"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "ends"),
+    [
+        ({"backoffLimit": 0}, ["Failed"]),
+        ({"backoffLimit": 1}, ["PodsReadyTimeout", None]),
+        (
+            {
+                "backoffLimit": 0,
+                "podFailurePolicy": {
+                    "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]
+                },
+            },
+            ["PodsReadyTimeout", None],
+        ),
+    ],
+)
+def test_its_manifest_says_how_often(spec: dict[str, Any], ends: list[str | None]) -> None:
+    resources = {"requests": {"cpu": "1", GPU: "8"}, "limits": {GPU: "8"}}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train:1", "resources": resources}]}
+    annotations = {"kueue-fleet.dev/run-seconds": "10000"}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": "q"}},
+        "spec": {"suspend": True, **spec, "template": {"metadata": {"annotations": annotations}, "spec": pod}},
+    }
+    [found] = run(calendar_data(), manifests=[Document("job.yaml:1", job)], until=6000)
+    assert [each["end"] for each in found["runs"]] == ends
+
+
+@pytest.mark.parametrize(("begin", "state"), [(BEGIN, "Admitted"), ("2026-11-30T00:00:00Z", "Pending")])
+def test_the_pool_is_open_or_closed_as_it_is_at_second_0(tmp_path: Path, begin: str, state: str) -> None:
+    """Whatever day it is today."""
+    data = calendar_data(open_by_hand=False)
+    [queue] = data["clusterQueues"]
+    del queue["resourceGroups"][0]["flavors"][1], data["flavors"][1], data["nodePools"][1]
+    (tmp_path / "fleet.yaml").write_text(json.dumps(data))
+    (tmp_path / "jobs.yaml").write_text(json.dumps({"jobs": [entry()], "begin": begin}))
+    for change in ((), ("--what-if", "name=other")):
+        done = call(
+            "simulate", tmp_path / "fleet.yaml", "-w", tmp_path / "jobs.yaml", "--until", "60", "-o", "json", *change
+        )
+        assert done.returncode == 0, done.stderr
+        printed = json.loads(done.stdout)
+        for each in (printed,) if not change else (printed["before"], printed["after"]):
+            assert [one["state"] for one in each["workloads"]] == [state]
