@@ -17,9 +17,9 @@ from kueue_fleet.admission.amounts import (
     resource_order,
     to_int64,
 )
-from kueue_fleet.admission.flavors.partial_admission import search_counts
 from kueue_fleet.admission.pods import PodSet, Taint, Toleration
 from kueue_fleet.admission.reasons import QuotaReservedReason, most_severe
+from kueue_fleet.admission.scheduler.cycle import search_counts
 from kueue_fleet.admission.workload.lifecycle import backoff_seconds
 from kueue_fleet.kueue_api.quantity import Quantity
 

@@ -10,7 +10,6 @@ from tests.admission.expand import ids, load_scenarios
 from tests.admission.harness import build
 
 from kueue_fleet.admission.flavors.assignment import Assignment, Possibility, is_preferred
-from kueue_fleet.admission.flavors.partial_admission import search_counts
 from kueue_fleet.admission.model import (
     ClusterQueue,
     WaitForPodsReady,
@@ -20,6 +19,7 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.scheduler.cache import Cache
+from kueue_fleet.admission.scheduler.cycle import search_counts
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.admission.scheduler.ordering import classical_order, fair_order
 from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order

@@ -8,6 +8,7 @@ from typing import Any
 from tests.kube.fake_api import FakeApi
 
 from kueue_fleet.admission.reading.pod_resources import namespace_limits
+from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
@@ -133,9 +134,8 @@ class Fixture:
 
     def restart(self) -> Reconciler:
         """A reconciler with nothing in memory, as a new leader has it."""
-        self.reconciler = Reconciler(
-            self.configuration, self.manager, self.workers, self.api, self.metrics, self._tell, self.clock, self.apis
-        )
+        fleet = Fleet(self.manager, self.workers, self.api, self.apis, self.metrics, self._tell, self.clock)
+        self.reconciler = Reconciler(self.configuration, fleet)
         self.reconciler.recall()
         return self.reconciler
 

@@ -520,6 +520,23 @@ async def test_a_job_that_no_worker_can_ever_hold_is_rejected_with_the_reason() 
     assert len(fixture.api.applied) == written
 
 
+async def test_a_job_whose_only_worker_leaves_the_queue_is_not_rejected_before_the_set_time() -> None:
+    """It has waited for that worker for longer than that, which it could have run on one day."""
+    fixture = Fixture(dispatch={"rejectAfter": "10s"})
+    fixture.connect("eu", active=False, message="no route to host")
+    await fixture.look(workload(gpus=9))
+    fixture.clock.now += 3600
+    fixture.connect("eu")
+    assert await fixture.reconciler.reconcile("ns/train") == NOW + 3610
+    assert fixture.check("multikueue")["state"] == "Pending"
+    fixture.restart()
+    fixture.clock.now += 9
+    assert await fixture.reconciler.reconcile("ns/train") == NOW + 3610
+    fixture.clock.now += 1
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.check("multikueue")["state"] == "Rejected"
+
+
 async def test_a_rejection_that_was_not_written_is_written_at_the_next_look() -> None:
     fixture = Fixture(dispatch={"rejectAfter": "0s"})
     fixture.api.failures = []

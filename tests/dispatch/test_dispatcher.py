@@ -278,6 +278,16 @@ def test_a_job_that_waited_for_a_cluster_whose_quota_is_lowered_has_the_set_time
     assert decide(later, (worker("a", gpus=4),), SETTINGS, 3120.0).action is Action.REJECT
 
 
+def test_a_job_that_waited_for_a_stopped_cluster_has_the_set_time_from_when_that_leaves_its_queue() -> None:
+    """It was not nominated, and yet could have run one day."""
+    asked = request(gpus=8, started=1000.0, could_run=True)
+    alone = decide(asked, (worker("a", gpus=4),), SETTINGS, 3000.0)
+    assert (alone.action, alone.started, alone.retry_at) == (Action.KEEP, 3000.0, 3120.0)
+    later = request(gpus=8, started=3000.0)
+    assert decide(later, (worker("a", gpus=4),), SETTINGS, 3119.0).action is Action.KEEP
+    assert decide(later, (worker("a", gpus=4),), SETTINGS, 3120.0).action is Action.REJECT
+
+
 def test_after_giving_up_it_rests_and_then_starts_over() -> None:
     asked = request(started=5000.0, gave_up=True)
     rest = decide(asked, (worker("a"),), SETTINGS, 5299.0)

@@ -1,4 +1,4 @@
-"""What Kueue would do: the output of the engine. Every decision carries its time and the workload's key.
+"""What Kueue would do: the output of the engine.
 
 `reason` is always Kueue's token, `message` its sentence.
 """
@@ -19,64 +19,63 @@ from kueue_fleet.admission.reasons import (
 
 
 @dataclass(frozen=True, slots=True)
-class Queued:
-    """The workload waits in a ClusterQueue; `competing` if it is considered in the next cycles."""
+class Decision:
+    """Anything that a cycle decides, at the time `now`, about the workload `key`."""
 
     now: float
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDecision(Decision):
+    """The same about a workload in a ClusterQueue."""
+
     cluster_queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queued(QueueDecision):
+    """The workload waits in a ClusterQueue; `competing` if it is considered in the next cycles."""
+
     competing: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Inadmissible:
+class Inadmissible(Decision):
     """The workload is in no queue: it is gated or inactive, or its LocalQueue is missing or stopped."""
 
-    now: float
-    key: str
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaReserved:
+class QuotaReserved(Decision):
     """Phase one: the workload has quota, from these flavors."""
 
-    now: float
-    key: str
     admission: Admission
     borrow_level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ChecksPending:
+class ChecksPending(Decision):
     """The workload has quota and waits for these checks, or for its place in the topology."""
 
-    now: float
-    key: str
     reason: AdmittedReason
     checks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(QueueDecision):
     """Phase two: its pods may start."""
-
-    now: float
-    key: str
-    cluster_queue: str
 
 
 @dataclass(frozen=True, slots=True)
-class Evicted:
+class Evicted(QueueDecision):
     """The workload's pods must stop. Its quota stays taken until `events.PodsStopped`.
 
     For a preemption, `preemptor` is the workload for which, and `preemption` the right by which.
     """
 
-    now: float
-    key: str
-    cluster_queue: str
     reason: EvictionReason
     message: str
     cause: DeactivationCause | str = ""
@@ -85,33 +84,23 @@ class Evicted:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class Released(QueueDecision):
     """The workload gave its quota back."""
-
-    now: float
-    key: str
-    cluster_queue: str
 
 
 @dataclass(frozen=True, slots=True)
-class Requeued:
+class Requeued(QueueDecision):
     """Considered in a cycle and put back to compete again at once."""
 
-    now: float
-    key: str
-    cluster_queue: str
     requeue_reason: RequeueReason
     reason: QuotaReservedReason | None
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(QueueDecision):
     """Considered in a cycle and put aside until something changes; perhaps with everything of its shape."""
 
-    now: float
-    key: str
-    cluster_queue: str
     requeue_reason: RequeueReason
     reason: QuotaReservedReason | None
     message: str
@@ -119,35 +108,15 @@ class Parked:
 
 
 @dataclass(frozen=True, slots=True)
-class BackoffStarted:
+class BackoffStarted(Decision):
     """The workload is not considered before `until`."""
 
-    now: float
-    key: str
     until: float
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class Deactivated:
+class Deactivated(Decision):
     """Kueue sets `spec.active` to false; only somebody else sets it back."""
 
-    now: float
-    key: str
     cause: DeactivationCause
-
-
-Decision = (
-    Queued
-    | Inadmissible
-    | QuotaReserved
-    | ChecksPending
-    | Admitted
-    | Evicted
-    | Released
-    | Requeued
-    | Parked
-    | BackoffStarted
-    | Deactivated
-)
-"""Anything that a cycle decides."""

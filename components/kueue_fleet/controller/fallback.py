@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kueue_fleet.admission.model import CheckState, WorkloadStatus
 from kueue_fleet.controller import patches
-from kueue_fleet.controller.manager import ManagerState
-from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import (
     REQUEUE_SECONDS,
     CheckDecision,
@@ -28,7 +26,6 @@ from kueue_fleet.dispatch import (
     waits_on_workers_since,
 )
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
-from kueue_fleet.kube.api import Api
 
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
 """Reason of the event about a job that goes on to another flavor."""
@@ -41,33 +38,17 @@ log = logging.getLogger(__name__)
 class Fallback:
     """Decides and writes.
 
-    `rules` are those of the queues; `clock` gives seconds of the epoch; `timeout` are the seconds after which the
-    watchdog takes a job back from a worker.
+    `rules` are those of the queues; `timeout` are the seconds after which the watchdog takes a job back from a worker.
     """
 
-    def __init__(
-        self,
-        rules: Mapping[str, FallbackRules],
-        manager: ManagerState,
-        workers: Mapping[str, WorkerState],
-        api: Api,
-        metrics: Metrics,
-        tell: Callable[[Record, str, str, bool], None],
-        clock: Callable[[], float],
-        timeout: float,
-    ) -> None:
+    def __init__(self, rules: Mapping[str, FallbackRules], fleet: Fleet, timeout: float) -> None:
         self._rules = rules
-        self._manager = manager
-        self._workers = workers
-        self._api = api
-        self._metrics = metrics
-        self._tell = tell
-        self._clock = clock
+        self._fleet = fleet
         self._timeout = timeout
 
     async def reconcile(self, key: str) -> float:
         """Answer for a Workload, and take it back if its patience is over; when to look again. Raises ApiError."""
-        record = self._manager.records.get(key)
+        record = self._fleet.manager.records.get(key)
         check = record.checks.get(FALLBACK_CHECK) if record is not None else None
         if record is None or not record.holds_quota or check is None or record.unreadable:
             return math.inf
@@ -85,11 +66,11 @@ class Fallback:
             return found.due
         if record.workload.allowed_flavors != found.allowed:
             body = patches.allowed_flavors_body(record, found.allowed)
-            answer = await self._api.apply(patches.workload_path(key), body, patches.FALLBACK_MANAGER)
-            self._manager.take_answer(record, answer)
-            record = self._manager.records.get(key, record)
+            answer = await self._fleet.api.apply(patches.workload_path(key), body, patches.FALLBACK_MANAGER)
+            self._fleet.manager.take_answer(record, answer)
+            record = self._fleet.manager.records.get(key, record)
         await self._answer(record, CheckDecision(CheckState.RETRY, found.message))
-        self._tell(record, FLAVOR_GIVEN_UP, found.message, True)
+        self._fleet.tell(record, FLAVOR_GIVEN_UP, found.message, True)
         return math.inf
 
     def _decide(self, record: Record) -> FallbackDecision | None:
@@ -104,16 +85,16 @@ class Fallback:
                 continue
             for flavor in (name for pod_set in status.admission.pod_sets for _, name in pod_set.flavors):
                 waits[flavor] = min(since, waits.get(flavor, math.inf))
-        return decide_fallback(rules, waits, record.workload.allowed_flavors, self._clock())
+        return decide_fallback(rules, waits, record.workload.allowed_flavors, self._fleet.clock())
 
     def _held(self, record: Record) -> Iterator[tuple[WorkloadStatus, float]]:
         """Where it has quota on flavors, and since when it waits for nodes there."""
         reserved = record.reserved_at or 0.0
-        if self._manager.dispatch_check(record) is None:
+        if self._fleet.manager.dispatch_check(record) is None:
             yield record.workload.status, reserved if record.admitted_at is None else record.admitted_at
             return
         given_up = record.given_up.values()
-        for name, worker in self._workers.items():
+        for name, worker in self._fleet.workers.items():
             copy, workload = worker.copy(record.key), worker.workload(record.key)
             if not worker.followed or copy is None or copy.reserved_at is None or workload is None:
                 continue
@@ -124,9 +105,8 @@ class Fallback:
 
     async def _answer(self, record: Record, decision: CheckDecision) -> None:
         wanted = REQUEUE_SECONDS if decision.state is CheckState.RETRY else None
-        body = patches.check_body(record, {FALLBACK_CHECK: (decision, wanted)}, self._clock())
-        answer = await self._api.apply(patches.status_path(record.key), body, patches.FALLBACK_MANAGER)
-        self._manager.take_answer(record, answer)
-        self._metrics.checks.labels(FALLBACK_CHECK, decision.state.value).inc()
+        body = patches.check_body(record, {FALLBACK_CHECK: (decision, wanted)}, self._fleet.clock())
+        await self._fleet.write_status(record, body, patches.FALLBACK_MANAGER)
+        self._fleet.metrics.checks.labels(FALLBACK_CHECK, decision.state.value).inc()
         fields = {"workload": record.key, "state": decision.state.value, "why": decision.message}
         log.info("fallback", extra={"fields": fields})

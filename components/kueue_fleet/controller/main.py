@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from kueue_fleet.admission.reading.pod_resources import Limits, namespace_limits
 from kueue_fleet.controller.election import Terms, lead
+from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.journal import Events, log_to_stdout
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
@@ -135,9 +136,8 @@ class Controller:
         workers = {entry.name: self._worker(entry, queue, manager, limits) for entry in self._configuration.workers}
         events = Events(manager_api, time.time, lambda: len(queue) > 0)
         worker_apis = {name: KubeApi(self._settings.workers / name, self.metrics.requests_to(name)) for name in workers}
-        reconciler = Reconciler(
-            self._configuration, manager, workers, manager_api, self.metrics, events.tell, time.time, worker_apis
-        )
+        fleet = Fleet(manager, workers, manager_api, worker_apis, self.metrics, events.tell, time.time)
+        reconciler = Reconciler(self._configuration, fleet)
         try:
             async with asyncio.TaskGroup() as group:
                 watches = manager.watch(manager_api)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 
@@ -15,76 +17,46 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.decisions = Counter(
-            "kueue_fleet_dispatch_decisions",
-            "Dispatch decisions written, by reason.",
-            ["reason"],
-            registry=self.registry,
-        )
-        self.nominations = Counter(
-            "kueue_fleet_nominations", "Clusters nominated.", ["cluster"], registry=self.registry
-        )
-        self.assignments = Counter(
-            "kueue_fleet_assignments", "Copies that were allowed to be admitted.", ["cluster"], registry=self.registry
-        )
-        self.filtered = Counter(
-            "kueue_fleet_filtered", "Clusters left out of a decision.", ["cluster", "reason"], registry=self.registry
-        )
-        self.checks = Counter(
-            "kueue_fleet_check_decisions",
-            "Admission check decisions written.",
-            ["check", "state"],
-            registry=self.registry,
-        )
-        self.given_up = Counter(
-            "kueue_fleet_given_up", "Workloads taken back from a cluster.", ["cluster"], registry=self.registry
-        )
-        self.rescued = Counter(
-            "kueue_fleet_rescued", "Evictions that were finished for Kueue.", ["reason"], registry=self.registry
-        )
-        self.requests = Counter(
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        seconds = partial(Histogram, registry=self.registry, buckets=_SECONDS)
+        self.decisions = counter("kueue_fleet_dispatch_decisions", "Dispatch decisions written, by reason.", ["reason"])
+        self.nominations = counter("kueue_fleet_nominations", "Clusters nominated.", ["cluster"])
+        self.assignments = counter("kueue_fleet_assignments", "Copies that were allowed to be admitted.", ["cluster"])
+        self.filtered = counter("kueue_fleet_filtered", "Clusters left out of a decision.", ["cluster", "reason"])
+        self.checks = counter("kueue_fleet_check_decisions", "Admission check decisions written.", ["check", "state"])
+        self.given_up = counter("kueue_fleet_given_up", "Workloads taken back from a cluster.", ["cluster"])
+        self.rescued = counter("kueue_fleet_rescued", "Evictions that were finished for Kueue.", ["reason"])
+        self.requests = counter(
             "kueue_fleet_requests",
             "Requests to API servers, by the permission that they need and the HTTP status; 0: no answer.",
             ["cluster", "verb", "resource", "status"],
-            registry=self.registry,
         )
-        self.token_expires = Gauge(
+        self.token_expires = gauge(
             "kueue_fleet_token_expires_timestamp_seconds",
             "When the token by which a worker is reached expires; of tokens that do.",
             ["cluster", "account"],
-            registry=self.registry,
         )
-        self.token_issued = Gauge(
+        self.token_issued = gauge(
             "kueue_fleet_token_issued_timestamp_seconds",
             "When the token by which a worker is reached was issued; of tokens that expire.",
             ["cluster", "account"],
-            registry=self.registry,
         )
-        self.token_failures = Counter(
+        self.token_failures = counter(
             "kueue_fleet_token_failures",
             "Tokens that were looked at and could not be read or renewed.",
             ["cluster", "account"],
-            registry=self.registry,
         )
-        self.failures = Counter(
-            "kueue_fleet_failures", "Writes that failed, by HTTP status.", ["status"], registry=self.registry
-        )
-        self.decide_seconds = Histogram(
-            "kueue_fleet_decide_seconds", "Time of one decision.", buckets=_SECONDS, registry=self.registry
-        )
-        self.nominate_seconds = Histogram(
+        self.failures = counter("kueue_fleet_failures", "Writes that failed, by HTTP status.", ["status"])
+        self.decide_seconds = seconds("kueue_fleet_decide_seconds", "Time of one decision.")
+        self.nominate_seconds = seconds(
             "kueue_fleet_nominate_seconds",
             "From the moment that a workload can be dispatched is seen until it is nominated.",
-            buckets=_SECONDS,
-            registry=self.registry,
         )
-        self.queue = Gauge("kueue_fleet_queue_length", "Workloads to look at.", registry=self.registry)
-        self.leading = Gauge("kueue_fleet_leader", "Whether this replica leads.", registry=self.registry)
-        self.connected = Gauge(
-            "kueue_fleet_worker_followed",
-            "Whether a worker's objects are known as they are.",
-            ["cluster"],
-            registry=self.registry,
+        self.queue = gauge("kueue_fleet_queue_length", "Workloads to look at.")
+        self.leading = gauge("kueue_fleet_leader", "Whether this replica leads.")
+        self.connected = gauge(
+            "kueue_fleet_worker_followed", "Whether a worker's objects are known as they are.", ["cluster"]
         )
 
     def requests_to(self, cluster: str) -> RequestListener:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fallback import Fallback
-from kueue_fleet.controller.manager import ManagerState
-from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record, Report
 from kueue_fleet.controller.rescue import Rescue
 from kueue_fleet.controller.worker_assignment import Assigner
-from kueue_fleet.controller.worker_views import involved_workers
-from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.controller.workers import KUEUE
 from kueue_fleet.dispatch import (
     Action,
     CheckDecision,
@@ -32,6 +30,7 @@ from kueue_fleet.dispatch import (
     WatchdogDecision,
     Worker,
     bound_to,
+    can_never_run,
     decide,
     decide_check,
     describe,
@@ -47,7 +46,6 @@ from kueue_fleet.dispatch.settings import check_rules, fallback_rules, watchdog_
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.api import Api
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 _ASK_AGAIN_SECONDS: Final = 600.0
@@ -55,9 +53,6 @@ _ASK_AGAIN_SECONDS: Final = 600.0
 _WAITS: Final = (Reason.NO_SUITABLE_CLUSTER, Reason.WAITING_FOR_WORKER)
 
 log = logging.getLogger(__name__)
-
-Tell = Callable[[Record, str, str, bool], None]
-"""Told of what a user should learn: the workload, a reason, a message, and whether it is a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,48 +76,32 @@ def _is_scored(verdict: Verdict) -> TypeGuard[Scored]:
 
 
 class Reconciler:
-    """Decides and writes. `clock` gives seconds of the epoch; `apis` are those of the workers."""
+    """Decides and writes."""
 
-    def __init__(
-        self,
-        configuration: ControllerConfiguration,
-        manager: ManagerState,
-        workers: Mapping[str, WorkerState],
-        api: Api,
-        metrics: Metrics,
-        tell: Tell,
-        clock: Callable[[], float],
-        apis: Mapping[str, Api],
-    ) -> None:
+    def __init__(self, configuration: ControllerConfiguration, fleet: Fleet) -> None:
         section = configuration.controller
         self._configuration = configuration
         self._settings = dispatch_settings(section)
         self._watchdog = watchdog_settings(section.watchdog)
         self._rules = {check.name: check_rules(check) for check in section.checks}
-        self._manager = manager
-        self._workers = workers
-        self._api = api
-        self._metrics = metrics
-        self._tell = tell
-        self._clock = clock
-        self._rescue = Rescue(manager, workers, api, metrics, tell, self._watchdog.stuck_after)
+        self._fleet = fleet
+        self._rescue = Rescue(fleet, self._watchdog.stuck_after)
         rules = {name: fallback_rules(queue) for name, queue in configuration.fallback.items()}
-        timeout = self._watchdog.provisioning_timeout
-        self._fallback = Fallback(rules, manager, workers, api, metrics, tell, clock, timeout)
-        self.assigner = Assigner(manager, workers, api, apis, metrics, clock)
+        self._fallback = Fallback(rules, fleet, self._watchdog.provisioning_timeout)
+        self.assigner = Assigner(fleet)
         self._ready_since: dict[str, float] = {}
         self._asked: dict[str, float] = {}
         """When the nominations of a workload were last written, or first seen."""
 
     async def reconcile(self, key: str) -> float | None:
         """Decide about a workload and write it; when to look again without another reason to. Raises ApiError."""
-        if not self._manager.followed:
-            self._manager.postpone(key)
+        if not self._fleet.manager.followed:
+            self._fleet.manager.postpone(key)
             return None
-        record = self._manager.records.get(key)
+        record = self._fleet.manager.records.get(key)
         if record is not None and record.leaves:
             self._forget(key, record)
-            return await self._rescue.reconcile(record, self._clock())
+            return await self._rescue.reconcile(record, self._fleet.clock())
         self._rescue.forget(key)
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
@@ -130,28 +109,28 @@ class Reconciler:
                 await self.assigner.remember(record)
             again = await self._fallback.reconcile(key)
             return again if again < math.inf else None
-        if not self._manager.knows_namespace(record.namespace):
+        if not self._fleet.manager.knows_namespace(record.namespace):
             return None
         again = min(await self._answer_checks(record), await self._fallback.reconcile(key))
         # What was written came back, and is known by now.
-        record = self._manager.records.get(key)
+        record = self._fleet.manager.records.get(key)
         if record is None or not self._waits_for_kueue(record):
             self._forget(key, record)
             return again if again < math.inf else None
-        by_kueue = record.cluster_name or self._manager.cluster_of_components(record)
+        by_kueue = record.cluster_name or self._fleet.manager.cluster_of_components(record)
         if self._configuration.dispatches and not by_kueue:
             again = min(again, await self._dispatch(record))
-            record = self._manager.records.get(key)
+            record = self._fleet.manager.records.get(key)
         if record is not None and self._waits_for_kueue(record):
             await self.assigner.reconcile(record, self._residency(record))
         return again if again < math.inf else None
 
     def recall(self) -> None:
         """Keep the quota of all nominations that are there, before the first decision is made beside them."""
-        for record in self._manager.records.values():
+        for record in self._fleet.manager.records.values():
             if record.holds_quota and not record.unreadable:
-                for name in {*record.nominated, record.cluster_name} & self._workers.keys():
-                    self._workers[name].expect(record.workload)
+                for name in {*record.nominated, record.cluster_name} & self._fleet.workers.keys():
+                    self._fleet.workers[name].expect(record.workload)
 
     def _forget(self, key: str, record: Record | None) -> None:
         """Keep no quota for a workload that is not on its way any more."""
@@ -160,7 +139,7 @@ class Reconciler:
         self.assigner.forget(key)
         # What is admitted may be known on the manager before it is seen on its worker.
         kept = record.cluster_name if record is not None and record.holds_quota else ""
-        for worker in self._workers.values():
+        for worker in self._fleet.workers.values():
             if worker.name != kept:
                 worker.forget(key)
 
@@ -168,7 +147,7 @@ class Reconciler:
         """Kueue's own conditions for a nomination (multikueue/workload.go, ShouldSkipClusterNomination)."""
         if not record.holds_quota:
             return False
-        check = self._manager.dispatch_check(record)
+        check = self._fleet.manager.dispatch_check(record)
         if check is None or record.checks[check].state != CheckState.PENDING:
             return False
         return all(found.state == CheckState.READY for name, found in record.checks.items() if name != check)
@@ -176,7 +155,7 @@ class Reconciler:
     def _residency(self, record: Record) -> Residency:
         return read_residency(
             record.regions,
-            self._manager.namespace_regions(record.namespace),
+            self._fleet.manager.namespace_regions(record.namespace),
             self._configuration.team_regions.get(record.namespace),
             self._configuration.controller.region_groups,
         )
@@ -185,12 +164,12 @@ class Reconciler:
 
     async def _dispatch(self, record: Record) -> float:
         # Kueue's clock may be ahead of ours, and what is older than the reservation is not about it.
-        now = max(self._clock(), record.reserved_at or 0.0)
+        now = max(self._fleet.clock(), record.reserved_at or 0.0)
         self._ready_since.setdefault(record.key, now)
         self._asked.setdefault(record.key, now)
-        names = self._manager.clusters_of(self._manager.dispatch_check(record) or "")
+        names = self._fleet.manager.clusters_of(self._fleet.manager.dispatch_check(record) or "")
         taken = self._look_for_stuck(record, names, now)
-        with self._metrics.decide_seconds.time():
+        with self._fleet.metrics.decide_seconds.time():
             decision = decide(
                 self._request(record, taken, now), self._candidates(record, names, taken, now), self._settings, now
             )
@@ -218,7 +197,7 @@ class Reconciler:
     def _request(self, record: Record, taken: _Taken, now: float) -> Request:
         report: Report | None = record.current_report
         residency = self._residency(record)
-        views = involved_workers(record, residency, self._manager, self._workers)
+        views = self._fleet.involved_workers(record, residency)
         copies = {name: view.copy for name, view in views.items() if view.copy is not None}
         bound = bound_to(record.assigned, views)
         patience = self._watchdog.stuck_after
@@ -238,17 +217,20 @@ class Reconciler:
             reserved=frozenset(name for name, copy in copies.items() if copy.reserved_at is not None),
             unsent=frozenset(name for name in record.nominated if not self._has_copy(name, record.key)),
             asked=self._asked[record.key],
+            could_run=report is not None
+            and report.reason in _WAITS
+            and not can_never_run(parse_report(report.message).verdicts),
         )
 
     def _has_copy(self, worker: str, key: str) -> bool:
-        return worker in self._workers and self._workers[worker].has_copy(key)
+        return worker in self._fleet.workers and self._fleet.workers[worker].has_copy(key)
 
     def _candidates(self, record: Record, names: tuple[str, ...], taken: _Taken, now: float) -> list[Worker]:
         return [self._candidate(record, name, taken, now) for name in names]
 
     def _candidate(self, record: Record, name: str, taken: _Taken, now: float) -> Worker:
-        state = self._workers.get(name)
-        connected, problem = self._manager.connection(name)
+        state = self._fleet.workers.get(name)
+        connected, problem = self._fleet.manager.connection(name)
         if state is None:
             return Worker(name, "", connected=False, problem="the controller's configuration does not have it")
         nominated = name in record.nominated and name not in taken.clusters
@@ -261,14 +243,14 @@ class Reconciler:
             guarded=state.guards(record.namespace, record.workload.queue),
             quota=None if record.unreadable or state.unknown else state,
             prices=self._configuration.controller.prices.get(state.region, {}),
-            waiting_seconds=self._manager.waiting.seconds(name, record.cluster_queue, now),
+            waiting_seconds=self._fleet.manager.waiting.seconds(name, record.cluster_queue, now),
             stale_copy=state.has_copy(record.key) and not nominated,
         )
 
     def _look_for_stuck(self, record: Record, names: tuple[str, ...], now: float) -> _Taken:
         given_up, clusters, messages, stays, again = dict(record.given_up), set(), [], [], math.inf
         for name in record.nominated:
-            state = self._workers.get(name)
+            state = self._fleet.workers.get(name)
             if state is None or not state.followed:
                 continue
             found = watch(name, state.provisioning(record.key), given_up, self._watchdog, now)
@@ -297,7 +279,7 @@ class Reconciler:
 
     def _keep_quota(self, record: Record, decision: Decision) -> None:
         """Before anything is written: no other decision may count the quota that this workload will take."""
-        for name, worker in self._workers.items():
+        for name, worker in self._fleet.workers.items():
             if name in decision.nominated and not record.unreadable:
                 worker.expect(record.workload)
             else:
@@ -306,8 +288,7 @@ class Reconciler:
     async def _write(self, record: Record, decision: Decision, taken: _Taken, *, changes: bool) -> None:
         """Write the decision; without `changes` the nominations stay, and only what is said about them is new."""
         body = patches.dispatch_body(record, decision, taken.given_up, taken.stays)
-        answer = await self._api.apply(patches.status_path(record.key), body, patches.DISPATCH_MANAGER)
-        self._manager.take_answer(record, answer)
+        await self._fleet.write_status(record, body, patches.DISPATCH_MANAGER)
         if changes:
             self._note(record, decision)
         if decision.action is Action.REJECT:
@@ -316,35 +297,36 @@ class Reconciler:
         for reason, message in (*taken.messages, *news):
             fields = {"workload": record.key, "uid": record.uid, "reason": reason, "why": message}
             log.warning("watchdog", extra={"fields": fields})
-            self._tell(record, reason, message, True)
+            self._fleet.tell(record, reason, message, True)
             if reason == STUCK_COPY:
-                self._metrics.rescued.labels(reason).inc()
+                self._fleet.metrics.rescued.labels(reason).inc()
         for cluster in taken.clusters:
-            self._metrics.given_up.labels(cluster).inc()
+            self._fleet.metrics.given_up.labels(cluster).inc()
 
     async def _reject(self, key: str, decision: Decision) -> None:
         """Reject the MultiKueue check of a workload, as Kueue itself does with jobs that no worker can run."""
-        record = self._manager.records.get(key)
-        check = self._manager.dispatch_check(record) if record is not None else None
+        record = self._fleet.manager.records.get(key)
+        check = self._fleet.manager.dispatch_check(record) if record is not None else None
         if record is None or check is None:
             return
         rejected = {check: (CheckDecision(CheckState.REJECTED, decision.message), None)}
         body = patches.check_body(record, rejected, decision.now)
-        answer = await self._api.apply(patches.status_path(record.key), body, patches.REJECT_MANAGER)
-        self._manager.take_answer(record, answer)
+        await self._fleet.write_status(record, body, patches.REJECT_MANAGER)
 
     def _note(self, record: Record, decision: Decision) -> None:
         """The trace of a decision: metric, log line, event."""
-        self._metrics.decisions.labels(decision.reason.value).inc()
+        self._fleet.metrics.decisions.labels(decision.reason.value).inc()
         added = [name for name in decision.nominated if name not in record.nominated]
         for name in added:
-            self._metrics.nominations.labels(name).inc()
+            self._fleet.metrics.nominations.labels(name).inc()
         if added and not record.nominated:
             since = self._ready_since.get(record.key)
-            self._metrics.nominate_seconds.observe(0.0 if since is None else max(0.0, self._clock() - since))
+            self._fleet.metrics.nominate_seconds.observe(
+                0.0 if since is None else max(0.0, self._fleet.clock() - since)
+            )
         for verdict in decision.verdicts:
             if isinstance(verdict, Filtered):
-                self._metrics.filtered.labels(verdict.cluster, verdict.reason.value).inc()
+                self._fleet.metrics.filtered.labels(verdict.cluster, verdict.reason.value).inc()
         log.info(
             "dispatch",
             extra={
@@ -359,19 +341,19 @@ class Reconciler:
                 }
             },
         )
-        self._tell(record, decision.reason.value, decision.message, not decision.nominated)
+        self._fleet.tell(record, decision.reason.value, decision.message, not decision.nominated)
 
     # Admission checks
 
     async def _answer_checks(self, record: Record) -> float:
         """Write the states of our checks; when one of them changes by itself."""
-        now = self._clock()
+        now = self._fleet.clock()
         ours = {
             name: self._decide_check(record, name, now)
             for name in record.checks
             if name in self._rules
-            and name in self._manager.checks
-            and self._manager.checks[name].controller == CHECK_CONTROLLER
+            and name in self._fleet.manager.checks
+            and self._fleet.manager.checks[name].controller == CHECK_CONTROLLER
         }
         again = min((d.retry_at for d, _ in ours.values() if d.retry_at is not None), default=math.inf)
         changed = {
@@ -382,14 +364,13 @@ class Reconciler:
         if not changed:
             return again
         body = patches.check_body(record, ours, now)
-        answer = await self._api.apply(patches.status_path(record.key), body, patches.CHECK_MANAGER)
-        self._manager.take_answer(record, answer)
+        await self._fleet.write_status(record, body, patches.CHECK_MANAGER)
         for name, decision in changed.items():
-            self._metrics.checks.labels(name, decision.state.value).inc()
+            self._fleet.metrics.checks.labels(name, decision.state.value).inc()
             fields = {"workload": record.key, "check": name, "state": decision.state.value, "why": decision.message}
             log.info("check", extra={"fields": fields})
             bad = decision.state in (CheckState.REJECTED, CheckState.RETRY)
-            self._tell(record, f"Check{decision.state.value}", f"{name}: {decision.message}", bad)
+            self._fleet.tell(record, f"Check{decision.state.value}", f"{name}: {decision.message}", bad)
         return again
 
     def _decide_check(self, record: Record, name: str, now: float) -> tuple[CheckDecision, float | None]:
@@ -416,18 +397,18 @@ class Reconciler:
     def _regions(self, record: Record) -> tuple[str | None, ...]:
         if self._configuration.region:
             return (self._configuration.region,)
-        check = self._manager.dispatch_check(record)
-        names = self._manager.clusters_of(check) if check is not None else ()
-        return tuple(self._workers[name].region if name in self._workers else None for name in names)
+        check = self._fleet.manager.dispatch_check(record)
+        names = self._fleet.manager.clusters_of(check) if check is not None else ()
+        return tuple(self._fleet.workers[name].region if name in self._fleet.workers else None for name in names)
 
     async def reconcile_check(self, name: str) -> None:
         """Say of an AdmissionCheck that names this controller whether it is answered. Raises ApiError."""
-        found = self._manager.checks.get(name)
+        found = self._fleet.manager.checks.get(name)
         if found is None or found.controller != CHECK_CONTROLLER:
             return
         known = name in self._rules or (name == FALLBACK_CHECK and bool(self._configuration.fallback))
         if found.active is known:
             return
-        body: Json = patches.check_active_body(name, found.version, known=known, now=self._clock())
-        answer = await self._api.apply(f"{KUEUE}/admissionchecks/{name}/status", body, patches.CHECK_MANAGER)
-        self._manager.take_check(name, answer)
+        body: Json = patches.check_active_body(name, found.version, known=known, now=self._fleet.clock())
+        answer = await self._fleet.api.apply(f"{KUEUE}/admissionchecks/{name}/status", body, patches.CHECK_MANAGER)
+        self._fleet.manager.take_check(name, answer)

@@ -7,18 +7,13 @@ back by itself. Jobs and JobSets; where other kinds count their pods is not know
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
 from typing import Final
 
-from kueue_fleet.controller.manager import ManagerState
-from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.worker_views import worker_views
-from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import Residency, watch_eviction
 from kueue_fleet.dispatch.rescue import HELD_EVICTION, STUCK_EVICTION
 from kueue_fleet.kube.answers import ApiError, Json
-from kueue_fleet.kube.api import Api
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
 """Field manager of what is taken back and corrected."""
@@ -31,20 +26,8 @@ log = logging.getLogger(__name__)
 class Rescue:
     """Finishes evictions. `patience`: seconds that Kueue has for one."""
 
-    def __init__(
-        self,
-        manager: ManagerState,
-        workers: Mapping[str, WorkerState],
-        api: Api,
-        metrics: Metrics,
-        tell: Callable[[Record, str, str, bool], None],
-        patience: float,
-    ) -> None:
-        self._manager = manager
-        self._workers = workers
-        self._api = api
-        self._metrics = metrics
-        self._tell = tell
+    def __init__(self, fleet: Fleet, patience: float) -> None:
+        self._fleet = fleet
         self._patience = patience
         self._again: dict[str, float] = {}
         self._held: dict[str, str] = {}
@@ -54,10 +37,10 @@ class Rescue:
         if now < self._again.get(record.key, 0.0):
             # Each change of the Workload is a reason to look, and none to say the same again.
             return self._again[record.key]
-        check = self._manager.dispatch_check(record)
+        check = self._fleet.manager.dispatch_check(record)
         if not record.leaves or record.evicted_at is None or check is None or record.owner.kind not in _KINDS:
             return None
-        views = worker_views(record, Residency(), self._manager, self._workers)
+        views = self._fleet.worker_views(record, Residency(), self._fleet.workers)
         found = watch_eviction(record.evicted_at, record.assigned, views, self._patience, now)
         if found.give_up:
             if not await self._correct(record, found.message):
@@ -67,24 +50,24 @@ class Rescue:
         elif found.message and self._held.get(record.key) != found.message:
             self._held[record.key] = found.message
             log.warning("held", extra={"fields": {"workload": record.key, "why": found.message}})
-            self._tell(record, HELD_EVICTION, found.message, True)
+            self._fleet.tell(record, HELD_EVICTION, found.message, True)
         return found.retry_at
 
     async def _correct(self, record: Record, why: str) -> bool:
         """Write a status without pods, and return True; not if the job is another one by now, or goes on."""
         path = path_of_job(record)
         try:
-            job = await self._api.get(path)
+            job = await self._fleet.api.get(path)
         except ApiError as error:
             if error.is_not_found:
                 return False
             raise
         if job["metadata"].get("uid") != record.owner.uid or not job.get("spec", {}).get("suspend"):
             return False
-        await self._api.apply(f"{path}/status", status_of_job(record, job), RESCUE_MANAGER)
-        self._metrics.rescued.labels(STUCK_EVICTION).inc()
+        await self._fleet.api.apply(f"{path}/status", status_of_job(record, job), RESCUE_MANAGER)
+        self._fleet.metrics.rescued.labels(STUCK_EVICTION).inc()
         log.warning("rescue", extra={"fields": {"workload": record.key, "why": why}})
-        self._tell(record, STUCK_EVICTION, why, True)
+        self._fleet.tell(record, STUCK_EVICTION, why, True)
         return True
 
     def forget(self, key: str) -> None:

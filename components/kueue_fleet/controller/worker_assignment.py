@@ -7,18 +7,14 @@ in the middle and goes on later, nothing takes effect that another one has not d
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
 from typing import Final
 
 from kueue_fleet.controller import patches
-from kueue_fleet.controller.manager import ManagerState
-from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.worker_views import involved_workers
-from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.controller.workers import KUEUE
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
-from kueue_fleet.kube.api import Api
 
 _LOCAL: Final = "Made on this cluster, which needs no assignment"
 
@@ -26,23 +22,10 @@ log = logging.getLogger(__name__)
 
 
 class Assigner:
-    """Decides and writes. `apis` are those of the workers; `clock` gives seconds of the epoch."""
+    """Decides and writes."""
 
-    def __init__(
-        self,
-        manager: ManagerState,
-        workers: Mapping[str, WorkerState],
-        api: Api,
-        apis: Mapping[str, Api],
-        metrics: Metrics,
-        clock: Callable[[], float],
-    ) -> None:
-        self._manager = manager
-        self._workers = workers
-        self._api = api
-        self._apis = apis
-        self._metrics = metrics
-        self._clock = clock
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
         self._written: dict[tuple[str, str], str] = {}
 
     async def reconcile(self, record: Record, residency: Residency) -> None:
@@ -55,7 +38,7 @@ class Assigner:
             record, decision = known, self._decide(known, residency)
         if decision.step is Step.GRANT:
             await self._answer(decision.worker, record.key, "Assigned to this cluster", ready=True)
-            self._metrics.assignments.labels(decision.worker).inc()
+            self._fleet.metrics.assignments.labels(decision.worker).inc()
             log.info("assigned", extra={"fields": {"workload": record.key, "uid": record.uid, "to": decision.worker}})
         elif decision.step is Step.RELEASE:
             await self._release(record, decision)
@@ -67,26 +50,26 @@ class Assigner:
 
     async def let_in(self, worker: str, key: str) -> None:
         """Answer the check of a Workload that is not a copy. Raises ApiError."""
-        local = self._workers[worker].local(key)
+        local = self._fleet.workers[worker].local(key)
         if local is not None and local.waits_for_assignment:
             await self._answer(worker, key, _LOCAL, ready=True)
 
     async def activate(self, worker: str) -> None:
         """Tell a worker's Kueue that the assignment check is answered. Raises ApiError."""
-        version = self._workers[worker].inactive_check
+        version = self._fleet.workers[worker].inactive_check
         if version is not None:
-            body = patches.check_active_body(ASSIGNMENT_CHECK, version, known=True, now=self._clock())
+            body = patches.check_active_body(ASSIGNMENT_CHECK, version, known=True, now=self._fleet.clock())
             path = f"{KUEUE}/admissionchecks/{ASSIGNMENT_CHECK}/status"
-            await self._apis[worker].apply(path, body, patches.ASSIGNMENT_MANAGER)
+            await self._fleet.apis[worker].apply(path, body, patches.ASSIGNMENT_MANAGER)
 
     def _decide(self, record: Record, residency: Residency) -> AssignmentDecision:
-        views = involved_workers(record, residency, self._manager, self._workers)
+        views = self._fleet.involved_workers(record, residency)
         # Kueue gives a new slice of an elastic job to the cluster of the one before, without a nomination.
         nominated = (record.cluster_name,) if record.cluster_name else record.nominated
         return decide_assignment(record.assigned, nominated, views)
 
     async def _release(self, record: Record, decision: AssignmentDecision) -> None:
-        state = self._workers.get(decision.worker)
+        state = self._fleet.workers.get(decision.worker)
         if state is not None and state.followed and state.copy(record.key) is not None:
             # Whatever was sent there before, and did not arrive yet, is refused from now on.
             await self._answer(decision.worker, record.key, f"Not assigned: {decision.why}", ready=False)
@@ -96,22 +79,21 @@ class Assigner:
 
     async def _write(self, record: Record, worker: str, why: str) -> Record | None:
         """The assignment on the manager; what is known of the Workload then."""
-        body = patches.assignment_body(record, worker, why, self._clock())
-        answer = await self._api.apply(patches.status_path(record.key), body, patches.ASSIGNMENT_MANAGER)
-        self._manager.take_answer(record, answer)
-        return self._manager.records.get(record.key)
+        body = patches.assignment_body(record, worker, why, self._fleet.clock())
+        await self._fleet.write_status(record, body, patches.ASSIGNMENT_MANAGER)
+        return self._fleet.manager.records.get(record.key)
 
     async def _answer(self, worker: str, key: str, why: str, *, ready: bool) -> None:
         """The check on a worker's Workload; not twice at one version, as the watch may be later than the answer."""
-        state = self._workers[worker]
+        state = self._fleet.workers[worker]
         found: Copy | None = state.copy(key) or state.local(key)
         if found is None or self._written.get((worker, key)) == found.version:
             return
-        body = patches.grant_body(key, found, self._clock(), why=why, ready=ready)
-        await self._apis[worker].apply(patches.status_path(key), body, patches.ASSIGNMENT_MANAGER)
+        body = patches.grant_body(key, found, self._fleet.clock(), why=why, ready=ready)
+        await self._fleet.apis[worker].apply(patches.status_path(key), body, patches.ASSIGNMENT_MANAGER)
         self._written[worker, key] = found.version
 
     def forget(self, key: str) -> None:
         """Nothing more is to be answered for this Workload."""
-        for worker in self._workers:
+        for worker in self._fleet.workers:
             self._written.pop((worker, key), None)

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, Final
 
 from kueue_fleet.admission.errors import AdmissionError
-from kueue_fleet.admission.model import Configuration, Objects, Workload
+from kueue_fleet.admission.model import CheckState, Configuration, Objects, Workload
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.kueue_objects import parse_objects
+from kueue_fleet.admission.reading.manifests import since
 from kueue_fleet.admission.reading.pod_resources import Limits
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
-from kueue_fleet.controller.copies import read_copy
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
@@ -356,19 +356,11 @@ def _owner(item: Json) -> tuple[str, str]:
 
 
 def _read_provisioning(item: Json) -> Provisioning:
-    conditions = {one.get("type"): one for one in (item.get("status") or {}).get("conditions") or ()}
-
-    def since(kind: str) -> float | None:
-        one = conditions.get(kind)
-        if one is None or one.get("status") != "True":
-            return None
-        return Fields(one, kind, []).seconds("lastTransitionTime", 0.0) or 0.0
-
     return Provisioning(
         name=item["metadata"]["name"],
-        accepted_at=since("Accepted"),
-        provisioned_at=since("Provisioned"),
-        failed=any(since(kind) is not None for kind in ("Failed", "BookingExpired", "CapacityRevoked")),
+        accepted_at=since(item, "Accepted"),
+        provisioned_at=since(item, "Provisioned"),
+        failed=any(since(item, kind) is not None for kind in ("Failed", "BookingExpired", "CapacityRevoked")),
     )
 
 
@@ -378,3 +370,36 @@ def _ignore(key: str) -> None:
 
 def _ignore_all() -> None:
     """Nothing follows from it."""
+
+
+def read_copy(item: Json) -> Copy:
+    """The copy as its worker has it; not whether its queue has the assignment check."""
+    metadata, status = item["metadata"], item.get("status") or {}
+    conditions = {one.get("type"): one for one in status.get("conditions") or () if one.get("status") == "True"}
+    checks = {one.get("name"): one for one in status.get("admissionChecks") or ()}
+    ours = checks.get(ASSIGNMENT_CHECK)
+    state = None if ours is None else _state(ours)
+    return Copy(
+        uid=str(metadata.get("uid", "")),
+        version=str(metadata.get("resourceVersion", "")),
+        reserved_at=_since(conditions.get("QuotaReserved")),
+        ready_since=_since(ours) if state is CheckState.READY else None,
+        check=state,
+        others_ready=all(_state(one) is CheckState.READY for name, one in checks.items() if name != ASSIGNMENT_CHECK),
+        admitted="Admitted" in conditions,
+        evicted_at=_since(conditions.get("Evicted")),
+        finished="Finished" in conditions,
+        owned=bool(metadata.get("ownerReferences")),
+        deleted="deletionTimestamp" in metadata,
+    )
+
+
+def _state(check: Mapping[str, Any]) -> CheckState:
+    try:
+        return CheckState(str(check.get("state", "Pending")))
+    except ValueError:
+        return CheckState.PENDING
+
+
+def _since(entry: Mapping[str, Any] | None) -> float | None:
+    return None if entry is None else Fields(entry, "condition", []).seconds("lastTransitionTime", 0.0) or 0.0

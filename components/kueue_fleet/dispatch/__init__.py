@@ -11,7 +11,7 @@ which follow from the objects of the clusters.
 from __future__ import annotations
 
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
-from kueue_fleet.dispatch.dispatcher import decide, rounds_begun
+from kueue_fleet.dispatch.dispatcher import can_never_run, decide, rounds_begun
 from kueue_fleet.dispatch.fallback import (
     REQUEUE_SECONDS,
     FallbackDecision,

@@ -9,7 +9,7 @@ restart changes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,6 +28,7 @@ from kueue_fleet.dispatch.model import (
     Verdict,
     Worker,
 )
+from kueue_fleet.dispatch.report import ParsedVerdict
 from kueue_fleet.dispatch.scoring import judge
 
 _SKEW_SECONDS: Final = 60.0
@@ -90,9 +91,9 @@ def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSetti
         return _rest(request, workers, settings, now)
     started = now if request.started is None or request.gave_up else request.started
     verdicts = judge(request, workers, settings, now)
-    fits_nowhere = _fits_nowhere(verdicts)
-    if fits_nowhere and request.nominated:
-        started = now  # Until now some cluster could run it: quotas may just be changing.
+    fits_nowhere = can_never_run(verdicts)
+    if fits_nowhere and (request.nominated or request.could_run):
+        started = now  # Until now some cluster could run it: quotas or queues may just be changing.
     if fits_nowhere and started + settings.reject_after <= now:
         return _reject(request, verdicts, started, now)
     suitable = {verdict.cluster: verdict for verdict in verdicts if isinstance(verdict, Scored)}
@@ -209,9 +210,10 @@ def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now:
     )
 
 
-def _fits_nowhere(verdicts: Sequence[Verdict]) -> bool:
-    """Whether every cluster is known, and none can ever run the workload."""
-    return bool(verdicts) and all(isinstance(one, Filtered) and one.reason in _PERMANENT for one in verdicts)
+def can_never_run(verdicts: Iterable[Verdict | ParsedVerdict]) -> bool:
+    """Whether there are clusters, all of them are known, and none can ever run the workload."""
+    reasons = {None if isinstance(one, Scored) else one.reason for one in verdicts}
+    return bool(reasons) and reasons <= _PERMANENT
 
 
 def _reject(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:

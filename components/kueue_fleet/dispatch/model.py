@@ -148,6 +148,8 @@ class Request:
     reserved: frozenset[str] = frozenset()
     unsent: frozenset[str] = frozenset()
     asked: float | None = None
+    could_run: bool = False
+    """Whether some cluster could run it one day, by the last look that nominated none."""
 
 
 @dataclass(frozen=True, slots=True)

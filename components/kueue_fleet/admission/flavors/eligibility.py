@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from kueue_fleet.admission.flavors.evidence import AffinityMismatch, Evidence, TopologyMismatch, UntoleratedTaint
 from kueue_fleet.admission.model import ResourceFlavor, Topology
-from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.admission.pods import NodeSelectorTerm, PodSet
 from kueue_fleet.admission.queue.cluster_queue import GroupLayout, QueueNode
-from kueue_fleet.admission.selectors import NodeSelectorTerm
 
 
 def check_flavor(pod_set: PodSet, flavor: ResourceFlavor) -> Evidence | None:

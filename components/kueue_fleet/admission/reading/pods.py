@@ -13,9 +13,16 @@ from typing import Any, Final
 
 from kueue_fleet.admission.amounts import request_amount, resource_order
 from kueue_fleet.admission.errors import NotModelledError
-from kueue_fleet.admission.pods import PodSet, ResourceRules, SliceConstraint, Toleration, TopologyRequest
+from kueue_fleet.admission.pods import (
+    NodeSelectorTerm,
+    PodSet,
+    Requirement,
+    ResourceRules,
+    SliceConstraint,
+    Toleration,
+    TopologyRequest,
+)
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.selectors import NodeSelectorTerm, Requirement
 from kueue_fleet.kueue_api.quantity import Quantity
 
 Requests = dict[str, Quantity]

@@ -11,13 +11,20 @@ from typing import Any, Final, TypeVar
 
 from kueue_fleet.admission.amounts import request_amount
 from kueue_fleet.admission.errors import NotModelledError
-from kueue_fleet.admission.model import Admission, CheckState, PodSetAssignment, Workload, WorkloadCheck, WorkloadStatus
+from kueue_fleet.admission.model import (
+    Admission,
+    CheckState,
+    DomainAssignment,
+    PodSetAssignment,
+    Workload,
+    WorkloadCheck,
+    WorkloadStatus,
+)
 from kueue_fleet.admission.pods import PodSet, ResourceRules
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_fleet.admission.reading.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
 from kueue_fleet.admission.reading.pods import parse_pod_set, parse_topology_request, topology_from_annotations
-from kueue_fleet.admission.reading.topology import parse_topology_assignment
 from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION
 
 _PREFIX: Final = "kueue.x-k8s.io/"
@@ -286,3 +293,39 @@ def _priority(job: Fields, roles: Sequence[Role], context: Context) -> int:
         if name:
             return context.pod_priorities.get(name, 0)
     return context.default_priority
+
+
+def parse_topology_assignment(fields: Fields) -> tuple[tuple[str, ...], tuple[DomainAssignment, ...] | None]:
+    """The levels and the domains; None for the domains when there is no assignment."""
+    levels = fields.texts("levels")
+    if not levels:
+        return (), None
+    domains = []
+    for part in fields.children("slices"):
+        count = part.integer("domainCount", 1, least=1)
+        columns = [_values(item, count) for item in part.children("valuesPerLevel")]
+        pods = _counts(part.child("podCounts"), count)
+        domains += [DomainAssignment(tuple(column[row] for column in columns), pods[row]) for row in range(count)]
+    return levels, tuple(domains)
+
+
+def _values(fields: Fields, count: int) -> list[str]:
+    if "universal" in fields:
+        return [fields.text("universal")] * count
+    individual = fields.child("individual")
+    roots = individual.texts("roots")
+    if len(roots) != count:
+        individual.wrong("roots", f"has {len(roots)} values", f"give one for each of the {count} domains")
+        roots = (*roots, *([""] * count))[:count]
+    prefix, suffix = individual.text("prefix"), individual.text("suffix")
+    return [f"{prefix}{root}{suffix}" for root in roots]
+
+
+def _counts(fields: Fields, count: int) -> list[int]:
+    if "universal" in fields:
+        return [fields.integer("universal", 1, least=1)] * count
+    given = fields.data.get("individual")
+    if not isinstance(given, list) or len(given) != count or not all(isinstance(item, int) for item in given):
+        fields.wrong("individual", "does not have one number for each domain", f"give {count} numbers")
+        return [1] * count
+    return list(given)

@@ -7,13 +7,13 @@ Source: kueue@v0.19.2 pkg/scheduler/scheduler.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from kueue_fleet.admission.flavors.assigner import assign
 from kueue_fleet.admission.flavors.assignment import Assignment, Mode
-from kueue_fleet.admission.flavors.partial_admission import search_counts
 from kueue_fleet.admission.model import CheckState
+from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.preemption.candidates import Target
 from kueue_fleet.admission.preemption.preemptor import Simulated, find_targets, make_oracle
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
@@ -315,3 +315,29 @@ def _fits(this: _Pass, entry: Entry) -> tuple[bool, bool]:
         quota = all(available(entry.queue, fr) >= amount for fr, amount in entry.usage())
         placed = quota and topology_fits(this.cache, entry)
     return placed, quota and not placed
+
+
+T = TypeVar("T")
+
+
+def search_counts(pod_sets: tuple[PodSet, ...], fits: Callable[[list[int]], T | None]) -> T | None:
+    """What `fits` gives for the fewest pods taken away; None if it never does.
+
+    The pods are taken from all pod sets in proportion to how far each may shrink.
+    """
+    full = [ps.count for ps in pod_sets]
+    deltas = [ps.count - (ps.count if ps.min_count is None else ps.min_count) for ps in pod_sets]
+    total = sum(deltas)
+    if total == 0:
+        return None
+    good_index, good = -1, None
+    low, high = 0, total + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = fits([count - delta * middle // total for count, delta in zip(full, deltas, strict=True)])
+        if found is None:
+            low = middle + 1
+        else:
+            high = middle
+            good_index, good = middle, found
+    return good if low == good_index else None
